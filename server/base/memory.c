@@ -1,0 +1,46 @@
+#include "server/base/cleanup.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void *or_end(void *pointer)
+{
+    if (!pointer) {
+        static const char message[] = "rolloutd: out of memory\n";
+        ssize_t written = write(STDERR_FILENO, message, sizeof(message) - 1);
+        (void)written;
+        abort();
+    }
+    return pointer;
+}
+
+void *xcalloc(size_t count, size_t size_bytes)
+{
+    return or_end(calloc(count ? count : 1, size_bytes ? size_bytes : 1));
+}
+
+void *xrealloc(void *pointer, size_t size_bytes)
+{
+    return or_end(realloc(pointer, size_bytes ? size_bytes : 1));
+}
+
+char *xstrdup(const char *text)
+{
+    return or_end(strdup(text));
+}
+
+char *xstrndup(const char *text, size_t length_bytes)
+{
+    return or_end(strndup(text, length_bytes));
+}
+
+char *xasprintf(const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    return or_end(length < 0 ? NULL : text);
+}
