@@ -1,0 +1,176 @@
+#include "server/objective/math.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+_Static_assert(FLT_EVAL_METHOD == 0, "the bits are promised for arithmetic in plain double");
+
+#define EXP_OVERFLOW 709.782712893383973096
+#define EXP_UNDERFLOW (-745.133219101941108420)
+#define INVERSE_LN2 1.4426950408889634074
+/* The upper part has 21 trailing zero bits, so k * LN2_HIGH is exact for every exponent k. */
+#define LN2_HIGH 6.93147180369123816490e-01
+#define LN2_LOW 1.90821492927058770002e-10
+#define SQRT_HALF 0.70710678118654752440
+
+static double from_bits(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static uint64_t to_bits(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static double two_to(int exponent) /* -1022..1023 */
+{
+    return from_bits((uint64_t)(1023 + exponent) << 52);
+}
+
+/* x * 2^k in two steps, so that the end of the range is met by one rounding. */
+static double scale(double x, int k)
+{
+    if (k > 1023)
+        return x * two_to(1023) * two_to(k - 1023);
+    if (k < -1022)
+        return x * two_to(k + 1000) * two_to(-1000);
+    return x * two_to(k);
+}
+
+/* The nearest integer, by the addition that pushes the fraction out of the mantissa. |x| < 2^51. */
+static double nearest(double x)
+{
+    const double push = 6755399441055744.0; /* 1.5 * 2^52 */
+    volatile double pushed = x + push;
+    return pushed - push;
+}
+
+/* (e^r - 1 - r) / r^2 = sum of r^k / (k+2)!; the rest after r^15 is below 1e-18 for |r| < 0.7. */
+static double exp_tail(double r)
+{
+    static const double inverse_factorial[] = {
+        1.0 / 2,
+        1.0 / 6,
+        1.0 / 24,
+        1.0 / 120,
+        1.0 / 720,
+        1.0 / 5040,
+        1.0 / 40320,
+        1.0 / 362880,
+        1.0 / 3628800,
+        1.0 / 39916800,
+        1.0 / 479001600,
+        1.0 / 6227020800,
+        1.0 / 87178291200,
+        1.0 / 1307674368000,
+        1.0 / 20922789888000,
+        1.0 / 355687428096000,
+    };
+    double sum = inverse_factorial[15];
+    for (int k = 14; k >= 0; k--)
+        sum = sum * r + inverse_factorial[k];
+    return sum;
+}
+
+/* e^x = 2^k * (1 + high + low), |high + low| < 0.35. */
+static int reduce(double x, double *ret_high, double *ret_low)
+{
+    double k = nearest(x * INVERSE_LN2);
+    double coarse = x - k * LN2_HIGH;
+    double fine = k * LN2_LOW;
+    double r = coarse - fine;
+    *ret_high = r;
+    *ret_low = ((coarse - r) - fine) + r * r * exp_tail(r);
+    return (int)k;
+}
+
+double objective_exp(double x)
+{
+    double high, low;
+
+    if (isnan(x))
+        return x;
+    if (x > EXP_OVERFLOW)
+        return INFINITY;
+    if (x < EXP_UNDERFLOW)
+        return 0;
+    int k = reduce(x, &high, &low);
+    double one = 1 + high;
+    double lost = high - (one - 1);
+    return scale(one + (lost + low), k);
+}
+
+/* x + x^2/2 with the square of the upper half of x, which is exact, and the rest by the series. |x| < 0.7. */
+static double expm1_near_zero(double x)
+{
+    double upper = (float)x;
+    double half = 0.5 * upper * upper;
+    double rest = 0.5 * (x - upper) * (x + upper) + x * x * (exp_tail(x) - 0.5);
+    double sum = x + half;
+    return sum + ((half - (sum - x)) + rest);
+}
+
+double objective_expm1(double x)
+{
+    double high, low;
+
+    if (isnan(x))
+        return x;
+    if (x > 60) /* there the 1 is far below the last bit */
+        return objective_exp(x);
+    if (x < -60)
+        return -1;
+    if (x > -0.7 && x < 0.7)
+        return expm1_near_zero(x);
+    int k = reduce(x, &high, &low);
+    double power = two_to(k), base = power - 1, lift = power * high;
+    double sum = base + lift;
+    double lost = fabs(base) > fabs(lift) ? (base - sum) + lift : (lift - sum) + base;
+    return sum + (lost + power * low + ((power - base) - 1));
+}
+
+double objective_log(double x)
+{
+    if (isnan(x) || x < 0)
+        return NAN;
+    if (x == 0)
+        return -INFINITY;
+    if (isinf(x))
+        return x;
+    int k = 0;
+    if (x < DBL_MIN) {
+        x *= two_to(54);
+        k = -54;
+    }
+    uint64_t bits = to_bits(x);
+    k += (int)(bits >> 52) - 1022;
+    double m = from_bits((bits & 0x000fffffffffffffULL) | 0x3fe0000000000000ULL); /* 0.5..1 */
+    if (m < SQRT_HALF) {
+        m *= 2;
+        k--;
+    }
+    /* ln(1+f) = 2 atanh(s) with s = f / (2+f), arranged so that f, which is exact, is added last. */
+    double f = m - 1, s = f / (2 + f), square = s * s, series = 0;
+    for (int odd = 23; odd >= 3; odd -= 2)
+        series = series * square + 2.0 / odd;
+    series *= square;
+    double half = 0.5 * f * f;
+    return k * LN2_HIGH - ((half - (s * (half + series) + k * LN2_LOW)) - f);
+}
+
+double objective_power_of_two(double x)
+{
+    uint64_t exponent = to_bits(x) >> 52 & 0x7ff;
+    if (exponent < 2)
+        exponent = 2;
+    if (exponent > 2044)
+        exponent = 2044;
+    return from_bits(exponent << 52);
+}

@@ -1,0 +1,211 @@
+/* What a trainer plots: sums over blocks, then means. Masked tokens never get here. */
+#include "server/objective/terms.h"
+
+#include <math.h>
+
+static double share(double part, double whole)
+{
+    return whole > 0 ? part / whole : NAN;
+}
+
+static double finite_or_nan(double value)
+{
+    return isfinite(value) ? value : NAN;
+}
+
+/* --- over tokens --- */
+
+static void meter_rollout(const struct objective_block *block, size_t k, struct objective_meter *meter,
+                          struct objective_sums *sums)
+{
+    double x = block->rollout_x[k], weight = objective_exp(x);
+
+    if (meter->rollout_tokens == 0 || weight > meter->weight_max)
+        meter->weight_max = weight;
+    if (meter->rollout_tokens == 0 || weight < meter->weight_min)
+        meter->weight_min = weight;
+    meter->rollout_tokens++;
+    meter->rollout_k1 -= x;
+    meter->rollout_k3 += objective_expm1(x) - x;
+    meter->weight_sum += weight;
+    meter->weight_square_sum += weight * weight;
+    meter->sequence_tokens++;
+    meter->sequence_x += x;
+    meter->sequence_rollout += block->rollout[k];
+    meter->sequence_old += block->rollout[k] + x;
+    sums->gap_tokens++;
+    sums->gap_sum += fabs(x);
+}
+
+void meter_block(const struct objective_request *request, const struct objective_block *block, bool has_rollout,
+                 bool has_kl, struct objective_meter *meter, struct objective_sums *sums)
+{
+    const struct objective_knobs *knobs = request->knobs;
+    bool bounds = objective_losses[knobs->loss.kind].has_bounds;
+    double low = bounds ? 1 - knobs->loss.eps_low : -INFINITY, high = bounds ? 1 + knobs->loss.eps_high : INFINITY;
+
+    for (size_t k = 0; k < block->count; k++) {
+        double ratio = block->ratio[k];
+        sums->clip_low += block->clipped[k] == -1;
+        sums->clip_high += block->clipped[k] == 1;
+        sums->outside_band += ratio < low || ratio > high;
+        sums->ratio_overflows += !isfinite(ratio);
+        sums->ratio_sum += ratio;
+        if (ratio > sums->ratio_max)
+            sums->ratio_max = ratio;
+        sums->k1_sum -= block->x[k];
+        sums->k3_sum += objective_expm1(block->x[k]) - block->x[k];
+        if (has_kl) {
+            sums->kl_tokens++;
+            sums->kl_sum += block->kl[k];
+        }
+        if (has_rollout)
+            meter_rollout(block, k, meter, sums);
+    }
+}
+
+void meter_sequence(struct objective_meter *meter)
+{
+    double n = (double)meter->sequence_tokens;
+
+    if (n > 0) {
+        double training = meter->sequence_old / n, rollout = meter->sequence_rollout / n;
+        meter->rollout_sequences++;
+        meter->training_ppl -= training;
+        meter->rollout_ppl -= rollout;
+        meter->ppl_difference += rollout - training;
+        meter->ppl_ratio += objective_exp(rollout - training);
+        meter->chi2_seq += objective_exp(2 * meter->sequence_x);
+    }
+    meter->sequence_tokens = 0;
+    meter->sequence_old = meter->sequence_rollout = meter->sequence_x = 0;
+}
+
+static void fill_token_metrics(struct objective_result *result)
+{
+    const struct objective_sums *sums = &result->sums;
+    struct objective_metrics *metrics = &result->metrics;
+    double tokens = (double)sums->tokens;
+
+    /* Clipping is counted, so with no token it is 0 (the contract's vectors say so); a mean over nothing is no number.
+     */
+    metrics->clip_low_fraction = tokens > 0 ? (double)sums->clip_low / tokens : 0;
+    metrics->clip_high_fraction = tokens > 0 ? (double)sums->clip_high / tokens : 0;
+    metrics->clip_fraction = tokens > 0 ? (double)(sums->clip_low + sums->clip_high) / tokens : 0;
+    metrics->ratio_outside_band = share((double)sums->outside_band, tokens);
+    metrics->ratio_mean = finite_or_nan(share(sums->ratio_sum, tokens));
+    metrics->ratio_max = tokens > 0 ? finite_or_nan(sums->ratio_max) : NAN;
+    metrics->approx_kl_k1 = finite_or_nan(share(sums->k1_sum, tokens) + 0.0);
+    metrics->approx_kl_k3 = finite_or_nan(share(sums->k3_sum, tokens));
+    metrics->kl = share(sums->kl_sum, (double)sums->kl_tokens);
+}
+
+/* Source: verl rollout_corr metrics; the weights before any bound. */
+static void fill_rollout_metrics(const struct objective_meter *meter, struct objective_metrics *metrics)
+{
+    double tokens = (double)meter->rollout_tokens, sequences = (double)meter->rollout_sequences;
+
+    metrics->has_rollout = tokens > 0;
+    metrics->rollout.kl = finite_or_nan(share(meter->rollout_k1, tokens) + 0.0);
+    metrics->rollout.k3_kl = finite_or_nan(share(meter->rollout_k3, tokens));
+    metrics->rollout.training_log_ppl = finite_or_nan(share(meter->training_ppl, sequences));
+    metrics->rollout.rollout_log_ppl = finite_or_nan(share(meter->rollout_ppl, sequences));
+    metrics->rollout.log_ppl_diff = finite_or_nan(share(meter->ppl_difference, sequences) + 0.0);
+    metrics->rollout.ppl_ratio = finite_or_nan(share(meter->ppl_ratio, sequences));
+    metrics->rollout.chi2_token = finite_or_nan(share(meter->weight_square_sum, tokens) - 1);
+    metrics->rollout.chi2_seq = finite_or_nan(share(meter->chi2_seq, sequences) - 1);
+    metrics->rollout.is_mean = finite_or_nan(share(meter->weight_sum, tokens));
+    metrics->rollout.is_max = finite_or_nan(tokens > 0 ? meter->weight_max : NAN);
+    metrics->rollout.is_min = finite_or_nan(tokens > 0 ? meter->weight_min : NAN);
+    metrics->rollout.ess = finite_or_nan(meter->weight_sum * meter->weight_sum / (tokens * meter->weight_square_sum));
+}
+
+/* --- over sequences and groups --- */
+
+static void fill_reward_metrics(const struct objective_request *request, struct objective_metrics *metrics)
+{
+    struct objective_statistics rewards = {0};
+    double zero_sequences = 0, groups = 0;
+
+    for (size_t i = 0; i < request->sequence_count; i++) {
+        if (isnan(request->sequences[i].reward))
+            continue;
+        statistics_first(&rewards, request->sequences[i].reward);
+        zero_sequences += request->groups[request->sequences[i].group].zero_variance;
+    }
+    statistics_turn(&rewards);
+    for (size_t i = 0; i < request->sequence_count; i++)
+        if (!isnan(request->sequences[i].reward))
+            statistics_second(&rewards, request->sequences[i].reward);
+    for (size_t g = 0; g < request->group_count; g++) {
+        groups += request->groups[g].judged > 0;
+        metrics->zero_variance_groups += request->groups[g].zero_variance;
+    }
+    metrics->reward_mean = rewards.mean;
+    metrics->reward_std = statistics_deviation(&rewards, 1);
+    metrics->frac_reward_zero_std = share(zero_sequences, (double)rewards.count);
+    metrics->frac_groups_zero_std = share((double)metrics->zero_variance_groups, groups);
+}
+
+static void fill_length_metrics(const struct objective_request *request, struct objective_metrics *metrics)
+{
+    struct objective_statistics all = {0}, ended = {0};
+    double truncated = 0, known = 0;
+
+    for (size_t i = 0; i < request->sequence_count; i++) {
+        const struct objective_sequence *sequence = &request->sequences[i];
+        if (!sequence->judged)
+            continue;
+        statistics_first(&all, (double)sequence->length);
+        known += sequence->finish_reason != OBJECTIVE_FINISH_UNKNOWN;
+        truncated += sequence->finish_reason == OBJECTIVE_FINISH_LENGTH;
+        if (sequence->finish_reason == OBJECTIVE_FINISH_OTHER)
+            statistics_first(&ended, (double)sequence->length);
+    }
+    statistics_turn(&all);
+    statistics_turn(&ended);
+    metrics->mean_length = all.mean;
+    metrics->min_length = all.count ? all.minimum : NAN;
+    metrics->max_length = all.count ? all.maximum : NAN;
+    metrics->truncated_fraction = share(truncated, known);
+    metrics->mean_terminated_length = ended.mean;
+    metrics->min_terminated_length = ended.count ? ended.minimum : NAN;
+    metrics->max_terminated_length = ended.count ? ended.maximum : NAN;
+}
+
+void objective_fill_metrics(const struct objective_request *request, const struct objective_meter *meter,
+                            struct objective_result *result)
+{
+    fill_token_metrics(result);
+    fill_rollout_metrics(meter, &result->metrics);
+    fill_reward_metrics(request, &result->metrics);
+    fill_length_metrics(request, &result->metrics);
+}
+
+/* 1 - C(n-c, k) / C(n, k) as a product, which neither overflows nor cancels. */
+static double pass_of_group(uint64_t n, uint64_t correct, uint64_t k)
+{
+    double all_wrong = 1;
+
+    if (n - correct < k)
+        return 1;
+    for (uint64_t i = n - correct + 1; i <= n; i++)
+        all_wrong *= 1 - (double)k / (double)i;
+    return 1 - all_wrong;
+}
+
+double objective_pass_at_k(const struct objective_request *request, uint64_t k)
+{
+    double sum = 0, groups = 0;
+
+    for (size_t g = 0; g < request->group_count; g++) {
+        const struct objective_group *group = &request->groups[g];
+        if (group->judged == 0)
+            continue;
+        if (group->judged < k)
+            return NAN;
+        sum += pass_of_group(group->judged, group->correct, k);
+        groups++;
+    }
+    return share(sum, groups);
+}

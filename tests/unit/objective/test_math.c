@@ -1,0 +1,112 @@
+#include "server/objective/math.h"
+#include "tests/unit/objective/fixture.h"
+
+#include <float.h>
+
+enum { INPUTS = 2000000 };
+
+/* Distance in units of the last place of the true value. */
+static double ulps(double got, long double want)
+{
+    double rounded = fabs((double)want);
+    double unit = nextafter(rounded, INFINITY) - rounded;
+    return (double)(fabsl((long double)got - want) / (long double)unit);
+}
+
+static void test_exp_errs_by_less_than_one_ulp(void **state)
+{
+    uint64_t seed = 1;
+    double worst = 0;
+    (void)state;
+
+    for (int i = 0; i < INPUTS; i++) {
+        double x = (scene_random(&seed) - 0.5) * (i & 1 ? 1416 : 4);
+        worst = fmax(worst, ulps(objective_exp(x), expl((long double)x)));
+    }
+    assert_true(worst < 1);
+}
+
+static void test_expm1_errs_by_about_one_ulp(void **state)
+{
+    uint64_t seed = 2;
+    double worst = 0;
+    (void)state;
+
+    for (int i = 0; i < INPUTS; i++) {
+        double x = (scene_random(&seed) - 0.5) * (i & 1 ? 200 : 4);
+        if (i % 4 == 2)
+            x = ldexp(x, -(int)(scene_random(&seed) * 80));
+        worst = fmax(worst, ulps(objective_expm1(x), expm1l((long double)x)));
+    }
+    assert_true(worst < 1.1);
+}
+
+static void test_log_errs_by_less_than_one_ulp(void **state)
+{
+    uint64_t seed = 3;
+    double worst = 0;
+    (void)state;
+
+    for (int i = 0; i < INPUTS; i++) {
+        double x = i & 1 ? exp((scene_random(&seed) - 0.5) * 1480) : 0.5 + scene_random(&seed);
+        if (x > 0 && isfinite(x))
+            worst = fmax(worst, ulps(objective_log(x), logl((long double)x)));
+    }
+    assert_true(worst < 1);
+}
+
+static void test_the_ends_of_the_range(void **state)
+{
+    (void)state;
+    assert_exactly(objective_exp(0), 1);
+    assert_exactly(objective_exp(710), INFINITY);
+    assert_exactly(objective_exp(INFINITY), INFINITY);
+    assert_exactly(objective_exp(-746), 0);
+    assert_exactly(objective_exp(-INFINITY), 0);
+    assert_true(isnan(objective_exp(NAN)));
+    assert_exactly(objective_exp(-745.1), 4.9406564584124654e-324);
+    assert_exactly(objective_expm1(0), 0);
+    assert_exactly(objective_expm1(INFINITY), INFINITY);
+    assert_exactly(objective_expm1(-INFINITY), -1);
+    assert_exactly(objective_expm1(1e-300), 1e-300);
+    assert_true(isnan(objective_expm1(NAN)));
+    assert_exactly(objective_log(1), 0);
+    assert_exactly(objective_log(0), -INFINITY);
+    assert_exactly(objective_log(INFINITY), INFINITY);
+    assert_true(isnan(objective_log(-1)));
+}
+
+static void test_a_power_of_two_keeps_the_exponent(void **state)
+{
+    (void)state;
+    assert_exactly(objective_power_of_two(1), 1);
+    assert_exactly(objective_power_of_two(-1.9), 1);
+    assert_exactly(objective_power_of_two(1000), 512);
+    assert_true(isfinite(1 / objective_power_of_two(5e-324)));
+    assert_true(1 / objective_power_of_two(DBL_MAX) > 0);
+}
+
+static void test_the_compensated_sum_keeps_what_a_plain_one_loses(void **state)
+{
+    struct objective_sum sum = {0};
+    (void)state;
+
+    objective_sum_add(&sum, 1);
+    objective_sum_add(&sum, 1e100);
+    objective_sum_add(&sum, 1);
+    objective_sum_add(&sum, -1e100);
+    assert_exactly(objective_sum_value(&sum), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exp_errs_by_less_than_one_ulp),
+        cmocka_unit_test(test_expm1_errs_by_about_one_ulp),
+        cmocka_unit_test(test_log_errs_by_less_than_one_ulp),
+        cmocka_unit_test(test_the_ends_of_the_range),
+        cmocka_unit_test(test_a_power_of_two_keeps_the_exponent),
+        cmocka_unit_test(test_the_compensated_sum_keeps_what_a_plain_one_loses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,310 @@
+/* What must hold for every request, tried on random ones. */
+#include "tests/unit/objective/fixture.h"
+
+enum { SEQUENCES = 6, GROUPS = 2 };
+
+static double spread(uint64_t *seed, double width)
+{
+    return (scene_random(seed) - 0.5) * width;
+}
+
+/* Groups interleaved, lengths 1 to 300 (more than a block), some tokens masked, ratios around 1. */
+static struct scene *random_scene(uint64_t seed)
+{
+    struct scene *scene = scene_create();
+
+    for (size_t i = 0; i < SEQUENCES; i++) {
+        size_t tokens = 1 + (size_t)(scene_random(&seed) * (i == 0 ? 600 : 20));
+        size_t index = scene_add(scene, i % GROUPS, floor(scene_random(&seed) * 5) / 4, tokens);
+        struct line *line = &scene->lines[index];
+        for (size_t t = 0; t < tokens; t++) {
+            line->old[t] = -0.1 - 3 * scene_random(&seed);
+            line->logprobs[t] = line->old[t] + spread(&seed, 1.2);
+            line->reference[t] = line->old[t] + spread(&seed, 1);
+            line->rollout[t] = line->old[t] + spread(&seed, 0.1);
+            line->mask[t] = scene_random(&seed) < 0.8;
+        }
+        line->mask[0] = 1;
+    }
+    return scene;
+}
+
+static double loss_of(struct scene *scene)
+{
+    assert_int_equal(scene_run(scene), 0);
+    return scene->result.loss;
+}
+
+/* Central differences of the scalar loss, away from the kinks of clip and clamp. */
+static void check_gradient(struct scene *scene, size_t i, size_t t)
+{
+    const double h = 1e-5;
+    double *logprob = &scene->lines[i].logprobs[t], at = *logprob, ratio = exp(at - scene->lines[i].old[t]);
+
+    if (fabs(ratio - 0.8) < 1e-4 || fabs(ratio - 1.2) < 1e-4 || fabs(ratio - 1.5) < 1e-4)
+        return;
+    loss_of(scene);
+    double slope = scene->lines[i].slopes[t];
+    *logprob = at + h;
+    double above = loss_of(scene);
+    *logprob = at - h;
+    double below = loss_of(scene);
+    *logprob = at;
+    assert_near((above - below) / (2 * h), slope, 1e-7);
+}
+
+static void check_combination(int loss, int kl, int mode, uint64_t seed)
+{
+    struct scene *scene = random_scene(seed);
+
+    scene->knobs.loss.kind = loss;
+    scene->knobs.loss.dual_c = seed % 2 ? 1.5 : NAN;
+    scene->knobs.kl.estimator = kl;
+    scene->knobs.kl.ratio = seed % 3 ? OBJECTIVE_KL_RATIO_NONE : OBJECTIVE_KL_RATIO_MULTIPLY;
+    scene->knobs.beta = 0.3;
+    scene->knobs.aggregation.mode = mode;
+    scene->knobs.aggregation.max_len = 7;
+    scene->knobs.aggregation.denominator = 11;
+    for (size_t i = 1; i < SEQUENCES; i++)
+        for (size_t t = 0; t < scene->sequences[i].tokens; t += 3)
+            check_gradient(scene, i, t);
+    test_free(scene);
+}
+
+static void test_the_gradient_is_the_numeric_derivative_of_the_loss_for_every_loss_kl_and_mode(void **state)
+{
+    const int differentiable_kls[] = {OBJECTIVE_KL_K1, OBJECTIVE_KL_ABS, OBJECTIVE_KL_K2, OBJECTIVE_KL_K3};
+    (void)state;
+
+    for (int loss = 0; loss < OBJECTIVE_LOSS_BUILT; loss++)
+        for (size_t kl = 0; kl < 4; kl++)
+            for (int mode = 0; mode < OBJECTIVE_MODE_BUILT; mode++)
+                check_combination(loss, differentiable_kls[kl], mode, (uint64_t)(loss * 100 + (int)kl * 10 + mode));
+}
+
+static void test_contributions_sum_to_the_loss(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct scene *scene = random_scene(seed);
+        double of_sequences = 0;
+        scene->knobs.beta = seed % 2 ? 0.1 : 0;
+        double loss = loss_of(scene);
+        assert_near(scene_contributions(scene), loss, 1e-15);
+        for (size_t i = 0; i < SEQUENCES; i++)
+            of_sequences += scene->sequences[i].loss;
+        assert_near(of_sequences, loss, 1e-15);
+        test_free(scene);
+    }
+}
+
+static void swap_sequences(struct scene *scene, size_t a, size_t b)
+{
+    struct objective_sequence kept = scene->sequences[a];
+    scene->sequences[a] = scene->sequences[b];
+    scene->sequences[b] = kept;
+}
+
+static void test_the_order_of_members_does_not_matter(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct scene *scene = random_scene(seed);
+        scene->knobs.beta = 0.1;
+        double loss = loss_of(scene), slope = scene->lines[3].slopes[0];
+        for (size_t i = 0; i < SEQUENCES / 2; i++)
+            swap_sequences(scene, i, SEQUENCES - 1 - i);
+        assert_near(loss_of(scene), loss, 1e-15);
+        assert_near(scene->lines[3].slopes[0], slope, 1e-15);
+        test_free(scene);
+    }
+}
+
+static void test_padding_added_changes_no_bit(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct scene *scene = random_scene(seed);
+        double loss = loss_of(scene);
+        for (size_t i = 1; i < SEQUENCES; i++) {
+            struct line *line = &scene->lines[i];
+            for (size_t added = 0; added < 9; added++)
+                line->logprobs[scene->sequences[i].tokens++] = NAN;
+        }
+        assert_exactly(loss_of(scene), loss);
+        assert_exactly(scene->lines[1].contributions[scene->sequences[1].tokens - 1], 0);
+        test_free(scene);
+    }
+}
+
+static void test_what_stands_at_masked_tokens_changes_no_bit(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct scene *scene = random_scene(seed);
+        scene->knobs.beta = 0.1;
+        double loss = loss_of(scene);
+        for (size_t i = 0; i < SEQUENCES; i++)
+            for (size_t t = 0; t < scene->sequences[i].tokens; t++)
+                if (!scene->lines[i].mask[t])
+                    scene->lines[i].logprobs[t] = scene->lines[i].reference[t] = t % 2 ? INFINITY : NAN;
+        assert_exactly(loss_of(scene), loss);
+        test_free(scene);
+    }
+}
+
+/* The micro-batches hold one sequence each; advantages were found over the whole. */
+static void test_parts_with_totals_add_up_to_the_whole(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        for (int mode = 0; mode < OBJECTIVE_MODE_BUILT; mode++) {
+            struct scene *scene = random_scene(seed);
+            scene->knobs.aggregation.mode = mode;
+            scene->knobs.aggregation.max_len = scene->knobs.aggregation.denominator = 5;
+            double whole = loss_of(scene), sum = 0, slope = scene->lines[0].slopes[0];
+            struct objective_totals totals = scene->result.totals;
+            scene->request.advantages_given = true;
+            scene->request.totals = &totals;
+            scene->request.sequence_count = 1;
+            for (size_t i = 0; i < SEQUENCES; i++) {
+                scene->request.sequences = &scene->sequences[i];
+                sum += loss_of(scene);
+            }
+            assert_near(sum, whole, 1e-15);
+            assert_exactly(scene->lines[0].slopes[0], slope);
+            test_free(scene);
+        }
+    }
+}
+
+static void test_totals_smaller_than_the_part_or_absent_where_needed_are_refused(void **state)
+{
+    struct scene *scene = random_scene(1);
+    struct objective_totals totals = {1, 100, 100};
+    (void)state;
+
+    scene->knobs.aggregation.mode = OBJECTIVE_MODE_TOKEN_MEAN;
+    scene->request.totals = &totals;
+    assert_int_equal(scene_run(scene), -1);
+    assert_int_equal(scene->error.code, OBJECTIVE_ERROR_TOTALS);
+    totals.tokens = NAN;
+    assert_int_equal(scene_run(scene), -1);
+    assert_int_equal(scene->error.code, OBJECTIVE_ERROR_MISSING_INPUT);
+    assert_string_equal(scene->error.field, "tokens");
+    scene->knobs.aggregation.mode = OBJECTIVE_MODE_SEQ_MEAN_TOKEN_MEAN;
+    assert_int_equal(scene_run(scene), 0);
+    test_free(scene);
+}
+
+static void test_rewards_may_be_shifted_and_scaled(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct scene *scene = random_scene(seed);
+        double loss = loss_of(scene);
+        for (size_t i = 0; i < SEQUENCES; i++)
+            scene->sequences[i].reward = 4 * scene->sequences[i].reward + 3; /* both exact in binary */
+        assert_near(loss_of(scene), loss, 1e-14);
+        test_free(scene);
+    }
+}
+
+static void test_single_and_double_arrays_of_the_same_numbers_give_the_same_bits(void **state)
+{
+    struct scene *scene = random_scene(3);
+    static float rounded[SEQUENCES][3][MAX_TOKENS];
+    (void)state;
+
+    for (size_t i = 0; i < SEQUENCES; i++) {
+        double *wide[] = {scene->lines[i].logprobs, scene->lines[i].old, scene->lines[i].reference};
+        for (size_t a = 0; a < 3; a++)
+            for (size_t t = 0; t < scene->sequences[i].tokens; t++)
+                wide[a][t] = rounded[i][a][t] = (float)wide[a][t];
+    }
+    scene->knobs.beta = 0.1;
+    double loss = loss_of(scene);
+    for (size_t i = 0; i < SEQUENCES; i++) {
+        scene->sequences[i].logprobs = (struct objective_values){.f32 = rounded[i][0]};
+        scene->sequences[i].old_logprobs = (struct objective_values){.f32 = rounded[i][1]};
+        scene->sequences[i].ref_logprobs = (struct objective_values){.f32 = rounded[i][2]};
+    }
+    assert_exactly(loss_of(scene), loss);
+    test_free(scene);
+}
+
+/* What a batch does: the loss at its closing from counts alone, the terms of each rollout later. */
+static void test_the_terms_of_single_rollouts_sum_to_the_loss_at_the_closing(void **state)
+{
+    struct scene *scene = random_scene(7);
+    double sum = 0;
+    (void)state;
+
+    scene->knobs.beta = 0.1;
+    struct objective_knobs batch = scene->knobs, at_sampling;
+    assert_int_equal(objective_at_sampling(&batch, &at_sampling), OBJECTIVE_LEFT_OUT_KL);
+    scene->knobs = at_sampling;
+    for (size_t i = 0; i < SEQUENCES; i++)
+        scene->sequences[i].logprobs.f64 = scene->sequences[i].old_logprobs.f64 = NULL;
+    double loss = loss_of(scene);
+    for (size_t i = 0; i < SEQUENCES; i++) {
+        double surrogates[MAX_TOKENS], contributions[MAX_TOKENS];
+        const struct objective_sequence *sequence = &scene->sequences[i];
+        assert_int_equal(objective_rollout_terms(&batch, &scene->result.totals, sequence->advantage, sequence->tokens,
+                                                 sequence->mask, (struct objective_values){0}, sequence->finish_reason,
+                                                 surrogates, contributions),
+                         0);
+        assert_exactly(surrogates[0], sequence->advantage);
+        for (size_t t = 0; t < sequence->tokens; t++)
+            sum += contributions[t];
+    }
+    assert_near(sum, loss, 1e-15);
+    test_free(scene);
+}
+
+static void test_rollout_metrics_match_their_formulas(void **state)
+{
+    const double old[] = {-1, -2, -3, -0.5}, rollout[] = {-1.1, -1, -5, -0.5};
+    struct scene *scene = scene_create();
+    double w = 0, w2 = 0;
+    (void)state;
+
+    scene_add(scene, 0, 1, 5);
+    for (int t = 0; t < 4; t++) {
+        scene->lines[0].logprobs[t] = scene->lines[0].old[t] = old[t];
+        scene->lines[0].rollout[t] = rollout[t];
+        w += exp(old[t] - rollout[t]) / 4;
+        w2 += exp(2 * (old[t] - rollout[t])) / 4;
+    }
+    scene->lines[0].mask[4] = 0;
+    scene->sequences[0].rollout_logprobs.f64 = scene->lines[0].rollout;
+    assert_int_equal(scene_run(scene), 0);
+    const struct objective_metrics *metrics = &scene->result.metrics;
+    assert_near(metrics->rollout.kl, -0.275, 1e-14);
+    assert_near(metrics->rollout.is_mean, w, 1e-14);
+    assert_near(metrics->rollout.chi2_token, w2 - 1, 1e-14);
+    assert_near(metrics->rollout.chi2_seq, exp(2.2) - 1, 1e-14);
+    assert_near(metrics->rollout.training_log_ppl, 1.625, 1e-14);
+    assert_near(metrics->rollout.rollout_log_ppl, 1.9, 1e-14);
+    assert_near(metrics->rollout.ess, w * w / w2, 1e-14);
+    assert_near(scene->result.sums.gap_sum, 3.1, 1e-14);
+    test_free(scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_gradient_is_the_numeric_derivative_of_the_loss_for_every_loss_kl_and_mode),
+        cmocka_unit_test(test_contributions_sum_to_the_loss),
+        cmocka_unit_test(test_the_order_of_members_does_not_matter),
+        cmocka_unit_test(test_padding_added_changes_no_bit),
+        cmocka_unit_test(test_what_stands_at_masked_tokens_changes_no_bit),
+        cmocka_unit_test(test_parts_with_totals_add_up_to_the_whole),
+        cmocka_unit_test(test_totals_smaller_than_the_part_or_absent_where_needed_are_refused),
+        cmocka_unit_test(test_rewards_may_be_shifted_and_scaled),
+        cmocka_unit_test(test_single_and_double_arrays_of_the_same_numbers_give_the_same_bits),
+        cmocka_unit_test(test_the_terms_of_single_rollouts_sum_to_the_loss_at_the_closing),
+        cmocka_unit_test(test_rollout_metrics_match_their_formulas),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
