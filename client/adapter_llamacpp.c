@@ -1,0 +1,322 @@
+/* llama.cpp's server, /completion: ids in, ids and log-probabilities out.
+ *
+ * It does not tell the prompt's ids, so a text is tokenized first, and a chat rendered before that. Seeds have 32 bits
+ * and the highest ones mean "random": 31 bits are used, and the reply's settings say which seed it was.
+ * Log-probabilities are the model's own whatever the sampler does, unless post_sampling_probs asks for probabilities
+ * behind it. They part from the ids where a character is spelled by several tokens or a stop string was hit; such a
+ * sample is refused. */
+#include "client/reply.h"
+
+#include <math.h>
+
+enum step { STEP_RENDER, STEP_TOKENIZE, STEP_COMPLETE };
+
+static enum step step_of(const struct exchange *exchange)
+{
+    if (exchange->request->prompt_ids)
+        return STEP_COMPLETE;
+    return (exchange->request->prompt.data ? STEP_TOKENIZE : STEP_RENDER) + exchange->step;
+}
+
+static bool prepares(const struct exchange *exchange)
+{
+    return step_of(exchange) != STEP_COMPLETE;
+}
+
+static const char *refuse(const struct sample_request *request)
+{
+    return request->sampling.stop_token_id_count ? "cannot stop at token ids" : NULL;
+}
+
+static struct text prompt_text(const struct exchange *exchange)
+{
+    return exchange->request->prompt.data ? exchange->request->prompt : buffer_text(&exchange->rendered);
+}
+
+/* --- requests ------------------------------------------------------------------------------------ */
+
+static void put_render(struct json_write *json, const struct sample_request *request)
+{
+    json_put_raw(json, "messages", request->messages);
+    json_put_bool(json, "add_generation_prompt", true);
+    if (request->sampling.chat_template_kwargs.data)
+        json_put_raw(json, "chat_template_kwargs", request->sampling.chat_template_kwargs);
+}
+
+static void put_tokenize(struct json_write *json, const struct exchange *exchange)
+{
+    json_put_text(json, "content", prompt_text(exchange));
+    json_put_bool(json, "add_special", true);
+    json_put_bool(json, "parse_special", true);
+    json_put_bool(json, "with_pieces", false);
+}
+
+/* Only the filters that are on, in the order in which other engines apply them. */
+static void put_samplers(struct json_write *json, const struct sampling *sampling)
+{
+    if (options_have(sampling->engine_options, "samplers"))
+        return;
+    json_key(json, "samplers");
+    json_array_begin(json);
+    json_write_string(json, "temperature");
+    if (sampling->min_p > 0)
+        json_write_string(json, "min_p");
+    if (sampling->top_k > 0)
+        json_write_string(json, "top_k");
+    if (sampling->top_p < 1)
+        json_write_string(json, "top_p");
+    json_array_end(json);
+}
+
+static void put_fields(struct json_write *json)
+{
+    static const char *const fields[] = {
+        "index",         "content",   "tokens",           "completion_probabilities", "stop_type",
+        "stopping_word", "truncated", "tokens_predicted", "tokens_evaluated",         "generation_settings/seed",
+    };
+
+    json_key(json, "response_fields");
+    json_array_begin(json);
+    for (size_t i = 0; i < ARRAY_LENGTH(fields); i++)
+        json_write_string(json, fields[i]);
+    json_array_end(json);
+}
+
+static void put_completion(struct json_write *json, const struct exchange *exchange)
+{
+    const struct sampling *sampling = &exchange->request->sampling;
+
+    if (exchange_has_ids(exchange))
+        put_prompt_ids(json, "prompt", exchange);
+    else
+        json_put_text(json, "prompt", prompt_text(exchange));
+    json_put_int(json, "n_predict", sampling->max_tokens);
+    json_put_double(json, "temperature", sampling->temperature);
+    json_put_double(json, "top_p", sampling->top_p);
+    json_put_int(json, "top_k", sampling->top_k > 0 ? sampling->top_k : 0);
+    json_put_double(json, "min_p", sampling->min_p);
+    put_soft_double(json, sampling, "typical_p", 1);
+    put_soft_double(json, sampling, "repeat_penalty", 1);
+    put_soft_double(json, sampling, "presence_penalty", 0);
+    put_soft_double(json, sampling, "frequency_penalty", 0);
+    put_soft_bool(json, sampling, "ignore_eos", false);
+    put_soft_bool(json, sampling, "cache_prompt", true);
+    put_samplers(json, sampling);
+    put_stops(json, sampling, false);
+    json_put_int(json, "seed", (int64_t)seed_of_31_bits(exchange->request->seed));
+    json_put_int(json, "n_probs", 1);
+    json_put_bool(json, "return_tokens", true);
+    json_put_bool(json, "stream", false);
+    put_fields(json);
+    put_engine_options(json, sampling);
+}
+
+static void build(const struct exchange *exchange, struct engine_call *ret_call)
+{
+    enum step step = step_of(exchange);
+    struct json_write json;
+
+    json_write_init(&json, &ret_call->body);
+    json_object_begin(&json);
+    if (step == STEP_RENDER) {
+        ret_call->path = "/apply-template";
+        put_render(&json, exchange->request);
+    } else if (step == STEP_TOKENIZE) {
+        ret_call->path = "/tokenize";
+        put_tokenize(&json, exchange);
+    } else {
+        ret_call->path = "/completion";
+        put_completion(&json, exchange);
+    }
+    json_object_end(&json);
+}
+
+/* --- replies ------------------------------------------------------------------------------------- */
+
+static enum exchange_outcome take_rendered(struct exchange *exchange, const struct engine_reply *reply,
+                                           struct sample_error *ret_error)
+{
+    struct json_scan scan;
+    struct text key;
+    bool found = false;
+
+    buffer_clear(&exchange->rendered);
+    json_scan_init(&scan, reply->body);
+    for (json_scan_object(&scan); json_scan_member(&scan, &key);) {
+        if (text_equals(key, "prompt"))
+            found = json_scan_string(&scan, &exchange->rendered);
+        else
+            json_scan_skip(&scan);
+    }
+    if (!json_scan_end(&scan))
+        return refuse_bytes(ret_error, &scan, reply);
+    if (!found || exchange->rendered.failed)
+        return refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the engine did not render the chat");
+    exchange->step++;
+    return EXCHANGE_NEXT;
+}
+
+struct probability {
+    double logprob;
+    bool present;
+    uint32_t id;
+};
+
+static void read_probability(struct json_scan *scan, struct text key, struct probability *probability)
+{
+    int64_t id;
+
+    if (text_equals(key, "id")) {
+        id = scan_integer_or(scan, -1);
+        if (id >= 0 && id < ID_UNNAMED)
+            probability->id = (uint32_t)id;
+    } else if (text_equals(key, "logprob")) {
+        probability->present = !json_scan_null(scan) && json_scan_number(scan, &probability->logprob);
+    } else if (text_equals(key, "prob")) {
+        probability->present = !json_scan_null(scan) && json_scan_number(scan, &probability->logprob);
+        probability->logprob = log(probability->logprob);
+    } else {
+        scan_skip_lenient(scan);
+    }
+}
+
+static void read_probabilities(struct reply_draft *draft, struct json_scan *scan)
+{
+    struct text key;
+
+    if (json_scan_null(scan))
+        return;
+    draft->has_logprobs = true;
+    for (json_scan_array(scan); json_scan_element(scan);) {
+        struct probability probability = {.id = ID_UNNAMED};
+
+        for (json_scan_object(scan); json_scan_member(scan, &key);)
+            read_probability(scan, key, &probability);
+        if (json_scan_ok(scan))
+            draft_add_logprob(draft, probability.present ? probability.logprob : NAN, probability.id);
+    }
+}
+
+/* {"seed":42,…}: the seed that was used, 4294967295 for a random one. */
+static void read_settings(struct reply_draft *draft, struct json_scan *scan)
+{
+    struct text key;
+
+    if (json_scan_peek(scan) != JSON_KIND_OBJECT) {
+        json_scan_skip(scan);
+        return;
+    }
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "seed"))
+            draft->seed_used = scan_integer_or(scan, -1);
+        else
+            json_scan_skip(scan);
+    }
+}
+
+static void read_member(struct reply_draft *draft, struct json_scan *scan, struct text key)
+{
+    if (text_equals(key, "content"))
+        draft_read_text(draft, scan);
+    else if (text_equals(key, "tokens"))
+        draft_read_ids(draft, &draft->ids, scan);
+    else if (text_equals(key, "completion_probabilities"))
+        read_probabilities(draft, scan);
+    else if (text_equals(key, "stop_type"))
+        draft->has_finish = scan_string_or_null(scan, &draft->finish);
+    else if (text_equals(key, "tokens_predicted"))
+        draft->completion_tokens = scan_integer_or(scan, -1);
+    else if (text_equals(key, "tokens_evaluated"))
+        draft->prompt_tokens_read = scan_integer_or(scan, -1);
+    else if (text_equals(key, "generation_settings/seed"))
+        draft->seed_used = scan_integer_or(scan, -1);
+    else if (text_equals(key, "generation_settings"))
+        read_settings(draft, scan);
+    else if (text_equals(key, "error"))
+        scan_error_object(scan, &draft->error);
+    else
+        json_scan_skip(scan);
+}
+
+static void read_object(struct reply_draft *draft, struct json_scan *scan)
+{
+    struct text key;
+
+    for (json_scan_object(scan); json_scan_member(scan, &key);)
+        read_member(draft, scan, key);
+    draft->choice_count = draft->has_text || draft->ids.present;
+}
+
+/* An object, or an array of them where several samples were asked for. */
+static void read_completion(struct reply_draft *draft, struct json_scan *scan)
+{
+    size_t count = 0;
+
+    if (json_scan_peek(scan) != JSON_KIND_ARRAY) {
+        read_object(draft, scan);
+        return;
+    }
+    for (json_scan_array(scan); json_scan_element(scan); count++) {
+        if (count == 0)
+            read_object(draft, scan);
+        else
+            json_scan_skip(scan);
+    }
+    draft->choice_count = count;
+}
+
+/* Ids that the engine lost are no empty completion. */
+static bool lost_ids(const struct reply_draft *draft)
+{
+    return draft->ids.present && !draft->ids.count && draft->completion_tokens > 0;
+}
+
+static enum exchange_outcome take_completion(const struct exchange *exchange, const struct engine_reply *reply,
+                                             struct sample *ret_sample, struct sample_error *ret_error)
+{
+    struct reply_draft draft;
+    struct json_scan scan;
+    enum exchange_outcome outcome;
+
+    draft_init(&draft, reply->body);
+    json_scan_init(&scan, reply->body);
+    read_completion(&draft, &scan);
+    draft.stopped_by_string = text_equals(buffer_text(&draft.finish), "word");
+    draft.seed_honoured = draft.seed_used >= 0 && (uint64_t)draft.seed_used == seed_of_31_bits(exchange->request->seed);
+    draft.mode = options_have(exchange->request->sampling.engine_options, "post_sampling_probs") ? LOGPROBS_PROCESSED
+                                                                                                 : LOGPROBS_RAW;
+    if (json_scan_ok(&scan) && lost_ids(&draft))
+        outcome = refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the engine counts %lld tokens and gives no ids",
+                               (long long)draft.completion_tokens);
+    else
+        outcome = draft_judge(exchange, &draft, &scan, reply, ret_sample, ret_error);
+    draft_finish(&draft);
+    return outcome;
+}
+
+static enum exchange_outcome parse(struct exchange *exchange, const struct engine_reply *reply,
+                                   struct sample *ret_sample, struct sample_error *ret_error)
+{
+    enum step step = step_of(exchange);
+
+    if (step == STEP_TOKENIZE && reply->status == 404) { /* something before the engine that lacks the route */
+        exchange->step++;
+        return EXCHANGE_NEXT;
+    }
+    if (!status_is_success(reply->status))
+        return refuse_status(ret_error, reply);
+    if (step == STEP_RENDER)
+        return take_rendered(exchange, reply, ret_error);
+    if (step == STEP_TOKENIZE)
+        return exchange_take_prompt_ids(exchange, reply, ret_error);
+    return take_completion(exchange, reply, ret_sample, ret_error);
+}
+
+const struct engine_adapter adapter_llamacpp = {
+    .kind = "llamacpp",
+    .refuse = refuse,
+    .prepares = prepares,
+    .build = build,
+    .parse = parse,
+    .seed_sent = seed_of_31_bits,
+};

@@ -1,0 +1,225 @@
+/* SGLang, /generate: text or ids in, ids and log-probabilities out, with the weights' version.
+ *
+ * Seeds are honoured only by a server in deterministic mode, and no reply says so. Log-probabilities are taken behind
+ * the temperature and before the filters. A chat goes through /v1/chat/completions, whose text comes out of parsers. */
+#include "client/reply.h"
+
+#include <math.h>
+
+static bool is_chat(const struct exchange *exchange)
+{
+    return !exchange->request->prompt_ids && !exchange->request->prompt.data;
+}
+
+static bool prepares(const struct exchange *exchange)
+{
+    (void)exchange;
+    return false;
+}
+
+static void put_sampling_params(struct json_write *json, const struct sample_request *request)
+{
+    const struct sampling *sampling = &request->sampling;
+
+    json_key(json, "sampling_params");
+    json_object_begin(json);
+    json_put_int(json, "n", 1);
+    json_put_int(json, "max_new_tokens", sampling->max_tokens);
+    json_put_double(json, "temperature", sampling->temperature);
+    json_put_double(json, "top_p", sampling->top_p);
+    json_put_int(json, "top_k", sampling->top_k > 0 ? sampling->top_k : -1);
+    json_put_double(json, "min_p", sampling->min_p);
+    put_soft_double(json, sampling, "repetition_penalty", 1);
+    put_soft_double(json, sampling, "presence_penalty", 0);
+    put_soft_double(json, sampling, "frequency_penalty", 0);
+    put_soft_bool(json, sampling, "ignore_eos", false);
+    put_soft_bool(json, sampling, "skip_special_tokens", true);
+    put_stops(json, sampling, true);
+    json_put_int(json, "sampling_seed", (int64_t)seed_of_31_bits(request->seed));
+    put_engine_options(json, sampling);
+    json_object_end(json);
+}
+
+static void put_generate(struct json_write *json, const struct exchange *exchange)
+{
+    if (exchange->request->prompt_ids)
+        put_prompt_ids(json, "input_ids", exchange);
+    else
+        json_put_text(json, "text", exchange->request->prompt);
+    put_optional_text(json, "rid", exchange->request->request_id);
+    put_sampling_params(json, exchange->request);
+    json_put_bool(json, "return_logprob", true);
+    json_put_int(json, "logprob_start_len", -1);
+    json_put_int(json, "top_logprobs_num", 0);
+    json_put_bool(json, "return_text_in_logprobs", false);
+    json_put_bool(json, "return_prompt_token_ids", true);
+    json_put_bool(json, "stream", false);
+}
+
+static void build(const struct exchange *exchange, struct engine_call *ret_call)
+{
+    struct json_write json;
+
+    ret_call->path = is_chat(exchange) ? "/v1/chat/completions" : "/generate";
+    json_write_init(&json, &ret_call->body);
+    json_object_begin(&json);
+    if (is_chat(exchange)) {
+        put_openai_request(&json, exchange);
+        json_put_bool(&json, "return_token_ids", true);
+    } else {
+        put_generate(&json, exchange);
+    }
+    json_object_end(&json);
+}
+
+/* [logprob or null, id, text or null] */
+static void read_tuples(struct reply_draft *draft, struct json_scan *scan)
+{
+    if (json_scan_null(scan))
+        return;
+    draft->has_logprobs = true;
+    for (json_scan_array(scan); json_scan_element(scan);) {
+        double logprob = NAN;
+        int64_t id = -1;
+        int place = 0;
+
+        for (json_scan_array(scan); json_scan_element(scan); place++) {
+            if (place == 0 && !json_scan_null(scan))
+                json_scan_number(scan, &logprob);
+            else if (place == 1)
+                id = scan_integer_or(scan, -1);
+            else if (place > 1)
+                json_scan_skip(scan);
+        }
+        if (json_scan_ok(scan))
+            draft_add_logprob(draft, logprob, id >= 0 && id < ID_UNNAMED ? (uint32_t)id : ID_UNNAMED);
+    }
+}
+
+static void read_matched(struct reply_draft *draft, struct json_scan *scan)
+{
+    _cleanup_buffer_ struct buffer matched;
+
+    buffer_init(&matched, draft->text.maximum_bytes);
+    if (json_scan_peek(scan) != JSON_KIND_STRING) {
+        json_scan_skip(scan);
+        return;
+    }
+    json_scan_string(scan, &matched);
+    draft->nan_replaced = text_equals(buffer_text(&matched), "NaN happened");
+    draft->stopped_by_string = true;
+}
+
+/* {"type":"stop","matched":2}, or a string on older servers, or null. */
+static void read_finish(struct reply_draft *draft, struct json_scan *scan)
+{
+    struct text key;
+
+    if (json_scan_peek(scan) != JSON_KIND_OBJECT) {
+        draft->has_finish = scan_string_or_null(scan, &draft->finish);
+        return;
+    }
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "type"))
+            draft->has_finish = scan_string_or_null(scan, &draft->finish);
+        else if (text_equals(key, "matched"))
+            read_matched(draft, scan);
+        else
+            json_scan_skip(scan);
+    }
+}
+
+static void read_meta(struct reply_draft *draft, struct json_scan *scan)
+{
+    struct text key;
+
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "finish_reason"))
+            read_finish(draft, scan);
+        else if (text_equals(key, "weight_version"))
+            scan_string_or_null(scan, &draft->revision);
+        else if (text_equals(key, "output_token_logprobs"))
+            read_tuples(draft, scan);
+        else if (text_equals(key, "completion_tokens"))
+            draft->completion_tokens = scan_integer_or(scan, -1);
+        else
+            json_scan_skip(scan);
+    }
+}
+
+static void read_object(struct reply_draft *draft, struct json_scan *scan)
+{
+    struct text key;
+
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "text"))
+            draft_read_text(draft, scan);
+        else if (text_equals(key, "output_ids"))
+            draft_read_ids(draft, &draft->ids, scan);
+        else if (text_equals(key, "meta_info"))
+            read_meta(draft, scan);
+        else if (!draft_read_common_member(draft, scan, key))
+            json_scan_skip(scan);
+    }
+    draft->choice_count = draft->has_text || draft->ids.present;
+}
+
+/* An object, or an array of them where several samples were asked for. */
+static void read_generated(struct reply_draft *draft, struct json_scan *scan)
+{
+    size_t count = 0;
+
+    if (json_scan_peek(scan) != JSON_KIND_ARRAY) {
+        read_object(draft, scan);
+        return;
+    }
+    for (json_scan_array(scan); json_scan_element(scan); count++) {
+        if (count == 0)
+            read_object(draft, scan);
+        else
+            json_scan_skip(scan);
+    }
+    draft->choice_count = count;
+}
+
+static enum logprobs_mode mode_of(const struct sample_request *request)
+{
+    const struct sampling *sampling = &request->sampling;
+
+    if (request->logprobs_mode != LOGPROBS_UNKNOWN)
+        return request->logprobs_mode;
+    if (sampling_is_plain(sampling))
+        return LOGPROBS_RAW;
+    return sampling->top_p >= 1 && sampling->top_k <= 0 && sampling->min_p <= 0 && !sampling->engine_options.data
+               ? LOGPROBS_PROCESSED
+               : LOGPROBS_UNKNOWN;
+}
+
+static enum exchange_outcome parse(struct exchange *exchange, const struct engine_reply *reply,
+                                   struct sample *ret_sample, struct sample_error *ret_error)
+{
+    struct reply_draft draft;
+    struct json_scan scan;
+    enum exchange_outcome outcome;
+
+    if (!status_is_success(reply->status))
+        return refuse_status(ret_error, reply);
+    draft_init(&draft, reply->body);
+    json_scan_init(&scan, reply->body);
+    if (is_chat(exchange))
+        draft_read_openai(&draft, &scan);
+    else
+        read_generated(&draft, &scan);
+    draft.mode = mode_of(exchange->request);
+    outcome = draft_judge(exchange, &draft, &scan, reply, ret_sample, ret_error);
+    draft_finish(&draft);
+    return outcome;
+}
+
+const struct engine_adapter adapter_sglang = {
+    .kind = "sglang",
+    .prepares = prepares,
+    .build = build,
+    .parse = parse,
+    .seed_sent = seed_of_31_bits,
+};

@@ -1,0 +1,137 @@
+/* reply: what a reply says, before it is believed. Shared by the adapters; nobody outside the room includes this.
+ *
+ * An adapter fills a draft from the reply's bytes; draft_judge() holds it against every invariant and makes a sample of
+ * it, or a typed failure. Nothing is repaired, with one exception: a log-probability in (0, 1e-6] is rounding and
+ * becomes 0. */
+#ifndef CLIENT_REPLY_H
+#define CLIENT_REPLY_H
+
+#include "client/adapter.h"
+#include "server/base/json_scan.h"
+#include "server/base/json_write.h"
+
+#define ID_UNNAMED UINT32_MAX
+
+struct id_list {
+    uint32_t *values;
+    size_t count;
+    size_t capacity;
+    bool present; /* an empty list was there, too */
+};
+
+/* An error object in whatever dress: {"error":{…}}, {"error":"…"}, flat with "object":"error", {"detail":…}. */
+struct engine_error {
+    bool present;
+    struct buffer message, type, code;
+    int64_t code_number; /* 0: none */
+};
+
+struct reply_draft {
+    struct buffer text;
+    bool has_text;
+    bool text_follows; /* in another reply */
+    struct id_list ids;
+    struct id_list beside; /* the id that stands beside each log-probability; ID_UNNAMED where none does */
+    struct id_list prompt_ids;
+    float *logprobs; /* NAN where the reply has null */
+    size_t logprob_count;
+    size_t logprob_capacity;
+    bool has_logprobs;
+    struct buffer finish; /* the engine's own word */
+    bool has_finish;
+    bool stopped_by_string;
+    bool nan_replaced; /* the engine says that it met a NaN and put an id in its place */
+    struct buffer revision;
+    size_t choice_count;
+    int64_t completion_tokens;  /* by the engine's count, or -1 */
+    int64_t prompt_tokens_read; /* or -1 */
+    int64_t seed_used;          /* or -1 */
+    struct engine_error error;
+
+    /* what the adapter knows */
+    bool seed_honoured;
+    enum logprobs_mode mode;
+
+    uint64_t replaced;
+    bool out_of_memory;
+};
+
+void draft_init(struct reply_draft *draft, struct text body);
+void draft_finish(struct reply_draft *draft);
+
+/* --- reading: each consumes one value; wrong kinds are errors of the scan ---------------------------- */
+
+void draft_read_text(struct reply_draft *draft, struct json_scan *scan); /* or null */
+bool scan_string_or_null(struct json_scan *scan, struct buffer *out);    /* false: null */
+int64_t scan_integer_or(struct json_scan *scan, int64_t otherwise);      /* null or not an integer: otherwise */
+void draft_read_ids(struct reply_draft *draft, struct id_list *list, struct json_scan *scan); /* or null */
+void draft_read_logprobs(struct reply_draft *draft, struct json_scan *scan);                  /* or null */
+/* One entry at a time, where they are not plain arrays. */
+void draft_add_logprob(struct reply_draft *draft, double logprob, uint32_t beside);
+void draft_add_id(struct reply_draft *draft, struct id_list *list, uint32_t id);
+uint32_t id_of_token_string(struct text token); /* of "token_id:17", else ID_UNNAMED */
+/* As json_scan_skip(), but NaN and infinities are numbers: what stands beside a log-probability may be as broken as it
+ * is. */
+void scan_skip_lenient(struct json_scan *scan);
+void scan_error_object(struct json_scan *scan, struct engine_error *error); /* the value of "error": object or string */
+/* A member of the top level that any engine may write; true: it was one and is consumed. */
+bool draft_read_common_member(struct reply_draft *draft, struct json_scan *scan, struct text key);
+/* {"content":[…]} or {"token_logprobs":[…],"tokens":[…]} or null. */
+void draft_read_openai_logprobs(struct reply_draft *draft, struct json_scan *scan);
+/* A whole body of OpenAI's form: /v1/completions, /v1/chat/completions, and vLLM's /inference/v1/generate. */
+void draft_read_openai(struct reply_draft *draft, struct json_scan *scan);
+
+/* --- judging ----------------------------------------------------------------------------------------- */
+
+enum exchange_outcome draft_judge(const struct exchange *exchange, struct reply_draft *draft,
+                                  const struct json_scan *scan, const struct engine_reply *reply,
+                                  struct sample *ret_sample, struct sample_error *ret_error);
+
+/* A copy of the parts in one allocation. False: no memory. */
+bool sample_pack(const struct sample *parts, struct sample *ret_sample);
+
+/* Fills the error and returns EXCHANGE_ERROR. Code decides whether a retry makes sense and draws a new seed. */
+enum exchange_outcome refuse_reply(struct sample_error *ret_error, enum sample_failure code, const char *format, ...)
+    _printf_(3, 4);
+/* The bytes end too early or are not what was agreed: asked again with the same seed. */
+enum exchange_outcome refuse_bytes(struct sample_error *ret_error, const struct json_scan *scan,
+                                   const struct engine_reply *reply);
+/* A status other than 2xx. */
+enum exchange_outcome refuse_status(struct sample_error *ret_error, const struct engine_reply *reply);
+enum exchange_outcome refuse_engine_error(struct sample_error *ret_error, int status, const struct engine_error *error,
+                                          const struct engine_reply *reply);
+void error_message(struct sample_error *error, const char *format, ...) _printf_(2, 3);
+int64_t retry_after_parse_us(struct text value, int64_t now_utc_us); /* 0: none or malformed; at most an hour */
+void engine_error_finish(struct engine_error *error);
+bool status_is_success(int status);
+
+/* The ids of a /tokenize reply ({"tokens":[…]}) into the exchange: NEXT or ERROR. */
+enum exchange_outcome exchange_take_prompt_ids(struct exchange *exchange, const struct engine_reply *reply,
+                                               struct sample_error *ret_error);
+
+/* --- requests ---------------------------------------------------------------------------------------- */
+
+/* The prompt's ids, from the request or learnt. */
+bool exchange_has_ids(const struct exchange *exchange);
+void put_prompt_ids(struct json_write *json, const char *key, const struct exchange *exchange);
+/* A member that engine_options may override. */
+void put_soft_double(struct json_write *json, const struct sampling *sampling, const char *key, double value);
+void put_soft_bool(struct json_write *json, const struct sampling *sampling, const char *key, bool value);
+void put_soft_int(struct json_write *json, const struct sampling *sampling, const char *key, int64_t value);
+bool options_have(struct text options, const char *key);
+void put_engine_options(struct json_write *json, const struct sampling *sampling); /* every member of the options */
+/* The body of /v1/completions or, for a chat, /v1/chat/completions, with nothing but what most servers know. */
+void put_openai_request(struct json_write *json, const struct exchange *exchange);
+void put_stops(struct json_write *json, const struct sampling *sampling,
+               bool ids_too); /* "stop", "stop_token_ids", where set */
+void put_optional_text(struct json_write *json, const char *key, struct text value); /* nothing for TEXT_NONE */
+
+/* Nothing between the model's distribution and the sample: raw and processed log-probabilities are the same. */
+bool sampling_is_plain(const struct sampling *sampling);
+uint64_t seed_of_63_bits(uint64_t seed);
+uint64_t seed_of_31_bits(uint64_t seed);
+
+extern const struct engine_adapter adapter_vllm, adapter_vllm_generate, adapter_sglang, adapter_llamacpp,
+    adapter_openai_compat;
+
+#endif

@@ -1,0 +1,261 @@
+/* Reading the parts that several engines write the same way. */
+#include "client/reply.h"
+
+#include <math.h>
+#include <string.h>
+
+void draft_init(struct reply_draft *draft, struct text body)
+{
+    size_t most_bytes = 3 * body.length_bytes + 64; /* every broken byte becomes the three of U+FFFD */
+
+    *draft = (struct reply_draft){.completion_tokens = -1, .prompt_tokens_read = -1, .seed_used = -1};
+    buffer_init(&draft->text, most_bytes);
+    buffer_init(&draft->finish, most_bytes);
+    buffer_init(&draft->revision, most_bytes);
+}
+
+void draft_finish(struct reply_draft *draft)
+{
+    buffer_finish(&draft->text);
+    buffer_finish(&draft->finish);
+    buffer_finish(&draft->revision);
+    engine_error_finish(&draft->error);
+    free(draft->ids.values);
+    free(draft->beside.values);
+    free(draft->prompt_ids.values);
+    free(draft->logprobs);
+}
+
+bool scan_string_or_null(struct json_scan *scan, struct buffer *out)
+{
+    return !json_scan_null(scan) && json_scan_string(scan, out);
+}
+
+void draft_read_text(struct reply_draft *draft, struct json_scan *scan)
+{
+    uint64_t before = scan->replaced;
+
+    draft->has_text = scan_string_or_null(scan, &draft->text);
+    draft->replaced += scan->replaced - before;
+}
+
+int64_t scan_integer_or(struct json_scan *scan, int64_t otherwise)
+{
+    struct text raw = json_scan_raw(scan);
+    struct json_scan inner;
+    int64_t value;
+
+    if (!raw.data)
+        return otherwise;
+    json_scan_init(&inner, raw);
+    return json_scan_peek(&inner) == JSON_KIND_NUMBER && json_scan_integer(&inner, &value) ? value : otherwise;
+}
+
+/* How many elements the array of numbers that follows has at most. */
+static size_t count_elements(const struct json_scan *scan)
+{
+    size_t count = 1;
+
+    for (const char *at = scan->at; at < scan->end && *at != ']'; at++)
+        count += *at == ',';
+    return count;
+}
+
+void scan_skip_lenient(struct json_scan *scan)
+{
+    struct text key;
+    double ignored;
+
+    switch (json_scan_peek(scan)) {
+    case JSON_KIND_OBJECT:
+        for (json_scan_object(scan); json_scan_member(scan, &key);)
+            scan_skip_lenient(scan);
+        return;
+    case JSON_KIND_ARRAY:
+        for (json_scan_array(scan); json_scan_element(scan);)
+            scan_skip_lenient(scan);
+        return;
+    case JSON_KIND_NUMBER:
+        json_scan_number(scan, &ignored);
+        return;
+    case JSON_KIND_NONE:
+    case JSON_KIND_STRING:
+    case JSON_KIND_BOOL:
+    case JSON_KIND_NULL:
+        json_scan_skip(scan);
+        return;
+    }
+}
+
+void draft_read_ids(struct reply_draft *draft, struct id_list *list, struct json_scan *scan)
+{
+    size_t limit;
+    ssize_t count;
+
+    if (json_scan_null(scan))
+        return;
+    limit = count_elements(scan);
+    free(list->values);
+    *list = (struct id_list){.values = malloc(limit * sizeof(*list->values)), .capacity = limit};
+    if (!list->values) {
+        list->capacity = 0;
+        draft->out_of_memory = true;
+        json_scan_skip(scan);
+        return;
+    }
+    count = json_scan_u32(scan, list->values, limit);
+    list->present = count >= 0;
+    list->count = count > 0 ? (size_t)count : 0;
+}
+
+void draft_read_logprobs(struct reply_draft *draft, struct json_scan *scan)
+{
+    size_t limit;
+    ssize_t count;
+
+    if (json_scan_null(scan))
+        return;
+    limit = count_elements(scan);
+    free(draft->logprobs);
+    draft->logprobs = malloc(limit * sizeof(*draft->logprobs));
+    draft->logprob_capacity = draft->logprobs ? limit : 0;
+    draft->logprob_count = 0;
+    if (!draft->logprobs) {
+        draft->out_of_memory = true;
+        json_scan_skip(scan);
+        return;
+    }
+    count = json_scan_floats(scan, draft->logprobs, limit);
+    draft->has_logprobs = count >= 0;
+    draft->logprob_count = count > 0 ? (size_t)count : 0;
+}
+
+static bool grow(void *pointer_to_values, size_t count, size_t *capacity, size_t size_bytes)
+{
+    size_t wanted = count < 32 ? 64 : 2 * count;
+    void *values;
+
+    if (count < *capacity)
+        return true;
+    values = realloc(*(void **)pointer_to_values, wanted * size_bytes);
+    if (!values)
+        return false;
+    *(void **)pointer_to_values = values;
+    *capacity = wanted;
+    return true;
+}
+
+void draft_add_id(struct reply_draft *draft, struct id_list *list, uint32_t id)
+{
+    if (!grow(&list->values, list->count, &list->capacity, sizeof(*list->values))) {
+        draft->out_of_memory = true;
+        return;
+    }
+    list->values[list->count++] = id;
+    list->present = true;
+}
+
+void draft_add_logprob(struct reply_draft *draft, double logprob, uint32_t beside)
+{
+    if (!grow(&draft->logprobs, draft->logprob_count, &draft->logprob_capacity, sizeof(*draft->logprobs))) {
+        draft->out_of_memory = true;
+        return;
+    }
+    draft->logprobs[draft->logprob_count++] = (float)logprob;
+    draft->has_logprobs = true;
+    draft_add_id(draft, &draft->beside, beside);
+}
+
+uint32_t id_of_token_string(struct text token)
+{
+    static const char prefix[] = "token_id:";
+    const size_t prefix_bytes = sizeof(prefix) - 1;
+    uint64_t id = 0;
+
+    if (token.length_bytes <= prefix_bytes || token.length_bytes > prefix_bytes + 10 ||
+        memcmp(token.data, prefix, prefix_bytes) != 0)
+        return ID_UNNAMED;
+    for (size_t i = prefix_bytes; i < token.length_bytes; i++) {
+        if (token.data[i] < '0' || token.data[i] > '9')
+            return ID_UNNAMED;
+        id = id * 10 + (uint64_t)(token.data[i] - '0');
+    }
+    return id < ID_UNNAMED ? (uint32_t)id : ID_UNNAMED;
+}
+
+static void read_usage(struct reply_draft *draft, struct json_scan *scan)
+{
+    struct text key;
+
+    if (json_scan_null(scan))
+        return;
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "completion_tokens"))
+            draft->completion_tokens = scan_integer_or(scan, -1);
+        else
+            json_scan_skip(scan);
+    }
+}
+
+/* {"weight_version":"step-42"} */
+static void read_metadata(struct reply_draft *draft, struct json_scan *scan)
+{
+    struct text key;
+
+    if (json_scan_peek(scan) != JSON_KIND_OBJECT) {
+        json_scan_skip(scan);
+        return;
+    }
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "weight_version"))
+            scan_string_or_null(scan, &draft->revision);
+        else
+            json_scan_skip(scan);
+    }
+}
+
+bool draft_read_common_member(struct reply_draft *draft, struct json_scan *scan, struct text key)
+{
+    if (text_equals(key, "error"))
+        scan_error_object(scan, &draft->error);
+    else if (text_equals(key, "usage"))
+        read_usage(draft, scan);
+    else if (text_equals(key, "metadata"))
+        read_metadata(draft, scan);
+    else if (text_equals(key, "prompt_token_ids"))
+        draft_read_ids(draft, &draft->prompt_ids, scan);
+    else
+        return false;
+    return true;
+}
+
+enum exchange_outcome exchange_take_prompt_ids(struct exchange *exchange, const struct engine_reply *reply,
+                                               struct sample_error *ret_error)
+{
+    struct reply_draft draft;
+    struct json_scan scan;
+    struct text key;
+    enum exchange_outcome outcome = EXCHANGE_NEXT;
+
+    draft_init(&draft, reply->body);
+    json_scan_init(&scan, reply->body);
+    for (json_scan_object(&scan); json_scan_member(&scan, &key);) {
+        if (text_equals(key, "tokens"))
+            draft_read_ids(&draft, &draft.ids, &scan);
+        else if (!draft_read_common_member(&draft, &scan, key))
+            json_scan_skip(&scan);
+    }
+    if (!json_scan_end(&scan))
+        outcome = refuse_bytes(ret_error, &scan, reply);
+    else if (draft.error.present)
+        outcome = refuse_engine_error(ret_error, (int)draft.error.code_number, &draft.error, reply);
+    else if (!draft.ids.count)
+        outcome = refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the engine made no token ids of the prompt");
+    else {
+        exchange->prompt_ids = TAKE_PTR(draft.ids.values);
+        exchange->prompt_id_count = draft.ids.count;
+        exchange->step++;
+    }
+    draft_finish(&draft);
+    return outcome;
+}

@@ -1,0 +1,181 @@
+/* Replies of OpenAI's form, as vLLM, SGLang, llama.cpp and others vary it. */
+#include "client/reply.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- log-probabilities --------------------------------------------------------------------------- */
+
+/* tokens: ["token_id:17", …] or their texts. */
+static void read_token_names(struct reply_draft *draft, struct json_scan *scan)
+{
+    _cleanup_buffer_ struct buffer token;
+
+    buffer_init(&token, draft->text.maximum_bytes);
+    if (json_scan_null(scan))
+        return;
+    draft->beside.count = 0;
+    for (json_scan_array(scan); json_scan_element(scan);) {
+        buffer_clear(&token);
+        scan_string_or_null(scan, &token);
+        draft_add_id(draft, &draft->beside, id_of_token_string(buffer_text(&token)));
+    }
+    draft->beside.present = true;
+}
+
+struct entry {
+    double logprob;
+    bool has_logprob;
+    uint32_t id;
+};
+
+static void read_entry_member(struct json_scan *scan, struct text key, struct buffer *token, struct entry *entry)
+{
+    int64_t id;
+
+    if (text_equals(key, "logprob")) {
+        entry->has_logprob = !json_scan_null(scan) && json_scan_number(scan, &entry->logprob);
+    } else if (text_equals(key, "id") || text_equals(key, "token_id")) {
+        id = scan_integer_or(scan, -1);
+        if (id >= 0 && id < ID_UNNAMED)
+            entry->id = (uint32_t)id;
+    } else if (text_equals(key, "token")) {
+        buffer_clear(token);
+        if (scan_string_or_null(scan, token) && entry->id == ID_UNNAMED)
+            entry->id = id_of_token_string(buffer_text(token));
+    } else {
+        scan_skip_lenient(scan);
+    }
+}
+
+/* content: [{"token":"token_id:17","logprob":-0.1,…}], with "id" (llama.cpp) or "token_id" (vLLM's generate). */
+static void read_entries(struct reply_draft *draft, struct json_scan *scan)
+{
+    _cleanup_buffer_ struct buffer token;
+    struct text key;
+
+    buffer_init(&token, draft->text.maximum_bytes);
+    if (json_scan_null(scan))
+        return;
+    draft->has_logprobs = true;
+    for (json_scan_array(scan); json_scan_element(scan);) {
+        struct entry entry = {.id = ID_UNNAMED};
+
+        for (json_scan_object(scan); json_scan_member(scan, &key);)
+            read_entry_member(scan, key, &token, &entry);
+        if (json_scan_ok(scan))
+            draft_add_logprob(draft, entry.has_logprob ? entry.logprob : NAN, entry.id);
+    }
+}
+
+void draft_read_openai_logprobs(struct reply_draft *draft, struct json_scan *scan)
+{
+    struct text key;
+
+    if (json_scan_null(scan))
+        return;
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "token_logprobs"))
+            draft_read_logprobs(draft, scan);
+        else if (text_equals(key, "tokens"))
+            read_token_names(draft, scan);
+        else if (text_equals(key, "content"))
+            read_entries(draft, scan);
+        else
+            scan_skip_lenient(scan);
+    }
+}
+
+/* --- choices ------------------------------------------------------------------------------------- */
+
+static void read_message(struct reply_draft *draft, struct json_scan *scan)
+{
+    struct text key;
+
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "content"))
+            draft_read_text(draft, scan);
+        else
+            json_scan_skip(scan);
+    }
+    /* A message that only calls tools has no content. */
+    draft->has_text = true;
+}
+
+/* [{"version":"step-1","start":0,"end":36},…]: one name, or all of them joined by commas when weights changed on the
+ * way. */
+static void read_weight_versions(struct reply_draft *draft, struct json_scan *scan)
+{
+    struct text key;
+
+    if (json_scan_null(scan))
+        return;
+    for (json_scan_array(scan); json_scan_element(scan);) {
+        for (json_scan_object(scan); json_scan_member(scan, &key);) {
+            if (!text_equals(key, "version")) {
+                json_scan_skip(scan);
+                continue;
+            }
+            if (draft->revision.length_bytes)
+                buffer_append_byte(&draft->revision, ',');
+            scan_string_or_null(scan, &draft->revision);
+        }
+    }
+}
+
+/* A string names the stop string that was hit; a number is a stop id; null is the end of sequence. */
+static void read_stop_reason(struct reply_draft *draft, struct json_scan *scan)
+{
+    draft->stopped_by_string = json_scan_peek(scan) == JSON_KIND_STRING;
+    json_scan_skip(scan);
+}
+
+static void read_choice(struct reply_draft *draft, struct json_scan *scan)
+{
+    struct text key;
+
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "text"))
+            draft_read_text(draft, scan);
+        else if (text_equals(key, "message"))
+            read_message(draft, scan);
+        else if (text_equals(key, "logprobs"))
+            draft_read_openai_logprobs(draft, scan);
+        else if (text_equals(key, "token_ids") || text_equals(key, "response_token_ids"))
+            draft_read_ids(draft, &draft->ids, scan);
+        else if (text_equals(key, "prompt_token_ids"))
+            draft_read_ids(draft, &draft->prompt_ids, scan);
+        else if (text_equals(key, "finish_reason"))
+            draft->has_finish = scan_string_or_null(scan, &draft->finish);
+        else if (text_equals(key, "stop_reason") || text_equals(key, "matched_stop"))
+            read_stop_reason(draft, scan);
+        else if (text_equals(key, "weight_versions"))
+            read_weight_versions(draft, scan);
+        else
+            json_scan_skip(scan);
+    }
+}
+
+static void read_choices(struct reply_draft *draft, struct json_scan *scan)
+{
+    if (json_scan_null(scan))
+        return;
+    for (json_scan_array(scan); json_scan_element(scan);) {
+        if (draft->choice_count++ == 0)
+            read_choice(draft, scan);
+        else
+            json_scan_skip(scan);
+    }
+}
+
+void draft_read_openai(struct reply_draft *draft, struct json_scan *scan)
+{
+    struct text key;
+
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "choices"))
+            read_choices(draft, scan);
+        else if (!draft_read_common_member(draft, scan, key))
+            json_scan_skip(scan);
+    }
+}

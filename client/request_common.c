@@ -1,0 +1,172 @@
+/* What the requests of several engines have in common. */
+#include "client/reply.h"
+
+#include <math.h>
+
+/* Names that the service sends itself, or that would change what a reply means, in any engine's spelling. */
+static const char *const reserved_options[] = {
+    "prompt",
+    "prompt_ids",
+    "input_ids",
+    "token_ids",
+    "text",
+    "messages",
+    "model",
+    "n",
+    "n_cmpl",
+    "best_of",
+    "n_predict",
+    "max_tokens",
+    "max_new_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "stop",
+    "stop_token_ids",
+    "seed",
+    "sampling_seed",
+    "stream",
+    "stream_options",
+    "logprobs",
+    "top_logprobs",
+    "prompt_logprobs",
+    "n_probs",
+    "return_logprob",
+    "return_tokens",
+    "return_token_ids",
+    "return_tokens_as_token_ids",
+    "return_prompt_token_ids",
+    "logprob_start_len",
+    "top_logprobs_num",
+    "return_text_in_logprobs",
+    "response_fields",
+    "echo",
+    "rid",
+    "request_id",
+    "cache_salt",
+    "sampling_params",
+    "add_special_tokens",
+    "include_reasoning",
+};
+
+bool engine_options_check(struct text options, struct text *ret_name)
+{
+    struct json_scan scan;
+    struct text key;
+
+    *ret_name = TEXT_NONE;
+    json_scan_init(&scan, options);
+    for (json_scan_object(&scan); json_scan_member(&scan, &key); json_scan_skip(&scan)) {
+        for (size_t i = 0; i < ARRAY_LENGTH(reserved_options); i++) {
+            if (text_equals(key, reserved_options[i])) {
+                *ret_name = key;
+                return false;
+            }
+        }
+        /* An escape would hide a reserved name. */
+        if (memchr(key.data, '\\', key.length_bytes)) {
+            *ret_name = key;
+            return false;
+        }
+    }
+    return json_scan_end(&scan);
+}
+
+bool options_have(struct text options, const char *key)
+{
+    struct json_scan scan;
+    struct text name;
+
+    if (!options.data)
+        return false;
+    json_scan_init(&scan, options);
+    for (json_scan_object(&scan); json_scan_member(&scan, &name); json_scan_skip(&scan))
+        if (text_equals(name, key))
+            return true;
+    return false;
+}
+
+void put_engine_options(struct json_write *json, const struct sampling *sampling)
+{
+    struct json_scan scan;
+    struct text name;
+
+    if (!sampling->engine_options.data)
+        return;
+    json_scan_init(&scan, sampling->engine_options);
+    for (json_scan_object(&scan); json_scan_member(&scan, &name);) {
+        json_key_text(json, name);
+        json_raw(json, json_scan_raw(&scan));
+    }
+}
+
+void put_soft_double(struct json_write *json, const struct sampling *sampling, const char *key, double value)
+{
+    if (!options_have(sampling->engine_options, key))
+        json_put_double(json, key, value);
+}
+
+void put_soft_bool(struct json_write *json, const struct sampling *sampling, const char *key, bool value)
+{
+    if (!options_have(sampling->engine_options, key))
+        json_put_bool(json, key, value);
+}
+
+void put_soft_int(struct json_write *json, const struct sampling *sampling, const char *key, int64_t value)
+{
+    if (!options_have(sampling->engine_options, key))
+        json_put_int(json, key, value);
+}
+
+void put_stops(struct json_write *json, const struct sampling *sampling, bool ids_too)
+{
+    if (sampling->stop_count) {
+        json_key(json, "stop");
+        json_array_begin(json);
+        for (size_t i = 0; i < sampling->stop_count; i++)
+            json_text(json, sampling->stop[i]);
+        json_array_end(json);
+    }
+    if (ids_too && sampling->stop_token_id_count)
+        json_put_u32s(json, "stop_token_ids", sampling->stop_token_ids, sampling->stop_token_id_count,
+                      JSON_ARRAYS_PLAIN);
+}
+
+void put_optional_text(struct json_write *json, const char *key, struct text value)
+{
+    if (value.data)
+        json_put_text(json, key, value);
+}
+
+bool exchange_has_ids(const struct exchange *exchange)
+{
+    return exchange->request->prompt_ids || exchange->prompt_ids;
+}
+
+void put_prompt_ids(struct json_write *json, const char *key, const struct exchange *exchange)
+{
+    const struct sample_request *request = exchange->request;
+
+    if (request->prompt_ids)
+        json_put_u32s(json, key, request->prompt_ids, request->prompt_id_count, JSON_ARRAYS_PLAIN);
+    else
+        json_put_u32s(json, key, exchange->prompt_ids, exchange->prompt_id_count, JSON_ARRAYS_PLAIN);
+}
+
+bool sampling_is_plain(const struct sampling *sampling)
+{
+    return fabs(sampling->temperature - 1) < 1e-9 && sampling->top_p >= 1 && sampling->top_k <= 0 &&
+           sampling->min_p <= 0 && !sampling->engine_options.data;
+}
+
+uint64_t seed_of_63_bits(uint64_t seed)
+{
+    return seed & INT64_MAX;
+}
+
+uint64_t seed_of_31_bits(uint64_t seed)
+{
+    return seed & INT32_MAX;
+}

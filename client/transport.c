@@ -1,0 +1,240 @@
+#include "client/transport.h"
+#include "client/transport_internal.h"
+#include "server/base/clock.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- lists --------------------------------------------------------------------------------------- */
+
+static struct transfer_list *list_of(struct transport *transport, enum transfer_place place)
+{
+    return place == AT_NAME ? &transport->waiting : place == AT_CURL ? &transport->running : &transport->finished;
+}
+
+static void leave_list(struct transfer *transfer)
+{
+    struct transfer_list *list = list_of(transfer->transport, transfer->place);
+
+    if (transfer->place == AT_NOWHERE)
+        return;
+    *(transfer->previous ? &transfer->previous->next : &list->first) = transfer->next;
+    *(transfer->next ? &transfer->next->previous : &list->last) = transfer->previous;
+    transfer->previous = transfer->next = NULL;
+    transfer->place = AT_NOWHERE;
+}
+
+static void enter_list(struct transfer *transfer, enum transfer_place place)
+{
+    struct transfer_list *list = list_of(transfer->transport, place);
+
+    leave_list(transfer);
+    transfer->place = place;
+    transfer->previous = list->last;
+    *(list->last ? &list->last->next : &list->first) = transfer;
+    list->last = transfer;
+}
+
+/* --- one transfer -------------------------------------------------------------------------------- */
+
+static void transfer_destroy(struct transfer *transfer)
+{
+    if (transfer->place == AT_CURL)
+        curl_multi_remove_handle(transfer->transport->multi, transfer->easy);
+    leave_list(transfer);
+    transfer->transport->count--;
+    curl_easy_cleanup(transfer->easy);
+    curl_slist_free_all(transfer->headers);
+    curl_slist_free_all(transfer->resolve);
+    buffer_finish(&transfer->reply.body);
+    free(transfer->url);
+    free(transfer);
+}
+
+void transfer_fail(struct transfer *transfer, enum transfer_result result, const char *problem)
+{
+    transfer->reply.result = result;
+    if (problem)
+        snprintf(transfer->reply.problem, sizeof(transfer->reply.problem), "%.150s", problem);
+    enter_list(transfer, AT_END);
+}
+
+/* Into curl, or to its end if that does not work. */
+static void launch(struct transfer *transfer)
+{
+    int64_t now_us = clock_monotonic_us();
+
+    if (transfer->deadline_us <= now_us) {
+        transfer_fail(transfer, TRANSFER_TIMEOUT, "no time was left");
+        return;
+    }
+    transfer_set_limits(transfer, now_us);
+    if (!transfer_set_addresses(transfer) || curl_multi_add_handle(transfer->transport->multi, transfer->easy)) {
+        transfer_fail(transfer, TRANSFER_UNREACHABLE, "no memory");
+        return;
+    }
+    enter_list(transfer, AT_CURL);
+}
+
+/* As far as the name allows. */
+static void proceed(struct transfer *transfer)
+{
+    enum resolved_state state = transfer->name ? transfer->name->state : RESOLVED_KNOWN;
+
+    if (state == RESOLVED_KNOWN)
+        launch(transfer);
+    else if (state == RESOLVED_FAILED)
+        transfer_fail(transfer, TRANSFER_UNREACHABLE, transfer->name->addresses);
+    else if (transfer->place != AT_NAME)
+        enter_list(transfer, AT_NAME);
+}
+
+/* The pool's connection was dead before a byte came: as if it had never been tried. */
+static bool may_send_again(const struct transfer *transfer)
+{
+    return transfer->reply.result == TRANSFER_UNREACHABLE && transfer->reply.reused && !transfer->header_bytes &&
+           !transfer->sent_again;
+}
+
+static void send_again(struct transfer *transfer)
+{
+    size_t limit_bytes = transfer->reply.body.maximum_bytes;
+
+    buffer_finish(&transfer->reply.body);
+    transfer->reply = (struct transfer_reply){.result = TRANSFER_DONE, .sends = transfer->reply.sends};
+    buffer_init(&transfer->reply.body, limit_bytes);
+    transfer->sent_again = true;
+    *transfer->curl_problem = '\0';
+    curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, 1L);
+    launch(transfer);
+}
+
+static void take_ended(struct transfer *transfer, CURLcode code)
+{
+    transfer_conclude(transfer, code);
+    curl_multi_remove_handle(transfer->transport->multi, transfer->easy);
+    leave_list(transfer);
+    if (may_send_again(transfer)) {
+        send_again(transfer);
+        return;
+    }
+    if (transfer->reply.result == TRANSFER_UNREACHABLE && transfer->name)
+        resolver_distrust(transfer->name);
+    enter_list(transfer, AT_END);
+}
+
+/* --- the transport ------------------------------------------------------------------------------- */
+
+static void call_back(struct transport *transport)
+{
+    struct transfer *transfer;
+
+    while ((transfer = transport->finished.first)) {
+        leave_list(transfer); /* so that its callback may cancel all others */
+        transfer->done(transfer->arg, &transfer->reply);
+        transfer_destroy(transfer);
+    }
+}
+
+void transport_settle(struct transport *transport)
+{
+    CURLMsg *message;
+    int left;
+
+    while ((message = curl_multi_info_read(transport->multi, &left))) {
+        struct transfer *transfer = NULL;
+
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&transfer);
+        take_ended(transfer, message->data.result);
+    }
+    call_back(transport);
+    transport_set_timer(transport);
+}
+
+static void names_answered(void *arg)
+{
+    struct transport *transport = arg;
+    struct transfer *next;
+
+    for (struct transfer *transfer = transport->waiting.first; transfer; transfer = next) {
+        next = transfer->next;
+        proceed(transfer);
+    }
+    transport_settle(transport);
+}
+
+struct transfer *transport_start(struct transport *transport, const struct transfer_request *request,
+                                 void (*done)(void *arg, struct transfer_reply *reply), void *arg)
+{
+    struct transfer *transfer = xcalloc(1, sizeof(*transfer));
+
+    *transfer = (struct transfer){.transport = transport, .done = done, .arg = arg};
+    transport->count++;
+    if (transfer_setup(transfer, request))
+        proceed(transfer);
+    else
+        transfer_fail(transfer, TRANSFER_BAD_REQUEST, NULL);
+    transport_set_timer(transport);
+    return transfer;
+}
+
+void transport_cancel(struct transfer *transfer)
+{
+    transfer_destroy(transfer);
+}
+
+size_t transport_in_flight(const struct transport *transport)
+{
+    return transport->count;
+}
+
+static void initialise_curl(void)
+{
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+struct transport *transport_create(const struct transport_host *host, const struct transport_settings *settings)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct transport *transport = xcalloc(1, sizeof(*transport));
+
+    pthread_once(&once, initialise_curl);
+    transport->host = *host;
+    transport->curl_timer_us = NEVER_US;
+    transport->user_agent = xstrdup(settings->user_agent ? settings->user_agent : "rolloutd");
+    transport->multi = curl_multi_init();
+    transport->resolver = resolver_create(&transport->host, settings->lookup, names_answered, transport);
+    if (!transport->multi || !transport->resolver) {
+        transport_destroy(transport);
+        return NULL;
+    }
+    curl_multi_setopt(transport->multi, CURLMOPT_SOCKETFUNCTION, transport_socket_wish);
+    curl_multi_setopt(transport->multi, CURLMOPT_SOCKETDATA, transport);
+    curl_multi_setopt(transport->multi, CURLMOPT_TIMERFUNCTION, transport_timer_wish);
+    curl_multi_setopt(transport->multi, CURLMOPT_TIMERDATA, transport);
+    curl_multi_setopt(transport->multi, CURLMOPT_MAXCONNECTS,
+                      (long)(settings->connections_max ? settings->connections_max : 16));
+    return transport;
+}
+
+void transport_destroy(struct transport *transport)
+{
+    if (!transport)
+        return;
+    while (transport->running.first)
+        transfer_destroy(transport->running.first);
+    while (transport->waiting.first)
+        transfer_destroy(transport->waiting.first);
+    while (transport->finished.first)
+        transfer_destroy(transport->finished.first);
+    if (transport->multi)
+        curl_multi_cleanup(transport->multi); /* closes the connections, for which it unwatches them */
+    if (transport->resolver)
+        transport->host.set_timer(transport->host.arg, NEVER_US, NULL, NULL);
+    resolver_destroy(transport->resolver);
+    free(transport->user_agent);
+    free(transport);
+}
