@@ -1,0 +1,105 @@
+#include "tests/unit/verifiers/judge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct verdict judge_text(const char *name, const char *options, const char *reference, struct text completion)
+{
+    const struct verifier *verifier = registry_find(text_of(name));
+    json_t *given = options ? json_loads(options, JSON_ALLOW_NUL, NULL) : NULL;
+    json_t *wanted = reference ? json_loads(reference, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
+    struct verifier_problem problem;
+    struct verdict verdict;
+    json_t *filled;
+
+    assert_non_null(verifier);
+    assert_true(!options || given);
+    filled = registry_fill_options(verifier, given, &problem);
+    if (!filled)
+        fail_msg("options %s: %s %s", options, problem.name, problem.message);
+    struct verifier_input input = {completion, TEXT_NONE, wanted, filled, -1};
+    registry_judge(verifier, &input, &verdict);
+    json_decref(given);
+    json_decref(wanted);
+    json_decref(filled);
+    return verdict;
+}
+
+struct verdict judge(const char *name, const char *options, const char *reference, const char *completion)
+{
+    return judge_text(name, options, reference, text_of(completion));
+}
+
+void expect(const char *name, const char *options, const char *reference, const char *completion, double score,
+            const char *reason)
+{
+    struct verdict verdict = judge(name, options, reference, completion);
+
+    if (verdict.kind == VERDICT_UNSCORED || verdict.score != score || (reason && strcmp(reason, verdict.reason) != 0))
+        fail_msg("%s of %s against %s: score %g, %s %s; expected %g, %s", name, completion, reference, verdict.score,
+                 verdict_kind_names[verdict.kind], verdict.reason, score, reason ? reason : "any reason");
+    verdict_finish(&verdict);
+}
+
+/* --- case files --- */
+
+static bool map_math(const json_t *line, struct case_of_file *one)
+{
+    one->name = "math";
+    one->category = json_string_value(json_object_get(line, "category"));
+    one->options = json_object();
+    json_object_update(one->options, json_object_get(line, "options"));
+    json_object_set(one->options, "extract", json_object_get(line, "extract"));
+    one->reference = json_object_get(line, "gold");
+    one->completion = json_text_of(json_object_get(line, "completion"));
+    one->score = strcmp(json_string_value(json_object_get(line, "expected")), "correct") == 0;
+    return true;
+}
+
+static bool map_format(const json_t *line, struct case_of_file *one)
+{
+    static const char *const others[] = {"json_schema", "cosine", "overlong", "repetition"};
+    const char *kind = json_string_value(json_object_get(line, "kind"));
+    const json_t *params = json_object_get(line, "params");
+
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
+        if (strcmp(kind, others[i]) == 0)
+            return false;
+    one->category = kind;
+    one->name = strcmp(kind, "regex") == 0 ? "regex" : "format";
+    one->options = json_deep_copy(params);
+    if (strcmp(kind, "regex") != 0)
+        json_object_set_new(one->options, "template", json_string(kind));
+    else if (strcmp(json_string_value(json_object_get(params, "mode")), "full") == 0)
+        json_object_set_new(one->options, "mode", json_string("fullmatch"));
+    one->completion = json_text_of(json_object_get(line, "text"));
+    one->score = json_number_value(json_object_get(line, "expected"));
+    return true;
+}
+
+size_t each_case(const char *file, void (*check)(const struct case_of_file *one, void *arg), void *arg)
+{
+    char path[512];
+    char *line = NULL;
+    size_t room = 0, count = 0;
+    FILE *stream;
+
+    snprintf(path, sizeof path, "%s/%s.jsonl", getenv("CASES"), file);
+    stream = fopen(path, "r");
+    assert_non_null(stream);
+    while (getline(&line, &room, stream) > 0) {
+        json_t *root = json_loads(line, JSON_ALLOW_NUL, NULL);
+        struct case_of_file one = {.id = json_string_value(json_object_get(root, "id"))};
+
+        assert_non_null(root);
+        if (strcmp(file, "math") == 0 ? map_math(root, &one) : map_format(root, &one)) {
+            check(&one, arg);
+            count++;
+        }
+        json_decref(one.options);
+        json_decref(root);
+    }
+    free(line);
+    fclose(stream);
+    return count;
+}

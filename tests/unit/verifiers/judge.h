@@ -1,0 +1,37 @@
+/* Shared by the tests of this room: judges in this process, and sends frames to a real worker. */
+#ifndef TESTS_VERIFIERS_JUDGE_H
+#define TESTS_VERIFIERS_JUDGE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "server/base/buffer.h"
+#include "verifiers/registry.h"
+
+/* options: JSON text or NULL; reference: JSON text or NULL. Fails the test if the options are refused. */
+struct verdict judge_text(const char *name, const char *options, const char *reference, struct text completion);
+struct verdict judge(const char *name, const char *options, const char *reference, const char *completion);
+
+/* The usual claim: this completion is worth 1 or 0 for this reason (NULL: any). */
+void expect(const char *name, const char *options, const char *reference, const char *completion, double score,
+            const char *reason);
+
+/* One case of tests/cases: the verifier's name, options, reference and what must come out. */
+struct case_of_file {
+    const char *id;
+    const char *category;
+    const char *name;
+    json_t *options; /* owned */
+    const json_t *reference;
+    struct text completion;
+    double score;
+};
+
+/* Calls `check` for every case of a file that this build has a verifier for; returns how many. */
+size_t each_case(const char *file, void (*check)(const struct case_of_file *one, void *arg), void *arg);
+
+#endif

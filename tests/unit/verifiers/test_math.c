@@ -1,0 +1,288 @@
+#include "tests/unit/verifiers/judge.h"
+
+static void right(const char *reference, const char *completion)
+{
+    expect("math", NULL, reference, completion, 1, NULL);
+}
+
+static void wrong(const char *reference, const char *completion)
+{
+    expect("math", NULL, reference, completion, 0, NULL);
+}
+
+static void test_the_last_box_is_the_answer(void **state)
+{
+    (void)state;
+    right("\"7\"", "First \\boxed{6}, but on review \\boxed{7}");
+    wrong("\"6\"", "First \\boxed{6}, but on review \\boxed{7}");
+    right("\"1/2\"", "\\boxed{\\frac{1}{2}}");
+    right("\"5\"", "\\fbox{5}");
+    right("\"5\"", "mark it with \\boxed ... here: \\boxed{5}");
+}
+
+static void test_a_truncated_last_box_is_no_answer_and_no_earlier_one_stands_in(void **state)
+{
+    (void)state;
+    expect("math", NULL, "\"5\"", "\\boxed{5} and \\boxed{", 0, "no_answer");
+    expect("math", NULL, "\"5\"", "\\boxed{5", 0, "no_answer");
+}
+
+static void test_only_what_stands_after_the_reasoning_counts(void **state)
+{
+    (void)state;
+    expect("math", NULL, "\"42\"", "<think>\\boxed{42}", 0, "no_answer");
+    expect("math", NULL, "\"42\"", "<think>\\boxed{42}</think> done", 0, "no_answer");
+    right("\"42\"", "<think>\\boxed{41}</think>\\boxed{42}");
+    right("\"42\"", "a</think>b</think>\\boxed{42}");
+    expect("math", NULL, "\"42\"", "\\boxed{42}</think> <think> \\boxed{42}", 0, "no_answer");
+}
+
+static void test_without_any_box_the_last_answer_tag_counts(void **state)
+{
+    (void)state;
+    right("\"42\"", "<think>\n6*7\n</think>\n<answer>\n42\n</answer>");
+    wrong("\"42\"", "<answer>42</answer> <answer>43</answer>");
+    wrong("\"42\"", "<answer>42</answer> <answer>43");
+    wrong("\"42\"", "<answer>42</answer> \\boxed{43}");
+}
+
+static void test_numbers_are_exact(void **state)
+{
+    (void)state;
+    right("\"\\\\frac{1}{3}\"", "\\boxed{0.\\overline{3}}");
+    wrong("\"\\\\frac{1}{3}\"", "\\boxed{0.3333333333333333333333}");
+    right("\"0.5\"", "\\boxed{\\frac12}");
+    right("\"1/2\"", "\\boxed{.50}");
+    wrong("\"\\\\frac{1}{2^{99}}\"", "\\boxed{\\frac{1}{2^{98}}}");
+    right("\"10^{30}+1\"", "\\boxed{1000000000000000000000000000001}");
+    wrong("\"10^{30}+1\"", "\\boxed{1.0\\times10^{30}}");
+    wrong("\"50000000000000001\"", "\\boxed{50000000000000000}");
+}
+
+static void test_thousands_are_groups_of_exactly_three(void **state)
+{
+    (void)state;
+    right("\"1234567\"", "\\boxed{1,234,567}");
+    right("\"1234567\"", "\\boxed{1{,}234{,}567}");
+    right("\"1234567\"", "\\boxed{1\\,234\\,567}");
+    right("\"2500\"", "\\boxed{\\$2,500.00}");
+    wrong("\"1000000\"", "\\boxed{1,000,00}");
+    wrong("\"106\"", "\\boxed{10 6}");
+    wrong("\"12\"", "\\boxed{1,2}");
+}
+
+static void test_a_mixed_number_is_a_sum_and_a_dot_makes_a_product(void **state)
+{
+    (void)state;
+    right("\"17/12\"", "\\boxed{1\\frac{5}{12}}");
+    right("\"17/12\"", "\\boxed{1 5/12}");
+    right("\"-3/2\"", "\\boxed{-1\\frac{1}{2}}");
+    wrong("\"17/12\"", "\\boxed{1\\cdot\\frac{5}{12}}");
+    right("\"5/12\"", "\\boxed{1\\cdot\\frac{5}{12}}");
+}
+
+static void test_digits_side_by_side_are_never_a_product(void **state)
+{
+    (void)state;
+    wrong("\"8\"", "\\boxed{\\mathbf{4}\\mathbf{2}}");
+    wrong("\"36\"", "\\boxed{12{3}}");
+    right("\"36\"", "\\boxed{12(3)}");
+}
+
+static void test_one_value_asked_is_one_value_given(void **state)
+{
+    (void)state;
+    wrong("\"42\"", "\\boxed{42 \\text{ or } 43}");
+    wrong("\"42\"", "\\boxed{\\{42\\}}");
+    wrong("\"42\"", "\\boxed{42, 42}");
+    wrong("\"42\"", "\\boxed{42\\text{ (or possibly }43)}");
+    wrong("\"42\"", "\\boxed{42=43}");
+    wrong("\"7\"", "\\boxed{\\pm 7}");
+}
+
+static void test_a_list_is_a_set_and_a_tuple_has_an_order(void **state)
+{
+    (void)state;
+    right("\"1,-2\"", "\\boxed{-2, 1}");
+    right("\"1,-2\"", "\\boxed{-2, 1, 1}");
+    wrong("\"1,-2\"", "\\boxed{-2}");
+    wrong("\"1,-2\"", "\\boxed{(1,-2)}");
+    wrong("\"(3,-2)\"", "\\boxed{(-2,3)}");
+    right("\"(3,-2)\"", "\\boxed{\\left(3.0, -2\\right)}");
+    wrong("\"[0,1)\"", "\\boxed{[0,1]}");
+    right("\"(10,100)\"", "\\boxed{(10, 100)}");
+    wrong("\"10100\"", "\\boxed{(10,100)}");
+    right("\"10100\"", "\\boxed{(10{,}100)}");
+}
+
+static void test_a_unit_on_one_side_is_ignored_and_two_different_ones_differ(void **state)
+{
+    (void)state;
+    right("\"12\"", "\\boxed{12\\text{ cm}}");
+    right("\"12 cm\"", "\\boxed{12}");
+    right("\"5\\\\text{ km}\"", "\\boxed{5\\text{ kilometers}}");
+    wrong("\"5\\\\text{ km}\"", "\\boxed{5\\text{ m}}");
+    wrong("\"12\"", "\\boxed{12^2}");
+}
+
+static void test_a_word_that_changes_the_number_is_no_unit(void **state)
+{
+    (void)state;
+    wrong("\"5\"", "\\boxed{5\\text{ million}}");
+    wrong("\"5\"", "\\boxed{5\\text{ halves}}");
+    wrong("\"42\"", "\\boxed{42i}");
+    wrong("\"42\"", "\\boxed{42\\mathrm{i}}");
+    wrong("\"2\"", "\\boxed{2ab}");
+    wrong("\"2ab\"", "\\boxed{2}");
+    wrong("\"2\\\\pi\"", "\\boxed{2}");
+}
+
+static void test_a_percent_sign_counts_by_value_unless_it_is_declared_a_unit(void **state)
+{
+    (void)state;
+    right("\"50\\\\%\"", "\\boxed{0.5}");
+    wrong("\"50\\\\%\"", "\\boxed{50}");
+    wrong("\"25\"", "\\boxed{25\\%}");
+    expect("math", "{\"percent\":\"unit\"}", "\"25\"", "\\boxed{25\\%}", 1, NULL);
+    expect("math", "{\"percent\":\"unit\"}", "\"25\"", "\\boxed{25\\%\\%}", 0, NULL);
+}
+
+static void test_a_tolerance_is_the_decimal_that_was_written(void **state)
+{
+    (void)state;
+    expect("math", "{\"abs_tol\":0.05}", "\"66.7\"", "\\boxed{66.75}", 1, NULL);
+    expect("math", "{\"abs_tol\":0.05}", "\"66.7\"", "\\boxed{66.7500001}", 0, NULL);
+    expect("math", "{\"rel_tol\":0.01}", "\"200\"", "\\boxed{202}", 1, NULL);
+    expect("math", "{\"rel_tol\":0.01}", "\"200\"", "\\boxed{202.0001}", 0, NULL);
+}
+
+static void test_a_name_is_ignored_but_another_name_is_not(void **state)
+{
+    (void)state;
+    right("\"5\"", "\\boxed{x = 5}");
+    right("\"x=5\"", "\\boxed{5}");
+    wrong("\"x=5\"", "\\boxed{y=5}");
+    wrong("\"x=3,y=5\"", "\\boxed{5,3}");
+}
+
+static void test_a_number_in_another_base_keeps_its_base(void **state)
+{
+    (void)state;
+    right("\"2516_{8}\"", "\\boxed{2516_8}");
+    right("\"2516_8\"", "\\boxed{2516}");
+    wrong("\"2516_8\"", "\\boxed{2516_7}");
+    wrong("\"10\"", "\\boxed{1010_2}");
+}
+
+static void test_powers_beyond_any_size_are_undecided_at_once(void **state)
+{
+    (void)state;
+    expect("math", NULL, "\"5\"", "\\boxed{5^{5^{5^{5^{5}}}}}", 0, "undecided");
+    expect("math", NULL, "\"0\"", "\\boxed{10^{-10^{10}}}", 0, "undecided");
+    expect("math", NULL, "\"1\"", "\\boxed{100000!}", 0, "undecided");
+}
+
+static void test_mathematics_that_is_not_decided_is_undecided_unless_the_notation_is_the_same(void **state)
+{
+    (void)state;
+    expect("math", NULL, "\"2\\\\sqrt{2}\"", "\\boxed{\\sqrt8}", 0, "undecided");
+    expect("math", NULL, "\"2\\\\sqrt{2}\"", "\\boxed{2\\sqrt2}", 1, "identical");
+    expect("math", NULL, "\"x^{10}\"", "\\boxed{x^10}", 1, "identical");
+    wrong("\"x^{10}\"", "\\boxed{x^{1}0}");
+    right("\"\\\\text{even}\"", "\\boxed{Even}");
+    wrong("\"abc\"", "\\boxed{ABC}");
+}
+
+static void test_strange_bytes_are_no_answer(void **state)
+{
+    (void)state;
+    wrong("\"42\"", "\\boxed{4\u00a02}");
+    wrong("\"42\"", "\\boxed{\u202e24}");
+    wrong("\"42\"", "\\boxed{\uff14\uff12}");
+    expect("math", "{\"unicode_digits\":\"nfkc\"}", "\"42\"", "\\boxed{\uff14\uff12}", 1, NULL);
+    struct verdict verdict = judge_text("math", NULL, "\"42\"", TEXT_LITERAL("\\boxed{42\0}"));
+    assert_int_equal(verdict.kind, VERDICT_INCORRECT);
+    verdict_finish(&verdict);
+}
+
+static void test_a_broken_or_missing_reference_is_a_failure_and_no_score(void **state)
+{
+    (void)state;
+    static const char *const broken[] = {NULL, "null", "\"\"",        "\"  \"",         "0.5",
+                                         "{}", "[]",   "[\"1\", {}]", "\"\\\\frac{1\"", "\"a\\u0000b\""};
+    for (size_t i = 0; i < ARRAY_LENGTH(broken); i++) {
+        struct verdict verdict = judge("math", NULL, broken[i], "\\boxed{1}");
+        assert_int_equal(verdict.kind, VERDICT_UNSCORED);
+        assert_string_equal(verdict.failure_code, "reference_unreadable");
+        verdict_finish(&verdict);
+    }
+}
+
+static void test_any_of_a_list_of_references_is_accepted(void **state)
+{
+    (void)state;
+    right("[\"41\", \"42\"]", "\\boxed{42}");
+    right("[41, 42]", "\\boxed{42}");
+    wrong("[\"41\", \"42\"]", "\\boxed{43}");
+}
+
+static void test_detail_says_what_was_read_and_where(void **state)
+{
+    (void)state;
+    struct verdict verdict = judge("math", NULL, "\"42\"", "So \\boxed{ 42 }.");
+    assert_string_equal(json_string_value(json_object_get(verdict.detail, "extracted")), "42");
+    assert_int_equal(json_integer_value(json_object_get(verdict.detail, "start")), 11);
+    assert_int_equal(json_integer_value(json_object_get(verdict.detail, "end")), 13);
+    verdict_finish(&verdict);
+}
+
+static void test_evaluated_wants_a_number_and_not_a_task(void **state)
+{
+    (void)state;
+    expect("math", "{\"form\":\"evaluated\"}", "\"391\"", "\\boxed{17\\cdot 23}", 0, "wrong_form");
+    expect("math", "{\"form\":\"evaluated\"}", "\"391\"", "\\boxed{391}", 1, NULL);
+    expect("math", "{\"form\":\"reduced\"}", "\"1/2\"", "\\boxed{\\frac{2}{4}}", 0, "wrong_form");
+    expect("math", "{\"form\":\"reduced\"}", "\"1/2\"", "\\boxed{1/2}", 1, NULL);
+}
+
+static void test_running_text_may_go_on_after_the_number_but_not_with_another_one(void **state)
+{
+    (void)state;
+    expect("math", "{\"extract\":\"gsm8k\"}", "\"18\"", "so\n#### 18 apples", 1, NULL);
+    expect("math", "{\"extract\":\"gsm8k\"}", "\"18\"", "so\n#### 18 or 19", 0, NULL);
+    expect("math", "{\"extract\":\"answer_is\"}", "\"5\"", "**Answer: 5**", 1, NULL);
+    expect("math", "{\"extract\":\"answer_is\"}", "\"4\"", "Answer: 4\nWait.\nAnswer: 5", 0, NULL);
+    expect("math", "{\"extract\":\"last_number\"}", "\"7\"", "The range is 5-7", 1, NULL);
+    expect("math", "{\"extract\":\"last_number\"}", "\"29\"", "It costs $29.00.", 1, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_last_box_is_the_answer),
+        cmocka_unit_test(test_a_truncated_last_box_is_no_answer_and_no_earlier_one_stands_in),
+        cmocka_unit_test(test_only_what_stands_after_the_reasoning_counts),
+        cmocka_unit_test(test_without_any_box_the_last_answer_tag_counts),
+        cmocka_unit_test(test_numbers_are_exact),
+        cmocka_unit_test(test_thousands_are_groups_of_exactly_three),
+        cmocka_unit_test(test_a_mixed_number_is_a_sum_and_a_dot_makes_a_product),
+        cmocka_unit_test(test_digits_side_by_side_are_never_a_product),
+        cmocka_unit_test(test_one_value_asked_is_one_value_given),
+        cmocka_unit_test(test_a_list_is_a_set_and_a_tuple_has_an_order),
+        cmocka_unit_test(test_a_unit_on_one_side_is_ignored_and_two_different_ones_differ),
+        cmocka_unit_test(test_a_word_that_changes_the_number_is_no_unit),
+        cmocka_unit_test(test_a_percent_sign_counts_by_value_unless_it_is_declared_a_unit),
+        cmocka_unit_test(test_a_tolerance_is_the_decimal_that_was_written),
+        cmocka_unit_test(test_a_name_is_ignored_but_another_name_is_not),
+        cmocka_unit_test(test_a_number_in_another_base_keeps_its_base),
+        cmocka_unit_test(test_powers_beyond_any_size_are_undecided_at_once),
+        cmocka_unit_test(test_mathematics_that_is_not_decided_is_undecided_unless_the_notation_is_the_same),
+        cmocka_unit_test(test_strange_bytes_are_no_answer),
+        cmocka_unit_test(test_a_broken_or_missing_reference_is_a_failure_and_no_score),
+        cmocka_unit_test(test_any_of_a_list_of_references_is_accepted),
+        cmocka_unit_test(test_detail_says_what_was_read_and_where),
+        cmocka_unit_test(test_evaluated_wants_a_number_and_not_a_task),
+        cmocka_unit_test(test_running_text_may_go_on_after_the_number_but_not_with_another_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

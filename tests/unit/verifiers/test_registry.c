@@ -1,0 +1,136 @@
+#include "tests/unit/verifiers/judge.h"
+
+static void refused(const char *name, const char *options, const char *where)
+{
+    json_t *given = json_loads(options, JSON_DECODE_ANY, NULL);
+    struct verifier_problem problem;
+    json_t *filled = registry_fill_options(registry_find(text_of(name)), given, &problem);
+
+    assert_non_null(given);
+    assert_null(filled);
+    assert_string_equal(problem.name, where);
+    assert_true(problem.message[0] != 0);
+    json_decref(given);
+}
+
+static void test_a_wrong_option_is_refused_with_its_name(void **state)
+{
+    (void)state;
+    refused("math", "{\"eps\":1}", "eps");
+    refused("math", "{\"rel_tol\":\"x\"}", "rel_tol");
+    refused("math", "{\"rel_tol\":-0.1}", "rel_tol");
+    refused("math", "{\"max_depth\":1.5}", "max_depth");
+    refused("math", "{\"max_depth\":0}", "max_depth");
+    refused("math", "{\"extract\":\"box\"}", "extract");
+    refused("math", "{\"extract\":null}", "extract");
+    refused("regex", "{}", "pattern");
+    refused("regex", "{\"pattern\":\"(\"}", "pattern");
+    refused("regex", "{\"pattern\":\"\"}", "pattern");
+    refused("format", "{}", "template");
+    refused("format", "{\"template\":\"xml_fields\"}", "fields");
+    refused("format", "{\"template\":\"xml_fields\",\"fields\":[\"a b\"]}", "fields");
+    refused("format", "{\"template\":\"think_only\",\"fields\":[\"a\"]}", "fields");
+    refused("exact", "[]", "");
+}
+
+static void test_absent_options_get_their_defaults(void **state)
+{
+    struct verifier_problem problem;
+    const struct verifier *verifier = registry_find(text_of("math"));
+    json_t *filled = registry_fill_options(verifier, NULL, &problem);
+
+    (void)state;
+    assert_int_equal(json_object_size(filled), verifier->option_count);
+    assert_true(option_is(filled, "extract", "auto"));
+    assert_true(json_is_null(json_object_get(filled, "max_boxes")));
+    json_decref(filled);
+}
+
+static void test_every_row_is_found_by_its_name_and_lists_its_options(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < verifier_count; i++) {
+        assert_ptr_equal(registry_find(text_of(verifiers[i]->name)), verifiers[i]);
+        assert_true(verifiers[i]->version[0] && verifiers[i]->help[0] && verifiers[i]->judge);
+        assert_true(verifiers[i]->option_count > 0);
+    }
+    assert_null(registry_find(TEXT_LITERAL("math\0")));
+    assert_null(registry_find(TEXT_NONE));
+}
+
+static void test_exact_compares_the_whole_completion(void **state)
+{
+    (void)state;
+    expect("exact", NULL, "\"yes\"", " yes\n", 1, "equal");
+    expect("exact", "{\"strip\":false}", "\"yes\"", " yes\n", 0, "different");
+    expect("exact", NULL, "\"yes\"", "Yes", 0, "different");
+    expect("exact", "{\"ignore_case\":true}", "\"yes\"", "Yes", 1, "equal");
+    expect("exact", NULL, "[\"no\",\"yes\"]", "yes", 1, "equal");
+    expect("exact", NULL, "\"yes\"", "", 0, "different");
+    expect("exact", "{\"extract\":\"boxed\"}", "\"x+1\"", "so \\boxed{x+1}", 1, "equal");
+    expect("exact", "{\"extract\":\"boxed\"}", "\"x+1\"", "so x+1", 0, "no_answer");
+}
+
+static void test_exact_keeps_nul_as_an_ordinary_byte(void **state)
+{
+    (void)state;
+    struct verdict verdict = judge_text("exact", NULL, "\"a\\u0000b\"", TEXT_LITERAL("a\0b"));
+    assert_int_equal(verdict.kind, VERDICT_CORRECT);
+    verdict_finish(&verdict);
+    verdict = judge_text("exact", NULL, "\"a\"", TEXT_LITERAL("a\0b"));
+    assert_int_equal(verdict.kind, VERDICT_INCORRECT);
+    verdict_finish(&verdict);
+}
+
+static void test_a_blank_reference_of_exact_is_a_failure(void **state)
+{
+    (void)state;
+    struct verdict verdict = judge("exact", NULL, "\" \"", "");
+    assert_int_equal(verdict.kind, VERDICT_UNSCORED);
+    assert_string_equal(verdict.failure_code, "reference_unreadable");
+    verdict_finish(&verdict);
+}
+
+static void test_regex_searches_matches_fully_or_asks_for_absence(void **state)
+{
+    (void)state;
+    expect("regex", "{\"pattern\":\"b+\"}", NULL, "abba", 1, "match");
+    expect("regex", "{\"pattern\":\"b+\",\"mode\":\"fullmatch\"}", NULL, "abba", 0, "no_match");
+    expect("regex", "{\"pattern\":\"a|abba\",\"mode\":\"fullmatch\"}", NULL, "abba", 1, "match");
+    expect("regex", "{\"pattern\":\"c\",\"mode\":\"absent\"}", NULL, "abba", 1, "absent");
+    expect("regex", "{\"pattern\":\"b\",\"mode\":\"absent\"}", NULL, "abba", 0, "present");
+}
+
+static void test_a_catastrophic_pattern_is_decided_without_backtracking(void **state)
+{
+    (void)state;
+    expect("regex", "{\"pattern\":\"^(a+)+$\",\"mode\":\"fullmatch\"}", NULL,
+           "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", 0, "no_match");
+}
+
+static void test_a_pattern_that_cannot_be_decided_is_a_failure_and_no_score(void **state)
+{
+    (void)state;
+    /* The back reference rules the other algorithm out. */
+    struct verdict verdict =
+        judge("regex", "{\"pattern\":\"^(a+)+\\\\1$\"}", NULL, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!");
+    assert_int_equal(verdict.kind, VERDICT_UNSCORED);
+    assert_string_equal(verdict.failure_code, "verifier_timeout");
+    verdict_finish(&verdict);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_wrong_option_is_refused_with_its_name),
+        cmocka_unit_test(test_absent_options_get_their_defaults),
+        cmocka_unit_test(test_every_row_is_found_by_its_name_and_lists_its_options),
+        cmocka_unit_test(test_exact_compares_the_whole_completion),
+        cmocka_unit_test(test_exact_keeps_nul_as_an_ordinary_byte),
+        cmocka_unit_test(test_a_blank_reference_of_exact_is_a_failure),
+        cmocka_unit_test(test_regex_searches_matches_fully_or_asks_for_absence),
+        cmocka_unit_test(test_a_catastrophic_pattern_is_decided_without_backtracking),
+        cmocka_unit_test(test_a_pattern_that_cannot_be_decided_is_a_failure_and_no_score),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

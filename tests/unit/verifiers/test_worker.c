@@ -1,0 +1,347 @@
+/* A real spawner and real workers behind their real filter. */
+#include "tests/unit/verifiers/judge.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/base/clock.h"
+#include "verifiers/sanitizer.h"
+#include "verifiers/spawner.h"
+#include "verifiers/worker.h"
+
+static struct spawner spawner;
+static uint32_t last_id;
+
+static struct spawner_event wait_event(void)
+{
+    struct pollfd polled = {spawner.fd, POLLIN, 0};
+    struct spawner_event event;
+
+    assert_int_equal(poll(&polled, 1, 10000), 1);
+    spawner_receive(&spawner, &event);
+    return event;
+}
+
+static int make_worker(void)
+{
+    struct spawner_event event;
+
+    assert_int_equal(spawner_make_worker(&spawner, ++last_id), 0);
+    event = wait_event();
+    assert_int_equal(event.kind, SPAWNER_MADE);
+    assert_int_equal(event.id, last_id);
+    assert_int_equal(fcntl(event.fd, F_SETFL, 0), 0); /* these tests wait in their reads */
+    return event.fd;
+}
+
+static void wait_ended(uint32_t id)
+{
+    struct spawner_event event = wait_event();
+    assert_int_equal(event.kind, SPAWNER_ENDED);
+    assert_int_equal(event.id, id);
+}
+
+static void send_frame(int fd, const char *bytes, size_t length_bytes)
+{
+    char header[FRAME_HEADER_BYTES];
+
+    frame_put_length(header, length_bytes);
+    assert_int_equal(send(fd, header, sizeof header, MSG_NOSIGNAL), sizeof header);
+    while (length_bytes) {
+        ssize_t count = send(fd, bytes, length_bytes, MSG_NOSIGNAL);
+        assert_true(count > 0);
+        bytes += count;
+        length_bytes -= (size_t)count;
+    }
+}
+
+static json_t *receive_reply(int fd)
+{
+    char header[FRAME_HEADER_BYTES];
+    static char body[WORKER_REPLY_LIMIT_BYTES];
+    size_t length_bytes;
+    json_t *reply;
+
+    assert_int_equal(recv(fd, header, sizeof header, MSG_WAITALL), sizeof header);
+    length_bytes = frame_get_length(header);
+    assert_true(length_bytes < sizeof body);
+    assert_int_equal(recv(fd, body, length_bytes, MSG_WAITALL), length_bytes);
+    reply = json_loadb(body, length_bytes, 0, NULL);
+    assert_non_null(reply);
+    return reply;
+}
+
+static void expect_end(int fd)
+{
+    char byte;
+    struct pollfd polled = {fd, POLLIN, 0};
+
+    assert_int_equal(poll(&polled, 1, 10000), 1);
+    assert_true(recv(fd, &byte, 1, 0) <= 0);
+}
+
+#define REQUEST                                                                                                        \
+    "{\"completion\":\"\\\\boxed{42}\",\"reference\":\"42\",\"verifiers\":[{\"name\":\"math\",\"options\":{"           \
+    "\"extract\":\"auto\",\"rel_tol\":0,\"abs_tol\":0,\"percent\":\"value\",\"form\":\"any\",\"multiple\":\"last\","   \
+    "\"fallback\":\"none\",\"join_boxes\":false,\"max_boxes\":null,\"decimal_comma\":false,"                           \
+    "\"unicode_digits\":\"reject\",\"max_depth\":256}}]}"
+
+static void expect_correct(int fd)
+{
+    json_t *reply, *verdict;
+
+    send_frame(fd, REQUEST, strlen(REQUEST));
+    reply = receive_reply(fd);
+    verdict = json_array_get(json_object_get(reply, "verdicts"), 0);
+    assert_string_equal(json_string_value(json_object_get(verdict, "verdict")), "correct");
+    assert_true(json_number_value(json_object_get(verdict, "score")) == 1);
+    assert_true(json_is_null(json_object_get(verdict, "failure")));
+    json_decref(reply);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    return spawner_start(&spawner);
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    spawner_stop(&spawner);
+    return 0;
+}
+
+static void test_a_worker_answers_a_thousand_requests(void **state)
+{
+    int fd = make_worker();
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        expect_correct(fd);
+    close(fd);
+    wait_ended(last_id);
+}
+
+struct running {
+    int fd;
+    size_t failed;
+};
+
+static void check_in_worker(const struct case_of_file *one, void *arg)
+{
+    struct running *running = arg;
+    const struct verifier *verifier = registry_find(text_of(one->name));
+    struct verifier_problem problem;
+    json_t *filled = registry_fill_options(verifier, one->options, &problem);
+    json_t *reference = one->reference ? json_deep_copy(one->reference) : json_null();
+    json_t *request =
+        json_pack("{s:s%, s:o, s:[{s:s, s:o}]}", "completion", one->completion.data, one->completion.length_bytes,
+                  "reference", reference, "verifiers", "name", one->name, "options", filled);
+    char *bytes = json_dumps(request, 0);
+    struct verdict here;
+    struct verifier_input input = {one->completion, TEXT_NONE, one->reference, filled, -1};
+    json_t *reply, *verdict;
+
+    send_frame(running->fd, bytes, strlen(bytes));
+    reply = receive_reply(running->fd);
+    verdict = json_array_get(json_object_get(reply, "verdicts"), 0);
+    registry_judge(verifier, &input, &here);
+    assert_string_equal(json_string_value(json_object_get(verdict, "reason")), here.reason);
+    assert_string_equal(json_string_value(json_object_get(verdict, "verdict")), verdict_kind_names[here.kind]);
+    verdict_finish(&here);
+    json_decref(reply);
+    json_decref(request);
+    free(bytes);
+}
+
+static void test_every_case_survives_the_filter_with_the_verdict_it_has_outside(void **state)
+{
+    struct running running = {make_worker(), 0};
+    (void)state;
+    each_case("format", check_in_worker, &running);
+    each_case("math", check_in_worker, &running);
+    close(running.fd);
+    wait_ended(last_id);
+}
+
+static void test_garbage_ends_the_worker_and_nobody_else(void **state)
+{
+    int other = make_worker();
+    uint32_t other_id = last_id;
+    int fd = make_worker();
+
+    (void)state;
+    send_frame(fd, "not JSON", 8);
+    expect_end(fd);
+    wait_ended(last_id);
+    close(fd);
+    expect_correct(other);
+    close(other);
+    wait_ended(other_id);
+}
+
+static void test_a_frame_beyond_the_limit_is_refused_before_it_is_read(void **state)
+{
+    char header[FRAME_HEADER_BYTES];
+    int fd = make_worker();
+
+    (void)state;
+    frame_put_length(header, (size_t)VERIFIER_FRAME_LIMIT_BYTES + 1);
+    assert_int_equal(send(fd, header, sizeof header, MSG_NOSIGNAL), sizeof header);
+    expect_end(fd);
+    wait_ended(last_id);
+    close(fd);
+}
+
+static void test_a_worker_is_killed_on_command_and_reaped(void **state)
+{
+    int fd = make_worker();
+    struct spawner_event event;
+
+    (void)state;
+    assert_int_equal(spawner_kill_worker(&spawner, last_id), 0);
+    event = wait_event();
+    assert_int_equal(event.kind, SPAWNER_ENDED);
+    assert_true(WIFSIGNALED(event.status) && WTERMSIG(event.status) == SIGKILL);
+    expect_end(fd);
+    close(fd);
+}
+
+static void test_workers_die_with_their_spawner(void **state)
+{
+    struct spawner_event event;
+    int fd = make_worker();
+
+    (void)state;
+    assert_int_equal(kill(spawner.pid, SIGKILL), 0);
+    expect_end(fd);
+    event = wait_event();
+    assert_int_equal(event.kind, SPAWNER_GONE);
+    close(fd);
+    spawner_stop(&spawner);
+    assert_int_equal(spawner_start(&spawner), 0);
+    fd = make_worker();
+    expect_correct(fd);
+    close(fd);
+    wait_ended(last_id);
+}
+
+/* --- the lock-down, tried from inside --- */
+
+static int status_of(void (*act)(void))
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (worker_lock_down() < 0)
+            _exit(2);
+        act();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static int compare_ints(const void *left, const void *right)
+{
+    return *(const int *)left - *(const int *)right;
+}
+
+static void sort_four_kibibytes(void)
+{
+    int values[1024];
+    for (int i = 0; i < 1024; i++)
+        values[i] = 1024 - i;
+    qsort(values, 1024, sizeof values[0], compare_ints);
+    if (values[0] != 1)
+        _exit(3);
+}
+
+static void open_a_file(void)
+{
+    (void)!open("/etc/passwd", O_RDONLY);
+}
+
+static void open_a_socket(void)
+{
+    (void)!socket(AF_INET, SOCK_STREAM, 0);
+}
+
+static void fork_a_child(void)
+{
+    (void)!fork();
+}
+
+static void execute_a_program(void)
+{
+    execl("/bin/true", "true", NULL);
+}
+
+static void kill_the_parent(void)
+{
+    kill(getppid(), SIGKILL);
+}
+
+static void map_executable_memory(void)
+{
+    (void)!mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void take_much_memory(void)
+{
+    volatile char *bytes = malloc((size_t)512 << 20);
+    if (bytes)
+        _exit(3);
+}
+
+static void test_sorting_more_than_a_kibibyte_is_allowed(void **state)
+{
+    (void)state;
+    assert_int_equal(status_of(sort_four_kibibytes), 0);
+}
+
+static void test_files_sockets_processes_and_code_are_out_of_reach(void **state)
+{
+    static void (*const acts[])(void) = {open_a_file,       open_a_socket,   fork_a_child,
+                                         execute_a_program, kill_the_parent, map_executable_memory};
+    (void)state;
+    if (UNDER_SANITIZER)
+        skip();
+    for (size_t i = 0; i < ARRAY_LENGTH(acts); i++) {
+        int status = status_of(acts[i]);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+    }
+}
+
+static void test_memory_is_limited(void **state)
+{
+    (void)state;
+    if (UNDER_SANITIZER)
+        skip();
+    assert_int_equal(status_of(take_much_memory), 0);
+}
+
+int main(int argc, char **argv)
+{
+    spawner_main(argc, argv);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_worker_answers_a_thousand_requests),
+        cmocka_unit_test(test_every_case_survives_the_filter_with_the_verdict_it_has_outside),
+        cmocka_unit_test(test_garbage_ends_the_worker_and_nobody_else),
+        cmocka_unit_test(test_a_frame_beyond_the_limit_is_refused_before_it_is_read),
+        cmocka_unit_test(test_a_worker_is_killed_on_command_and_reaped),
+        cmocka_unit_test(test_workers_die_with_their_spawner),
+        cmocka_unit_test(test_sorting_more_than_a_kibibyte_is_allowed),
+        cmocka_unit_test(test_files_sockets_processes_and_code_are_out_of_reach),
+        cmocka_unit_test(test_memory_is_limited),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}

@@ -1,0 +1,197 @@
+#include "verifiers/registry.h"
+
+#include <math.h>
+
+#include "verifiers/rows.h"
+
+const struct verifier *const verifiers[] = {&verifier_exact, &verifier_format, &verifier_math, &verifier_regex};
+const size_t verifier_count = ARRAY_LENGTH(verifiers);
+
+const struct verifier *registry_find(struct text name)
+{
+    for (size_t i = 0; i < verifier_count; i++)
+        if (text_equals(name, verifiers[i]->name))
+            return verifiers[i];
+    return NULL;
+}
+
+void registry_append_names(struct buffer *out)
+{
+    for (size_t i = 0; i < verifier_count; i++)
+        buffer_append_format(out, "%s%s", i ? ", " : "", verifiers[i]->name);
+}
+
+static const struct verifier_option *find_option(const struct verifier *verifier, const char *name)
+{
+    for (size_t i = 0; i < verifier->option_count; i++)
+        if (strcmp(verifier->options[i].name, name) == 0)
+            return &verifier->options[i];
+    return NULL;
+}
+
+static bool is_choice(const struct verifier_option *option, struct text text)
+{
+    for (const char *const *choice = option->choices; *choice; choice++)
+        if (text_equals(text, *choice))
+            return true;
+    return false;
+}
+
+static int check_texts(const struct verifier_option *option, const json_t *value, struct verifier_problem *ret_problem)
+{
+    double count = (double)json_array_size(value);
+    size_t i;
+    const json_t *element;
+
+    json_array_foreach(value, i, element) if (!json_is_string(element)) return verifier_refuse(
+        ret_problem, option->name, "must be a list of strings");
+    if (count < option->minimum || count > option->maximum)
+        return verifier_refuse(ret_problem, option->name, "must have %g to %g elements", option->minimum,
+                               option->maximum);
+    return 0;
+}
+
+static int check_range(const struct verifier_option *option, const json_t *value, struct verifier_problem *ret_problem)
+{
+    double number = json_number_value(value);
+
+    if (!isfinite(number) || number < option->minimum || number > option->maximum)
+        return verifier_refuse(ret_problem, option->name, "must be from %g to %g", option->minimum, option->maximum);
+    return 0;
+}
+
+static int check_text(const struct verifier_option *option, const json_t *value, struct verifier_problem *ret_problem)
+{
+    double length_bytes = (double)json_string_length(value);
+
+    if (length_bytes < option->minimum || length_bytes > option->maximum)
+        return verifier_refuse(ret_problem, option->name, "must have %g to %g bytes", option->minimum, option->maximum);
+    return 0;
+}
+
+static int check_choice(const struct verifier_option *option, const json_t *value, struct verifier_problem *ret_problem)
+{
+    if (!is_choice(option, json_text_of(value)))
+        return verifier_refuse(ret_problem, option->name, "is none of its choices; see GET /v1/verifiers");
+    return 0;
+}
+
+static bool is_bool(const json_t *value)
+{
+    return json_is_boolean(value);
+}
+
+static bool is_integer(const json_t *value)
+{
+    return json_is_integer(value);
+}
+
+static bool is_number(const json_t *value)
+{
+    return json_is_number(value);
+}
+
+static bool is_string(const json_t *value)
+{
+    return json_is_string(value);
+}
+
+static bool is_array(const json_t *value)
+{
+    return json_is_array(value);
+}
+
+/* What a value of each kind must be, and what else is checked. */
+static const struct {
+    bool (*fits)(const json_t *value);
+    int (*check)(const struct verifier_option *option, const json_t *value, struct verifier_problem *ret_problem);
+} kind_checks[OPTION_KINDS] = {
+    [OPTION_BOOL] = {is_bool, NULL},
+    [OPTION_INT] = {is_integer, check_range},
+    [OPTION_NUMBER] = {is_number, check_range},
+    [OPTION_TEXT] = {is_string, check_text},
+    [OPTION_CHOICE] = {is_string, check_choice},
+    [OPTION_TEXTS] = {is_array, check_texts},
+};
+
+static bool may_be_null(const struct verifier_option *option)
+{
+    return option->fallback && strcmp(option->fallback, "null") == 0;
+}
+
+static int check_value(const struct verifier_option *option, const json_t *value, struct verifier_problem *ret_problem)
+{
+    if (json_is_null(value) && may_be_null(option))
+        return 0;
+    if (!kind_checks[option->kind].fits(value))
+        return verifier_refuse(ret_problem, option->name, "must be of type %s", option_kind_names[option->kind]);
+    return kind_checks[option->kind].check ? kind_checks[option->kind].check(option, value, ret_problem) : 0;
+}
+
+static int check_names(const struct verifier *verifier, const json_t *options, struct verifier_problem *ret_problem)
+{
+    const char *name;
+    const json_t *value;
+
+    if (options && !json_is_object(options))
+        return verifier_refuse(ret_problem, "", "must be an object");
+    json_object_foreach((json_t *)(uintptr_t)options, name,
+                        value) if (!find_option(verifier, name)) return verifier_refuse(ret_problem, name,
+                                                                                        "is no option of %s",
+                                                                                        verifier->name);
+    return 0;
+}
+
+static int fill_option(const struct verifier_option *option, const json_t *options, json_t *filled,
+                       struct verifier_problem *ret_problem)
+{
+    const json_t *given = json_object_get(options, option->name);
+    json_t *value;
+
+    if (!given && !option->fallback)
+        return verifier_refuse(ret_problem, option->name, "is required");
+    if (given && check_value(option, given, ret_problem) < 0)
+        return -1;
+    value = given ? json_deep_copy(given) : json_loads(option->fallback, JSON_DECODE_ANY, NULL);
+    json_object_set_new(filled, option->name, value);
+    return 0;
+}
+
+json_t *registry_fill_options(const struct verifier *verifier, const json_t *options,
+                              struct verifier_problem *ret_problem)
+{
+    json_t *filled;
+
+    *ret_problem = (struct verifier_problem){"", ""};
+    if (check_names(verifier, options, ret_problem) < 0)
+        return NULL;
+    filled = json_object();
+    for (size_t i = 0; i < verifier->option_count; i++) {
+        if (fill_option(&verifier->options[i], options, filled, ret_problem) < 0) {
+            json_decref(filled);
+            return NULL;
+        }
+    }
+    if (verifier->check_options && verifier->check_options(filled, ret_problem) < 0) {
+        json_decref(filled);
+        return NULL;
+    }
+    return filled;
+}
+
+static bool has_reference(const struct verifier_input *input)
+{
+    return input->reference && !json_is_null(input->reference);
+}
+
+void registry_judge(const struct verifier *verifier, const struct verifier_input *input, struct verdict *ret_verdict)
+{
+    *ret_verdict = (struct verdict){.kind = VERDICT_UNSCORED};
+    if (verifier->needs_reference && !has_reference(input)) {
+        verdict_fail(ret_verdict, "reference_unreadable", "%s needs a reference and there is none", verifier->name);
+        return;
+    }
+    verifier->judge(input, ret_verdict);
+    if (ret_verdict->kind != VERDICT_UNSCORED && !isfinite(ret_verdict->score))
+        verdict_fail(ret_verdict, "verifier_crashed", "%s gave a score that is not finite", verifier->name);
+}

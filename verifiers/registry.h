@@ -1,0 +1,28 @@
+/* registry: THE table of verifiers. Adding one is a file, a row here and a test. Any thread. */
+#ifndef VERIFIERS_REGISTRY_H
+#define VERIFIERS_REGISTRY_H
+
+#include "server/base/buffer.h"
+#include "verifiers/verifier.h"
+
+extern const struct verifier *const verifiers[];
+extern const size_t verifier_count;
+
+const struct verifier *registry_find(struct text name); /* NULL: unknown */
+
+void registry_append_names(struct buffer *out); /* "exact, format, …": for messages */
+
+/* Checks a client's options (NULL: none given) against the table and check_options, and returns a new object with every
+ * option, defaults filled in, in the table's order. NULL with the problem if one is unknown, missing, of a wrong type
+ * or out of range. */
+json_t *registry_fill_options(const struct verifier *verifier, const json_t *options,
+                              struct verifier_problem *ret_problem);
+
+/* A verdict for one completion, by name: an unknown reference, a bad score, anything irregular becomes a failure. */
+void registry_judge(const struct verifier *verifier, const struct verifier_input *input, struct verdict *ret_verdict);
+
+/* Limits that GET /v1/verifiers reports. */
+#define VERIFIER_FRAME_LIMIT_BYTES (32u << 20) /* one completion with its references, as JSON */
+#define VERIFIER_LIST_LIMIT 64                 /* verifiers of one completion */
+
+#endif

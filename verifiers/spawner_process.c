@@ -1,0 +1,211 @@
+/* The spawner itself: one small process without threads. It forks workers, kills them when told, reaps them, ends on
+ * EOF. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "server/base/cleanup.h"
+#include "verifiers/sanitizer.h"
+#include "verifiers/spawner.h"
+#include "verifiers/spawner_wire.h"
+#include "verifiers/worker.h"
+
+#define CHILDREN_MAX 1024
+
+struct child {
+    uint32_t id;
+    pid_t pid; /* 0: free */
+};
+
+struct state {
+    struct child children[CHILDREN_MAX];
+    int signals; /* signalfd for SIGCHLD */
+};
+
+static struct child *find_child(struct state *state, uint32_t id)
+{
+    for (size_t i = 0; i < CHILDREN_MAX; i++)
+        if (state->children[i].pid && state->children[i].id == id)
+            return &state->children[i];
+    return NULL;
+}
+
+static struct child *free_child(struct state *state)
+{
+    for (size_t i = 0; i < CHILDREN_MAX; i++)
+        if (!state->children[i].pid)
+            return &state->children[i];
+    return NULL;
+}
+
+/* fd: passed along, or -1. A service that is gone is noticed by the next read. */
+static void report(enum spawner_event_kind kind, uint32_t id, int value, int fd)
+{
+    struct spawner_report what = {kind, id, value};
+    struct iovec part = {&what, sizeof what};
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.bytes = {0}};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+    if (fd >= 0) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof control.bytes;
+        control.header = (struct cmsghdr){CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    }
+    while (sendmsg(SPAWNER_FD, &message, MSG_NOSIGNAL) < 0 && errno == EINTR)
+        continue;
+}
+
+/* In the child: keep the socket alone, then serve it. Standard error stays only where a sanitizer reports to it. */
+static void become_worker(int fd, pid_t parent)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    prctl(PR_SET_NAME, "text-worker", 0, 0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != parent) /* it died before the line above */
+        _exit(1);
+    if (dup2(fd, SPAWNER_FD) < 0 || close_range(SPAWNER_FD + 1, ~0u, 0) < 0 || chdir("/") < 0)
+        _exit(1);
+    if (!UNDER_SANITIZER && dup2(0, 2) < 0)
+        _exit(1);
+    worker_main(SPAWNER_FD);
+}
+
+static int make_child(struct child *child, uint32_t id, int *ret_fd)
+{
+    pid_t self = getpid();
+    int pair[2];
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return -1;
+    pid = fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0 ? -1 : fork();
+    if (pid == 0)
+        become_worker(pair[1], self);
+    close(pair[1]);
+    if (pid < 0) {
+        close(pair[0]);
+        return -1;
+    }
+    *child = (struct child){id, pid};
+    *ret_fd = pair[0];
+    return 0;
+}
+
+static void make_worker(struct state *state, uint32_t id)
+{
+    struct child *child = free_child(state);
+    int fd;
+
+    if (!child)
+        report(SPAWNER_FAILED, id, EMFILE, -1);
+    else if (make_child(child, id, &fd) < 0)
+        report(SPAWNER_FAILED, id, errno, -1);
+    else {
+        report(SPAWNER_MADE, id, 0, fd);
+        close(fd);
+    }
+}
+
+static void kill_worker(struct state *state, uint32_t id)
+{
+    const struct child *child = find_child(state, id);
+
+    if (child)
+        kill(child->pid, SIGKILL);
+}
+
+static void reap(struct state *state)
+{
+    struct signalfd_siginfo ignored;
+    int status;
+    pid_t pid;
+
+    if (read(state->signals, &ignored, sizeof ignored) < 0 && errno != EAGAIN)
+        _exit(1);
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        for (size_t i = 0; i < CHILDREN_MAX; i++)
+            if (state->children[i].pid == pid) {
+                state->children[i].pid = 0;
+                report(SPAWNER_ENDED, state->children[i].id, status, -1);
+            }
+}
+
+static void end_with_children(struct state *state)
+{
+    for (size_t i = 0; i < CHILDREN_MAX; i++)
+        if (state->children[i].pid)
+            kill(state->children[i].pid, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+        continue;
+    _exit(0);
+}
+
+static void obey(struct state *state)
+{
+    struct spawner_order order;
+    ssize_t count = recv(SPAWNER_FD, &order, sizeof order, MSG_DONTWAIT);
+
+    if (count < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (count != sizeof order) /* the service is gone: so are we, and the workers with us */
+        end_with_children(state);
+    if (order.kind == SPAWNER_ORDER_MAKE)
+        make_worker(state, order.id);
+    else if (order.kind == SPAWNER_ORDER_KILL)
+        kill_worker(state, order.id);
+}
+
+/* A terminal's or a supervisor's signal to the whole group must not take the workers from a service that drains. */
+static void set_signals(struct state *state)
+{
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGUSR1, SIGUSR2};
+    sigset_t child;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++)
+        signal(ignored[i], SIG_IGN);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_SETMASK, &child, NULL);
+    state->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (state->signals < 0)
+        _exit(1);
+}
+
+static void serve(void)
+{
+    static struct state state;
+    struct pollfd polled[2];
+
+    prctl(PR_SET_NAME, "spawner", 0, 0, 0);
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    set_signals(&state);
+    polled[0] = (struct pollfd){SPAWNER_FD, POLLIN, 0};
+    polled[1] = (struct pollfd){state.signals, POLLIN, 0};
+    for (;;) {
+        if (poll(polled, 2, -1) < 0 && errno != EINTR)
+            _exit(1);
+        if (polled[1].revents)
+            reap(&state);
+        if (polled[0].revents)
+            obey(&state);
+    }
+}
+
+void spawner_main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[0], SPAWNER_ARGV0) == 0 && strcmp(argv[1], SPAWNER_ARGV1) == 0)
+        serve();
+}

@@ -1,0 +1,106 @@
+#include "verifiers/verifier.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "server/base/buffer.h"
+#include "server/base/utf8.h"
+
+const char *const verdict_kind_names[VERDICT_KINDS] = {
+    [VERDICT_CORRECT] = "correct",
+    [VERDICT_INCORRECT] = "incorrect",
+    [VERDICT_SCORED] = "scored",
+    [VERDICT_UNSCORED] = "unscored",
+};
+
+const char *const option_kind_names[OPTION_KINDS] = {
+    [OPTION_BOOL] = "boolean", [OPTION_INT] = "integer",   [OPTION_NUMBER] = "number",
+    [OPTION_TEXT] = "string",  [OPTION_CHOICE] = "choice", [OPTION_TEXTS] = "array of strings",
+};
+
+void verdict_set(struct verdict *verdict, bool correct, const char *reason)
+{
+    verdict->kind = correct ? VERDICT_CORRECT : VERDICT_INCORRECT;
+    verdict->score = correct ? 1 : 0;
+    verdict->reason = reason;
+}
+
+void verdict_set_score(struct verdict *verdict, double score, const char *reason)
+{
+    verdict->kind = VERDICT_SCORED;
+    verdict->score = score;
+    verdict->reason = reason;
+}
+
+void verdict_fail(struct verdict *verdict, const char *code, const char *format, ...)
+{
+    va_list arguments;
+
+    verdict->kind = VERDICT_UNSCORED;
+    verdict->score = 0;
+    verdict->reason = code;
+    verdict->failure_code = code;
+    va_start(arguments, format);
+    vsnprintf(verdict->failure_message, sizeof verdict->failure_message, format, arguments);
+    va_end(arguments);
+}
+
+void verdict_finish(struct verdict *verdict)
+{
+    json_decref(verdict->detail);
+    verdict->detail = NULL;
+}
+
+#define EXTRACTED_BYTES 256
+
+void verdict_note_extracted(struct verdict *verdict, struct text completion, struct text extracted)
+{
+    _cleanup_buffer_ struct buffer shown;
+    struct text cut = extracted;
+
+    if (!verdict->detail)
+        verdict->detail = json_object();
+    if (cut.length_bytes > EXTRACTED_BYTES)
+        cut.length_bytes = EXTRACTED_BYTES;
+    /* The cut may have split a character: mending shows the rest of it as U+FFFD. */
+    buffer_init(&shown, (size_t)EXTRACTED_BYTES * 3 + 1);
+    utf8_append_mended(&shown, cut);
+    json_object_set_new(verdict->detail, "extracted", json_stringn(buffer_text(&shown).data, shown.length_bytes));
+    if (extracted.data >= completion.data && extracted.data <= completion.data + completion.length_bytes) {
+        json_int_t start = extracted.data - completion.data;
+        json_object_set_new(verdict->detail, "start", json_integer(start));
+        json_object_set_new(verdict->detail, "end", json_integer(start + (json_int_t)extracted.length_bytes));
+    }
+}
+
+int verifier_refuse(struct verifier_problem *problem, const char *name, const char *format, ...)
+{
+    va_list arguments;
+
+    snprintf(problem->name, sizeof problem->name, "%s", name);
+    va_start(arguments, format);
+    vsnprintf(problem->message, sizeof problem->message, format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+bool option_is_true(const json_t *options, const char *name)
+{
+    return json_is_true(json_object_get(options, name));
+}
+
+double option_number(const json_t *options, const char *name, double if_null)
+{
+    const json_t *value = json_object_get(options, name);
+    return json_is_number(value) ? json_number_value(value) : if_null;
+}
+
+struct text option_text(const json_t *options, const char *name)
+{
+    return json_text_of(json_object_get(options, name));
+}
+
+bool option_is(const json_t *options, const char *name, const char *value)
+{
+    return text_equals(option_text(options, name), value);
+}

@@ -1,0 +1,102 @@
+/* verifier: a grader of one completion, and what it says.
+ *
+ * A verifier is a row (registry.h) with pure functions: text, reference and options in, verdict out; no I/O, no clock,
+ * no state. `judge` sees text from a model and therefore runs in a locked-down worker process only (worker.h); the
+ * checks see what a client sent and may run anywhere. The same input gives the same verdict on every machine.
+ *
+ * A wrong completion is score 0 with a reason. What could not be judged (a broken reference, a limit of the grader) has
+ * no score and a failure: never both, never neither. */
+#ifndef VERIFIERS_VERIFIER_H
+#define VERIFIERS_VERIFIER_H
+
+#include "server/base/cleanup.h"
+#include "server/base/text.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum verdict_kind { VERDICT_CORRECT, VERDICT_INCORRECT, VERDICT_SCORED, VERDICT_UNSCORED, VERDICT_KINDS };
+
+/* "correct", "incorrect", "scored", "unscored" */
+extern const char *const verdict_kind_names[VERDICT_KINDS];
+
+#define VERDICT_MESSAGE_BYTES 200
+
+struct verdict {
+    enum verdict_kind kind;
+    double score;             /* finite; means nothing if kind is VERDICT_UNSCORED */
+    const char *reason;       /* a code: static text, never NULL after judge */
+    const char *failure_code; /* static text; NULL unless kind is VERDICT_UNSCORED */
+    char failure_message[VERDICT_MESSAGE_BYTES];
+    json_t *detail; /* an object or NULL: what was read from the text, never the reference. verdict_finish() frees it */
+};
+
+void verdict_set(struct verdict *verdict, bool correct, const char *reason); /* 1/correct or 0/incorrect */
+void verdict_set_score(struct verdict *verdict, double score, const char *reason);
+void verdict_fail(struct verdict *verdict, const char *code, const char *format, ...) _printf_(3, 4);
+void verdict_finish(struct verdict *verdict);
+
+/* Adds to `detail` what was read: {"extracted": text cut at 256 bytes, "start", "end": byte span in the completion}. */
+void verdict_note_extracted(struct verdict *verdict, struct text completion, struct text extracted);
+
+struct verifier_input {
+    struct text completion;    /* any bytes, NUL included */
+    struct text prompt;        /* TEXT_NONE if unknown */
+    const json_t *reference;   /* NULL if there is none */
+    const json_t *options;     /* every option of the table is present: registry_fill_options() */
+    int64_t completion_tokens; /* -1 if unknown */
+};
+
+enum option_kind { OPTION_BOOL, OPTION_INT, OPTION_NUMBER, OPTION_TEXT, OPTION_CHOICE, OPTION_TEXTS, OPTION_KINDS };
+
+/* "boolean", "integer", "number", "string", "choice", "array of strings" */
+extern const char *const option_kind_names[OPTION_KINDS];
+
+struct verifier_option {
+    const char *name;
+    enum option_kind kind;
+    const char *fallback; /* the default as JSON text; NULL: required; "null": unset (null is then a legal value) */
+    const char *const *choices; /* OPTION_CHOICE: NULL-terminated */
+    double minimum; /* numbers: smallest and largest value; texts: smallest and largest number of bytes or elements */
+    double maximum;
+    const char *help;
+};
+
+/* Where and why options or a reference are refused. `name` is "" or the option's name. */
+struct verifier_problem {
+    char name[64];
+    char message[VERDICT_MESSAGE_BYTES];
+};
+
+/* Fills the problem; returns -1 always, so that `return verifier_refuse(…)` reads well. */
+int verifier_refuse(struct verifier_problem *problem, const char *name, const char *format, ...) _printf_(3, 4);
+
+struct verifier {
+    const char *name;
+    const char *version; /* changes whenever the same input could get another verdict */
+    const char *help;
+    bool needs_reference;
+    const struct verifier_option *options;
+    size_t option_count;
+    /* Beyond the table's types and ranges. May be NULL. 0, or -1 with the problem. */
+    int (*check_options)(const json_t *options, struct verifier_problem *ret_problem);
+    /* Can this reference be graded against at all? May be NULL: anything can. 0, or -1 with the problem. */
+    int (*check_reference)(const json_t *reference, const json_t *options, struct verifier_problem *ret_problem);
+    /* Called through registry_judge() only: the options are complete, a needed reference is there, but unchecked. */
+    void (*judge)(const struct verifier_input *input, struct verdict *ret_verdict);
+};
+
+/* Options of a complete object, for the verifiers' own use. */
+bool option_is_true(const json_t *options, const char *name);
+double option_number(const json_t *options, const char *name, double if_null);
+struct text option_text(const json_t *options, const char *name); /* TEXT_NONE for null */
+bool option_is(const json_t *options, const char *name, const char *value);
+
+static inline struct text json_text_of(const json_t *string) /* TEXT_NONE if it is no string */
+{
+    return json_is_string(string) ? (struct text){json_string_value(string), json_string_length(string)} : TEXT_NONE;
+}
+
+#endif
