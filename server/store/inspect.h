@@ -1,0 +1,16 @@
+/* inspect: may this file be our database? Nothing is written to it. Private to the room. */
+#ifndef STORE_INSPECT_H
+#define STORE_INSPECT_H
+
+#include "server/store/store.h"
+
+/* The file's real path, or where it would be made. 0, or a negative errno value with a message. */
+int inspect_resolve(const char *path, char **ret_path, char message[STORE_MESSAGE_BYTES]);
+/* The directory: exists, local, writable. */
+int inspect_place(const char *path, char message[STORE_MESSAGE_BYTES]);
+/* The file: ours, not newer, not damaged, writable. An absent or empty one is fine. */
+int inspect_file(const char *path, char message[STORE_MESSAGE_BYTES]);
+/* Why a file system with this magic number (statfs) is refused: its name, or NULL if it is fine. */
+const char *inspect_network_name(unsigned long magic);
+
+#endif

@@ -1,0 +1,51 @@
+#include "server/store/store.h"
+
+#include <math.h>
+
+const char *const store_purpose_names[] = {"train", "eval", NULL};
+const char *const store_deliver_names[] = {"reply", "lease", NULL};
+const char *const store_batch_state_names[] = {"running", "complete", "cancelled", "expired", NULL};
+const char *const store_group_state_names[] = {"running", "complete", NULL};
+const char *const store_rollout_state_names[] = {"scored", "failed", "cancelled", NULL};
+const char *const store_logprobs_mode_names[] = {"unknown", "raw", "processed", NULL};
+
+int store_name_index(const char *const *names, struct text word)
+{
+    for (int i = 0; names[i]; i++)
+        if (text_equals(word, names[i]))
+            return i;
+    return -1;
+}
+
+void store_rollout_init(struct store_rollout *rollout)
+{
+    *rollout = (struct store_rollout){
+        .advantage = NAN,
+        .shaped_reward = NAN,
+        .reward = NAN,
+        .incarnation = -1,
+        .revision_at_end = -1,
+        .seed_sent = -1,
+        .seed_honoured = STORE_KNOWN_UNKNOWN,
+        .eos_in_ids = STORE_KNOWN_UNKNOWN,
+        .trainable = true,
+    };
+}
+
+void store_rollout_filter_init(struct store_rollout_filter *filter)
+{
+    *filter = (struct store_rollout_filter){
+        .state = -1,
+        .purpose = -1,
+        .incarnation = -1,
+        .revision_min = -1,
+        .revision_max = -1,
+        .reward_min = NAN,
+        .reward_max = NAN,
+        .since_us = -1,
+        .until_us = -1,
+        .straddles = -1,
+        .trainable = -1,
+        .seed_honoured = -1,
+    };
+}

@@ -1,0 +1,192 @@
+#include "server/store/operations.h"
+
+#include "server/base/clock.h"
+
+#include <stdio.h>
+
+static enum store_status (*const operations[])(struct store *store, struct store_op *op) = {
+    [STORE_CREATE_BATCH] = operation_create_batch,     [STORE_INSERT_ROLLOUT] = operation_insert_rollout,
+    [STORE_CLOSE_GROUP] = operation_close_group,       [STORE_CLOSE_BATCH] = operation_close_batch,
+    [STORE_DECLARE_POLICY] = operation_declare_policy, [STORE_RECORD_OBJECTIVE] = operation_record_objective,
+};
+
+enum store_status operation_run(struct store *store, struct store_op *op)
+{
+    return operations[op->kind](store, op);
+}
+
+enum store_status operation_fail(struct store *store, struct store_op *op, int result)
+{
+    enum store_status status = database_status(&store->writer, result);
+    snprintf(op->message, sizeof(op->message), "%s", sqlite3_errmsg(store->writer.handle));
+    return status == STORE_OK ? STORE_UNAVAILABLE : status;
+}
+
+enum store_status operation_decline(struct store_op *op, enum store_status status, const char *message)
+{
+    snprintf(op->message, sizeof(op->message), "%s", message);
+    return status;
+}
+
+static size_t create_batch_bytes(const struct store_create_batch *batch)
+{
+    size_t bytes = batch->request.length_bytes + batch->sampling.length_bytes + batch->objective.length_bytes +
+                   batch->verifiers.length_bytes + batch->metadata.length_bytes;
+    for (size_t i = 0; i < batch->group_count; i++) {
+        const struct store_new_group *group = &batch->groups[i];
+        bytes += group->task.length_bytes + group->sampling.length_bytes + group->verifiers.length_bytes +
+                 group->metadata.length_bytes + group->prompt_id_count * sizeof(uint32_t);
+    }
+    return bytes;
+}
+
+static size_t insert_rollout_bytes(const struct store_insert_rollout *insert)
+{
+    const struct store_rollout *rollout = insert->rollout;
+    return rollout->text.length_bytes + rollout->verdicts.length_bytes + rollout->rewards.length_bytes +
+           rollout->heldout.length_bytes + rollout->token_count * (sizeof(uint32_t) + sizeof(float) + 1) +
+           insert->prompt_id_count * sizeof(uint32_t);
+}
+
+size_t operation_bytes(const struct store_op *op)
+{
+    if (op->kind == STORE_CREATE_BATCH)
+        return sizeof(*op) + create_batch_bytes(&op->create_batch);
+    if (op->kind == STORE_INSERT_ROLLOUT)
+        return sizeof(*op) + insert_rollout_bytes(&op->insert_rollout);
+    if (op->kind == STORE_CLOSE_BATCH)
+        return sizeof(*op) + op->close_batch.notes.length_bytes + op->close_batch.summary.length_bytes;
+    return sizeof(*op);
+}
+
+/* ---- runs and policies
+ * ------------------------------------------------------------------------------------------------------ */
+
+int operation_find_run(struct store *store, struct text name, struct run_row *ret_run)
+{
+    sqlite3_stmt *find = database_statement(&store->writer, SQL_FIND_RUN);
+    bind_text(find, 1, name);
+    int result = database_first(find);
+    if (result != SQLITE_ROW)
+        return result;
+    *ret_run =
+        (struct run_row){sqlite3_column_int64(find, 0), sqlite3_column_int64(find, 1), column_int_or(find, 2, -1)};
+    sqlite3_reset(find);
+    return SQLITE_ROW;
+}
+
+static int insert_incarnation(struct store *store, const struct run_row *run, int64_t now_us, int64_t rewind_to_step)
+{
+    sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_INCARNATION);
+    bind_int(insert, 1, run->seq);
+    bind_int(insert, 2, run->incarnation);
+    bind_int(insert, 3, now_us);
+    bind_int_or_null(insert, 4, rewind_to_step);
+    return database_run(insert);
+}
+
+int operation_enter_run(struct store *store, struct text name, int64_t now_us, struct run_row *ret_run)
+{
+    int result = operation_find_run(store, name, ret_run);
+    if (result != SQLITE_DONE)
+        return result == SQLITE_ROW ? SQLITE_OK : result;
+    sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_RUN);
+    bind_text(insert, 1, name);
+    bind_int(insert, 2, now_us);
+    result = database_run(insert);
+    if (result != SQLITE_OK)
+        return result;
+    *ret_run = (struct run_row){sqlite3_last_insert_rowid(store->writer.handle), 0, -1};
+    return insert_incarnation(store, ret_run, now_us, -1);
+}
+
+int operation_set_revision(struct store *store, struct run_row *run, int64_t revision, int64_t now_us)
+{
+    run->policy_revision = revision;
+    sqlite3_stmt *update = database_statement(&store->writer, SQL_SET_RUN_POLICY);
+    bind_int(update, 1, run->seq);
+    bind_int(update, 2, run->incarnation);
+    bind_int(update, 3, revision);
+    int result = database_run(update);
+    if (result != SQLITE_OK)
+        return result;
+    sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_REVISION);
+    bind_int(insert, 1, run->seq);
+    bind_int(insert, 2, run->incarnation);
+    bind_int(insert, 3, revision);
+    bind_int(insert, 4, now_us);
+    return database_run(insert);
+}
+
+/* A retried request must not open another incarnation: true if the current one was opened by this very rewind and has
+ * seen nothing else since. */
+static int is_same_rewind(struct store *store, const struct run_row *run, const struct store_declare_policy *declare,
+                          bool *ret_same)
+{
+    sqlite3_stmt *find = database_statement(&store->writer, SQL_FIND_INCARNATION);
+    bind_int(find, 1, run->seq);
+    bind_int(find, 2, run->incarnation);
+    int result = database_first(find);
+    if (result != SQLITE_ROW)
+        return result;
+    *ret_same = column_int_or(find, 0, -1) == declare->rewind_to_step && sqlite3_column_int64(find, 1) == 1 &&
+                run->policy_revision == declare->revision;
+    sqlite3_reset(find);
+    return SQLITE_OK;
+}
+
+static int rewind_run(struct store *store, struct run_row *run, const struct store_declare_policy *declare,
+                      int64_t now_us)
+{
+    bool same = false;
+    int result = is_same_rewind(store, run, declare, &same);
+    if (result != SQLITE_OK || same)
+        return result;
+    run->incarnation++;
+    result = insert_incarnation(store, run, now_us, declare->rewind_to_step);
+    return result == SQLITE_OK ? operation_set_revision(store, run, declare->revision, now_us) : result;
+}
+
+enum store_status operation_declare_policy(struct store *store, struct store_op *op)
+{
+    struct store_declare_policy *declare = &op->declare_policy;
+    int64_t now_us = clock_utc_us();
+    struct run_row run = {0};
+    int result = operation_enter_run(store, declare->run, now_us, &run);
+    if (result != SQLITE_OK)
+        return operation_fail(store, op, result);
+    declare->previous_revision = run.policy_revision;
+    if (declare->rewind_to_step >= 0)
+        result = rewind_run(store, &run, declare, now_us);
+    else if (declare->revision > run.policy_revision)
+        result = operation_set_revision(store, &run, declare->revision, now_us);
+    declare->incarnation = run.incarnation;
+    declare->current_revision = run.policy_revision;
+    if (result != SQLITE_OK)
+        return operation_fail(store, op, result);
+    if (declare->revision < run.policy_revision)
+        return operation_decline(op, STORE_REVISION_CONFLICT, "a smaller revision needs rewind_to_step");
+    return STORE_OK;
+}
+
+enum store_status operation_record_objective(struct store *store, struct store_op *op)
+{
+    const struct store_record_objective *call = &op->record_objective;
+    struct run_row run = {0};
+    int result = operation_find_run(store, call->run, &run);
+    if (result == SQLITE_DONE)
+        return operation_decline(op, STORE_NOT_FOUND, "no such run");
+    if (result != SQLITE_ROW)
+        return operation_fail(store, op, result);
+    sqlite3_stmt *record = database_statement(&store->writer, SQL_RECORD_OBJECTIVE);
+    bind_int(record, 1, run.seq);
+    bind_int(record, 2, run.incarnation);
+    bind_int(record, 3, call->optimizer_step);
+    bind_int(record, 4, call->ppo_epoch);
+    bind_int(record, 5, call->part);
+    bind_int(record, 6, clock_utc_us());
+    bind_text(record, 7, call->objective);
+    bind_text(record, 8, call->sums);
+    result = database_run(record);
+    return result == SQLITE_OK ? STORE_OK : operation_fail(store, op, result);
+}

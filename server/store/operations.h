@@ -1,0 +1,46 @@
+/* operations: the enumerated writes, each called inside its savepoint on the writer thread. Private to the room. */
+#ifndef STORE_OPERATIONS_H
+#define STORE_OPERATIONS_H
+
+#include "server/store/store_private.h"
+
+enum store_status operation_create_batch(struct store *store, struct store_op *op);
+enum store_status operation_insert_rollout(struct store *store, struct store_op *op);
+enum store_status operation_close_group(struct store *store, struct store_op *op);
+enum store_status operation_close_batch(struct store *store, struct store_op *op);
+enum store_status operation_declare_policy(struct store *store, struct store_op *op);
+enum store_status operation_record_objective(struct store *store, struct store_op *op);
+
+/* Ends an operation with what SQLite said (not OK), or with a status and a sentence of its own. Both return the status.
+ */
+enum store_status operation_fail(struct store *store, struct store_op *op, int result);
+enum store_status operation_decline(struct store_op *op, enum store_status status, const char *message);
+
+struct run_row {
+    int64_t seq;
+    int64_t incarnation;
+    int64_t policy_revision; /* -1: none declared */
+};
+/* Finds the run, or makes it. An SQLite result code. */
+int operation_enter_run(struct store *store, struct text name, int64_t now_us, struct run_row *ret_run);
+/* SQLITE_ROW, or SQLITE_DONE if there is none. */
+int operation_find_run(struct store *store, struct text name, struct run_row *ret_run);
+/* The run's revision from now on, on record with its time. */
+int operation_set_revision(struct store *store, struct run_row *run, int64_t revision, int64_t now_us);
+
+struct group_row {
+    int64_t seq;
+    int64_t batch_seq;
+    int64_t run_seq;
+    int64_t task_seq;
+    int64_t incarnation;
+    int purpose;
+    int batch_state;
+    int64_t first_sample_index;
+    int64_t n;
+    int state;
+};
+/* SQLITE_ROW, or SQLITE_DONE if there is none (or the id is malformed). */
+int operation_find_group(struct store *store, const char *group_id, struct group_row *ret_group);
+
+#endif

@@ -1,0 +1,228 @@
+#include "server/base/clock.h"
+#include "server/base/log.h"
+#include "server/store/store_private.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+const int64_t store_commit_bucket_us[STORE_COMMIT_BUCKETS] = {500,   1000,   2500,    10000,
+                                                              50000, 250000, 1000000, INT64_MAX};
+
+/* ---- the queue
+ * ------------------------------------------------------------------------------------------------------------ */
+
+static bool has_room(const struct store *store, const struct store_op *op)
+{
+    if (op->reserved)
+        return true;
+    return store->queued_ops + store->reserved_ops < store->queue_ops &&
+           store->queued_bytes + op->bytes <= store->queue_bytes;
+}
+
+static void enqueue(struct store *store, struct store_op *op)
+{
+    op->next = NULL;
+    *store->last = op;
+    store->last = &op->next;
+    store->queued_ops++;
+    store->queued_bytes += op->bytes;
+    if (op->reserved && store->reserved_ops)
+        store->reserved_ops--;
+}
+
+static void show_queue(struct store *store)
+{
+    atomic_store_explicit(&store->metrics.queued_ops, store->queued_ops, memory_order_relaxed);
+    atomic_store_explicit(&store->metrics.reserved_ops, store->reserved_ops, memory_order_relaxed);
+    atomic_store_explicit(&store->metrics.queued_bytes, store->queued_bytes, memory_order_relaxed);
+}
+
+bool store_submit(struct store *store, struct store_op *op)
+{
+    op->bytes = operation_bytes(op);
+    pthread_mutex_lock(&store->lock);
+    bool accepted = !store->closing && has_room(store, op);
+    if (accepted) {
+        enqueue(store, op);
+        show_queue(store);
+        pthread_cond_signal(&store->changed);
+    }
+    pthread_mutex_unlock(&store->lock);
+    return accepted;
+}
+
+bool store_reserve(struct store *store, size_t ops)
+{
+    pthread_mutex_lock(&store->lock);
+    size_t used = store->queued_ops + store->reserved_ops;
+    bool granted = !store->closing && used <= store->queue_ops && ops <= store->queue_ops - used;
+    if (granted)
+        store->reserved_ops += ops;
+    show_queue(store);
+    pthread_mutex_unlock(&store->lock);
+    return granted;
+}
+
+void store_release(struct store *store, size_t ops)
+{
+    pthread_mutex_lock(&store->lock);
+    store->reserved_ops -= ops < store->reserved_ops ? ops : store->reserved_ops;
+    show_queue(store);
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* Waits for company for the first operation, at most as long as the settings say. The lock is held. */
+static void gather(struct store *store)
+{
+    if (store->commit_delay_us <= 0)
+        return;
+    int64_t until_us = clock_monotonic_us() + store->commit_delay_us;
+    struct timespec until = {until_us / US_PER_S, (until_us % US_PER_S) * 1000};
+    while (!store->closing && store->queued_ops < store->commit_rows)
+        if (pthread_cond_timedwait(&store->changed, &store->lock, &until) == ETIMEDOUT)
+            return;
+}
+
+/* The next group, at most commit_rows long; NULL when the store closes and nothing is left. */
+static struct store_op *take_group(struct store *store)
+{
+    pthread_mutex_lock(&store->lock);
+    while (!store->first && !store->closing)
+        pthread_cond_wait(&store->changed, &store->lock);
+    if (store->first)
+        gather(store);
+    struct store_op *group = store->first;
+    struct store_op **end = &store->first;
+    for (size_t taken = 0; *end && taken < store->commit_rows; taken++) {
+        store->queued_ops--;
+        store->queued_bytes -= (*end)->bytes;
+        end = &(*end)->next;
+    }
+    store->first = *end;
+    *end = NULL;
+    if (!store->first)
+        store->last = &store->first;
+    show_queue(store);
+    pthread_mutex_unlock(&store->lock);
+    return group;
+}
+
+/* ---- the commit
+ * ----------------------------------------------------------------------------------------------------------- */
+
+/* After some errors (no room, I/O) SQLite ends the whole transaction by itself. */
+static bool transaction_is_gone(struct store *store)
+{
+    return sqlite3_get_autocommit(store->writer.handle);
+}
+
+static void fail_group(struct store *store, struct store_op *group, int result)
+{
+    enum store_status status = database_status(&store->writer, result);
+    const char *detail = sqlite3_errmsg(store->writer.handle);
+    if (status == STORE_OK || status == STORE_REFUSED)
+        status = STORE_UNAVAILABLE;
+    for (struct store_op *op = group; op; op = op->next) {
+        op->status = status;
+        snprintf(op->message, sizeof(op->message), "not committed: %s", detail);
+    }
+    if (!transaction_is_gone(store))
+        database_run_plain(&store->writer, SQL_ROLLBACK_WRITE);
+    atomic_fetch_add_explicit(&store->metrics.commit_failures, 1, memory_order_relaxed);
+    atomic_store_explicit(&store->metrics.disk_full, status == STORE_DISK_FULL, memory_order_relaxed);
+    log_event(LOG_LEVEL_ERROR, "commit failed", "reason", status == STORE_DISK_FULL ? "disk_full" : "store_unavailable",
+              "detail", group->message, NULL);
+}
+
+/* One operation in its savepoint, so that its failure takes nothing else along. An SQLite result code for the whole
+ * group. */
+static int run_in_savepoint(struct store *store, struct store_op *op)
+{
+    op->message[0] = '\0';
+    int result = database_run_plain(&store->writer, SQL_SAVEPOINT_OPERATION);
+    if (result != SQLITE_OK)
+        return result;
+    op->status = operation_run(store, op);
+    if (transaction_is_gone(store))
+        return sqlite3_extended_errcode(store->writer.handle);
+    if (op->status != STORE_OK)
+        result = database_run_plain(&store->writer, SQL_ROLLBACK_OPERATION);
+    return result == SQLITE_OK ? database_run_plain(&store->writer, SQL_RELEASE_OPERATION) : result;
+}
+
+static int run_group(struct store *store, struct store_op *group)
+{
+    int result = database_run_plain(&store->writer, SQL_BEGIN_WRITE);
+    for (struct store_op *op = group; op && result == SQLITE_OK; op = op->next)
+        result = run_in_savepoint(store, op);
+    return result == SQLITE_OK ? database_run_plain(&store->writer, SQL_COMMIT_WRITE) : result;
+}
+
+static void count_commit(struct store *store, const struct store_op *group, int64_t duration_us)
+{
+    struct store_metrics *metrics = &store->metrics;
+    atomic_fetch_add_explicit(&metrics->commits, 1, memory_order_relaxed);
+    for (const struct store_op *op = group; op; op = op->next)
+        if (op->kind == STORE_INSERT_ROLLOUT && op->status == STORE_OK)
+            atomic_fetch_add_explicit(&metrics->rollouts, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&metrics->commit_us_total, (uint64_t)duration_us, memory_order_relaxed);
+    size_t bucket = 0;
+    while (duration_us > store_commit_bucket_us[bucket])
+        bucket++;
+    atomic_fetch_add_explicit(&metrics->commit_us_bucket[bucket], 1, memory_order_relaxed);
+    atomic_store_explicit(&metrics->disk_full, false, memory_order_relaxed);
+}
+
+static void show_log_size(struct store *store, const char *log_path)
+{
+    struct stat status;
+    uint64_t bytes = stat(log_path, &status) == 0 ? (uint64_t)status.st_size : 0;
+    atomic_store_explicit(&store->metrics.wal_bytes, bytes, memory_order_relaxed);
+}
+
+static void commit_group(struct store *store, struct store_op *group)
+{
+    int64_t start_us = clock_monotonic_us();
+    int result = run_group(store, group);
+    if (result == SQLITE_OK)
+        count_commit(store, group, clock_monotonic_us() - start_us);
+    else
+        fail_group(store, group, result);
+    for (const struct store_op *op = group; op; op = op->next)
+        atomic_fetch_add_explicit(&store->metrics.operations, 1, memory_order_relaxed);
+}
+
+static void *writer_main(void *arg)
+{
+    struct store *store = arg;
+    _cleanup_free_ char *log_path = xasprintf("%s-wal", store->path);
+    for (struct store_op *group; (group = take_group(store));) {
+        commit_group(store, group);
+        show_log_size(store, log_path);
+        store->finished(store->finished_arg, group);
+    }
+    return NULL;
+}
+
+int writer_start(struct store *store)
+{
+    store->last = &store->first;
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all); /* signals belong to the loop thread */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&store->thread, NULL, writer_main, store);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+void writer_stop(struct store *store)
+{
+    pthread_mutex_lock(&store->lock);
+    store->closing = true;
+    pthread_cond_signal(&store->changed);
+    pthread_mutex_unlock(&store->lock);
+    pthread_join(store->thread, NULL);
+}
