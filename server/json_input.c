@@ -1,0 +1,281 @@
+#include "server/json_input.h"
+
+#include "server/base/clock.h"
+#include "server/base/nearest.h"
+#include "server/json_input_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* --- paths --- */
+
+void path_join(char ret_path[PATH_BYTES], const char *path, const char *name)
+{
+    char joined[PATH_BYTES]; /* path may be ret_path */
+    const char *dot = *path && *name && *name != '.' && *name != '[' ? "." : "";
+    if (snprintf(joined, sizeof(joined), "%s%s%s", path, dot, name) >= PATH_BYTES)
+        memcpy(joined + sizeof(joined) - 4, "...", 4);
+    memcpy(ret_path, joined, sizeof(joined));
+}
+
+void path_index(char ret_path[PATH_BYTES], const char *path, const char *name, size_t index)
+{
+    char joined[PATH_BYTES];
+    char suffix[24];
+    path_join(joined, path, name);
+    snprintf(suffix, sizeof(suffix), "[%zu]", index);
+    size_t length = strlen(joined);
+    if (length + strlen(suffix) < PATH_BYTES)
+        memcpy(joined + length, suffix, strlen(suffix) + 1);
+    memcpy(ret_path, joined, sizeof(joined));
+}
+
+/* --- refusals --- */
+
+static const char *name_of_kind(const struct json_input *input, const json_t *value)
+{
+    static const char *const names[] = {
+        [JSON_OBJECT] = "an object",   [JSON_ARRAY] = "an array", [JSON_STRING] = "a string",
+        [JSON_INTEGER] = "an integer", [JSON_REAL] = "a number",  [JSON_TRUE] = "true",
+        [JSON_FALSE] = "false",        [JSON_NULL] = "null"};
+    return json_input_lifted(input, value) ? "an array" : names[json_typeof(value)];
+}
+
+/* A field on its way from the request into its target. */
+struct reading {
+    struct json_input *input;
+    const struct field *field;
+    json_t *value;
+    const char *path; /* of the object */
+    void *target;
+};
+
+static int refuse_value(const struct reading *reading, const char *expected)
+{
+    char path[PATH_BYTES];
+    path_join(path, reading->path, reading->field->name);
+    return call_refuse(reading->input->call, ERR_INVALID_FIELD, path, "expected %s, got %s", expected,
+                       name_of_kind(reading->input, reading->value));
+}
+
+static int refuse_range(const struct reading *reading, const char *expected)
+{
+    char path[PATH_BYTES];
+    path_join(path, reading->path, reading->field->name);
+    return call_refuse(reading->input->call, ERR_INVALID_FIELD, path, "expected %s", expected);
+}
+
+/* --- one reader per kind --- */
+
+static int read_bool(const struct reading *reading)
+{
+    if (!json_is_boolean(reading->value))
+        return refuse_value(reading, "true or false");
+    *(bool *)reading->target = json_is_true(reading->value);
+    return 0;
+}
+
+/* 2^63-1 is no double: as a bound it arrives as 2^63. */
+static int64_t bound_of(double bound)
+{
+    return bound >= 0x1p63 ? INT64_MAX : bound <= -0x1p63 ? INT64_MIN : (int64_t)bound;
+}
+
+static bool has_bounds(const struct field *field)
+{
+    return field->minimum != 0 || field->maximum != 0;
+}
+
+static int read_int(const struct reading *reading)
+{
+    const struct field *field = reading->field;
+    char expected[96] = "an integer";
+    int64_t minimum = has_bounds(field) ? bound_of(field->minimum) : INT64_MIN;
+    int64_t maximum = has_bounds(field) ? bound_of(field->maximum) : INT64_MAX;
+    if (has_bounds(field))
+        snprintf(expected, sizeof(expected), "an integer from %" PRId64 " to %" PRId64, minimum, maximum);
+    if (!json_is_integer(reading->value))
+        return refuse_value(reading, expected);
+    int64_t integer = json_integer_value(reading->value);
+    if (integer < minimum || integer > maximum)
+        return refuse_range(reading, expected);
+    *(int64_t *)reading->target = integer;
+    return 0;
+}
+
+static int read_double(const struct reading *reading)
+{
+    const struct field *field = reading->field;
+    char expected[96] = "a number";
+    if (has_bounds(field))
+        snprintf(expected, sizeof(expected), "a number from %g to %g", field->minimum, field->maximum);
+    if (!json_is_number(reading->value))
+        return refuse_value(reading, expected);
+    double number = json_number_value(reading->value);
+    if (has_bounds(field) && !(number >= field->minimum && number <= field->maximum))
+        return refuse_range(reading, expected);
+    *(double *)reading->target = number;
+    return 0;
+}
+
+static int read_text(const struct reading *reading)
+{
+    if (!json_is_string(reading->value) || json_input_lifted(reading->input, reading->value))
+        return refuse_value(reading, "a string");
+    struct text text = {json_string_value(reading->value), json_string_length(reading->value)};
+    if (reading->field->maximum > 0 && (double)text.length_bytes > reading->field->maximum) {
+        char expected[64];
+        snprintf(expected, sizeof(expected), "at most %.0f bytes", reading->field->maximum);
+        return refuse_range(reading, expected);
+    }
+    *(struct text *)reading->target = text;
+    return 0;
+}
+
+static int read_duration(const struct reading *reading)
+{
+    static const char expected[] = "a duration like \"250ms\", \"30s\" or \"5m\"";
+    if (!json_is_string(reading->value))
+        return refuse_value(reading, expected);
+    struct text text = {json_string_value(reading->value), json_string_length(reading->value)};
+    return duration_parse(text, reading->target) ? 0 : refuse_range(reading, expected);
+}
+
+static int read_choice(const struct reading *reading)
+{
+    struct text text = TEXT_NONE;
+    char expected[256] = "one of";
+    if (json_is_string(reading->value))
+        text = (struct text){json_string_value(reading->value), json_string_length(reading->value)};
+    for (int i = 0; reading->field->choices[i]; i++) {
+        if (text_equals(text, reading->field->choices[i])) {
+            *(int *)reading->target = i;
+            return 0;
+        }
+        size_t length = strlen(expected);
+        snprintf(expected + length, sizeof(expected) - length, "%s \"%s\"", i ? "," : "", reading->field->choices[i]);
+    }
+    return text.data ? refuse_range(reading, expected) : refuse_value(reading, expected);
+}
+
+static int read_object_value(const struct reading *reading)
+{
+    if (!json_is_object(reading->value))
+        return refuse_value(reading, "an object");
+    *(json_t **)reading->target = json_input_restore(reading->input, reading->value);
+    return 0;
+}
+
+static int read_array_value(const struct reading *reading)
+{
+    bool lifted = json_input_lifted(reading->input, reading->value) != NULL;
+    bool keep = !lifted && (reading->field->flags & FIELD_LIFTED);
+    if (!lifted && !json_is_array(reading->value))
+        return refuse_value(reading, "an array");
+    *(json_t **)reading->target = keep ? reading->value : json_input_restore(reading->input, reading->value);
+    return 0;
+}
+
+static int read_any(const struct reading *reading)
+{
+    *(json_t **)reading->target = json_input_restore(reading->input, reading->value);
+    return 0;
+}
+
+static int read_numbers(const struct reading *reading)
+{
+    char path[PATH_BYTES];
+    path_join(path, reading->path, reading->field->name);
+    return json_read_numbers(reading->input, reading->value, path, reading->target);
+}
+
+static int (*const readers[])(const struct reading *reading) = {
+    [FIELD_BOOL] = read_bool,           [FIELD_INT] = read_int,           [FIELD_DOUBLE] = read_double,
+    [FIELD_TEXT] = read_text,           [FIELD_DURATION] = read_duration, [FIELD_CHOICE] = read_choice,
+    [FIELD_OBJECT] = read_object_value, [FIELD_ARRAY] = read_array_value, [FIELD_ANY] = read_any,
+    [FIELD_NUMBERS] = read_numbers,
+};
+
+/* --- names --- */
+
+/* Whether a member's name belongs to the field: its own, or one of packed numbers. */
+static bool is_name_of(const struct field *field, const char *name)
+{
+    size_t length = strlen(field->name);
+    if (strncmp(name, field->name, length) != 0)
+        return false;
+    return name[length] == '\0' || (field->kind == FIELD_NUMBERS && packed_format_of(name + length));
+}
+
+static const struct field *find_field(const struct field *fields, size_t field_count, const char *name)
+{
+    for (size_t i = 0; i < field_count; i++)
+        if (is_name_of(&fields[i], name))
+            return &fields[i];
+    return NULL;
+}
+
+static int refuse_unknown(struct json_input *input, const char *path, const char *name, const struct field *fields,
+                          size_t field_count)
+{
+    char full[PATH_BYTES];
+    char known[640] = "";
+    path_join(full, path, name);
+    const char *nearest = nearest_name(name, fields, sizeof(*fields), field_count);
+    if (nearest)
+        return call_refuse(input->call, ERR_UNKNOWN_FIELD, full, "there is no field of this name; did you mean \"%s\"?",
+                           nearest);
+    for (size_t i = 0; i < field_count; i++) {
+        size_t length = strlen(known);
+        snprintf(known + length, sizeof(known) - length, "%s%s", i ? ", " : "", fields[i].name);
+    }
+    return call_refuse(input->call, ERR_UNKNOWN_FIELD, full, "there is no field of this name; known are: %s", known);
+}
+
+/* --- objects --- */
+
+static int check_names(struct json_input *input, json_t *object, const char *path, const struct field *fields,
+                       size_t field_count)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(object, name, value) if (!find_field(fields, field_count, name)) return refuse_unknown(
+        input, path, name, fields, field_count);
+    return 0;
+}
+
+static int read_field(const struct reading *reading, const json_t *object)
+{
+    const struct field *field = reading->field;
+    bool packed = false;
+    if (field->kind == FIELD_NUMBERS &&
+        json_read_packed(reading->input, object, field->name, reading->path, reading->target, &packed) < 0)
+        return -1;
+    if (packed)
+        return 0;
+    bool absent = !reading->value || (json_is_null(reading->value) && (field->flags & FIELD_NULLABLE));
+    if (!absent)
+        return readers[field->kind](reading);
+    if (!(field->flags & FIELD_REQUIRED))
+        return 0;
+    char path[PATH_BYTES];
+    path_join(path, reading->path, field->name);
+    return call_refuse(reading->input->call, ERR_MISSING_FIELD, path, "this field is required");
+}
+
+int json_read_object(struct json_input *input, const json_t *object, const char *path, const struct field *fields,
+                     size_t field_count, void *target)
+{
+    if (!json_is_object(object))
+        return call_refuse(input->call, ERR_INVALID_FIELD, *path ? path : NULL, "expected an object, got %s",
+                           object ? name_of_kind(input, object) : "nothing");
+    if (check_names(input, (json_t *)(uintptr_t)object, path, fields, field_count) < 0)
+        return -1;
+    for (size_t i = 0; i < field_count; i++) {
+        struct reading reading = {input, &fields[i], json_object_get(object, fields[i].name), path,
+                                  (char *)target + fields[i].offset};
+        if (read_field(&reading, object) < 0)
+            return -1;
+    }
+    return 0;
+}
