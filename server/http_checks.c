@@ -1,0 +1,242 @@
+/* First-call checks: what libmicrohttpd 0.9.75 lets through and must not reach a handler (two lengths, a length beside
+ * chunks, %00), and everything that is decided before the first byte of a body. */
+#include "server/base/hash.h"
+#include "server/http_server.h"
+#include "server/server.h"
+#include "server/settings.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+struct headers {
+    unsigned content_lengths;
+    unsigned transfer_encodings;
+    const char *content_length;
+    const char *transfer_encoding;
+    const char *content_type;
+    const char *content_encoding;
+    const char *expect;
+    const char *authorization;
+    const char *idempotency_key;
+    const char *request_id;
+    const char *prefer;
+    const char *accept;
+    unsigned idempotency_keys;
+};
+
+/* Header name, where its value goes, and a counter for those that must not come twice. */
+struct header_row {
+    const char *name;
+    size_t value_offset;
+    size_t count_offset; /* SIZE_MAX: not counted */
+};
+
+#define HEADER(name, field)                                                                                            \
+    {                                                                                                                  \
+        name, offsetof(struct headers, field), SIZE_MAX                                                                \
+    }
+#define COUNTED(name, field, count)                                                                                    \
+    {                                                                                                                  \
+        name, offsetof(struct headers, field), offsetof(struct headers, count)                                         \
+    }
+static const struct header_row header_rows[] = {
+    COUNTED("Content-Length", content_length, content_lengths),
+    COUNTED("Transfer-Encoding", transfer_encoding, transfer_encodings),
+    COUNTED("Idempotency-Key", idempotency_key, idempotency_keys),
+    HEADER("Content-Type", content_type),
+    HEADER("Content-Encoding", content_encoding),
+    HEADER("Expect", expect),
+    HEADER("Authorization", authorization),
+    HEADER("X-Request-Id", request_id),
+    HEADER("Prefer", prefer),
+    HEADER("Accept", accept),
+};
+
+static enum MHD_Result collect_header(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    (void)kind;
+    struct headers *headers = arg;
+    for (size_t i = 0; i < ARRAY_LENGTH(header_rows); i++) {
+        const struct header_row *row = &header_rows[i];
+        if (strcasecmp(row->name, name) != 0)
+            continue;
+        *(const char **)((char *)headers + row->value_offset) = value ? value : "";
+        if (row->count_offset != SIZE_MAX)
+            (*(unsigned *)((char *)headers + row->count_offset))++;
+    }
+    return MHD_YES;
+}
+
+static int check_framing(struct call *call, const struct headers *headers, size_t *ret_length_bytes)
+{
+    *ret_length_bytes = 0;
+    if (headers->content_lengths + headers->transfer_encodings > 1)
+        return call_refuse(call, ERR_BAD_REQUEST, NULL, "one Content-Length or one Transfer-Encoding, not more");
+    if (headers->transfer_encoding && strcasecmp(headers->transfer_encoding, "chunked") != 0)
+        return call_refuse(call, ERR_BAD_REQUEST, NULL, "the only transfer coding understood is chunked");
+    if (!headers->content_length)
+        return 0;
+    char *end;
+    unsigned long long length = strtoull(headers->content_length, &end, 10);
+    if (!isdigit((unsigned char)headers->content_length[0]) || *end || length > (unsigned long long)INT64_MAX)
+        return call_refuse(call, ERR_BAD_REQUEST, NULL, "Content-Length is no length");
+    *ret_length_bytes = (size_t)length;
+    return 0;
+}
+
+static int check_token(struct request *request, const struct headers *headers)
+{
+    const char *token = request->server->settings->token;
+    const char *given = headers->authorization;
+
+    request->call.authorized = !token;
+    if (token && given && strncasecmp(given, "Bearer ", 7) == 0)
+        request->call.authorized = equal_in_constant_time(text_of(given + 7), text_of(token));
+    if (request->call.authorized || (request->route && request->route->flags & ROUTE_OPEN))
+        return 0;
+    return call_refuse(&request->call, ERR_UNAUTHORIZED, NULL,
+                       "this service wants the header Authorization: Bearer <token>");
+}
+
+/* Where nothing is open without a token, it does not say which paths there are either. */
+static int check_route(struct request *request, const char *method, const struct headers *headers)
+{
+    struct call *call = &request->call;
+    struct text raw = buffer_text(&request->raw_uri);
+    const char *mark = memchr(raw.data, '?', raw.length_bytes);
+    struct text path = {raw.data, mark ? (size_t)(mark - raw.data) : raw.length_bytes};
+    struct text decoded;
+    enum error_code error;
+
+    request->route = route_find(strcmp(method, "HEAD") == 0 ? "GET" : method, path, call, &request->decoded, &error);
+    if (check_token(request, headers) < 0)
+        return -1;
+    if (request->route)
+        return 0;
+    if (error == ERR_BAD_REQUEST || !percent_decode(path, false, &request->decoded, &decoded))
+        return call_refuse(call, ERR_BAD_REQUEST, NULL, "the path has a broken escape, a NUL or broken UTF-8");
+    if (error == ERR_METHOD_NOT_ALLOWED) {
+        route_allowed(path, request->allow);
+        return call_refuse(call, error, NULL, "this path takes %s", request->allow);
+    }
+    return call_refuse(call, error, NULL, "there is no such path; GET /openapi.yaml lists them all");
+}
+
+static int check_query(struct request *request)
+{
+    struct call *call = &request->call;
+    struct text raw = buffer_text(&request->raw_uri);
+    const char *at = memchr(raw.data, '?', raw.length_bytes);
+    const char *end = raw.data + raw.length_bytes;
+
+    for (at = at ? at + 1 : end; at < end;) {
+        const char *ampersand = memchr(at, '&', (size_t)(end - at));
+        const char *stop = ampersand ? ampersand : end;
+        const char *equals = memchr(at, '=', (size_t)(stop - at));
+        struct query_parameter parameter = {TEXT_NONE, TEXT_NONE};
+        struct text name = {at, (size_t)((equals ? equals : stop) - at)};
+
+        bool sound = percent_decode(name, true, &request->decoded, &parameter.name);
+        if (sound && equals)
+            sound = percent_decode((struct text){equals + 1, (size_t)(stop - equals - 1)}, true, &request->decoded,
+                                   &parameter.value);
+        if (!sound)
+            return call_refuse(call, ERR_BAD_REQUEST, NULL, "the query has a broken escape, a NUL or broken UTF-8");
+        if (call->query_count == CALL_QUERY_MAX)
+            return call_refuse(call, ERR_BAD_REQUEST, NULL, "more than %d query parameters", CALL_QUERY_MAX);
+        if (stop > at)
+            call->query[call->query_count++] = parameter;
+        at = ampersand ? ampersand + 1 : end;
+    }
+    return 0;
+}
+
+/* "application/json; charset=utf-8" -> "application/json" among the known ones, or "". */
+static const char *plain_type(const char *value)
+{
+    static const char *const known[] = {"application/json", "application/x-ndjson", "application/x-safetensors"};
+    size_t length_bytes = value ? strcspn(value, "; \t") : 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(known); i++)
+        if (strlen(known[i]) == length_bytes && strncasecmp(value, known[i], length_bytes) == 0)
+            return known[i];
+    return "";
+}
+
+static int check_body(struct request *request, const struct headers *headers, size_t length_bytes)
+{
+    struct call *call = &request->call;
+    call->content_type = plain_type(headers->content_type);
+    request->body_limit_bytes = (size_t)request->server->settings->body_limit_bytes;
+
+    if (headers->expect && strcasecmp(headers->expect, "100-continue") != 0)
+        return call_refuse(call, ERR_EXPECTATION_FAILED, NULL, "the only expectation understood is 100-continue");
+    if (headers->content_encoding && headers->content_encoding[0])
+        return call_refuse(call, ERR_UNSUPPORTED_MEDIA_TYPE, NULL, "send the body without Content-Encoding");
+    if (length_bytes > request->body_limit_bytes)
+        return call_refuse(call, ERR_BODY_TOO_LARGE, NULL, "the body has %zu bytes; body_limit is %zu", length_bytes,
+                           request->body_limit_bytes);
+    bool has_body = length_bytes > 0 || headers->transfer_encoding;
+    if (request->route->flags & ROUTE_BODY && strcmp(call->content_type, "application/json") != 0)
+        return call_refuse(call, ERR_UNSUPPORTED_MEDIA_TYPE, NULL,
+                           "this route takes Content-Type: application/json (curl: use --json)");
+    if (!(request->route->flags & ROUTE_BODY) && has_body && strcmp(request->route->method, "DELETE") != 0)
+        return call_refuse(call, ERR_BAD_REQUEST, NULL, "this route takes no body");
+    return 0;
+}
+
+static bool request_id_is_sane(const char *id)
+{
+    size_t length = strlen(id);
+    return length > 0 && length <= 64 &&
+           strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == length;
+}
+
+static int check_preferences(struct request *request, const struct headers *headers)
+{
+    struct call *call = &request->call;
+    call->prefer_async = headers->prefer && strcasestr(headers->prefer, "respond-async");
+    call->accept_ndjson = headers->accept && strcasestr(headers->accept, "application/x-ndjson");
+    if (!headers->idempotency_key)
+        return 0;
+    size_t length = strlen(headers->idempotency_key);
+    if (headers->idempotency_keys > 1 || length == 0 || length > 255)
+        return call_refuse(call, ERR_INVALID_FIELD, "Idempotency-Key", "one Idempotency-Key of 1 to 255 bytes");
+    request->idempotency_key = xstrdup(headers->idempotency_key);
+    call->idempotency_key = request->idempotency_key;
+    return 0;
+}
+
+static int check_all(struct request *request, const char *method, const struct headers *headers,
+                     size_t *ret_length_bytes)
+{
+    struct call *call = &request->call;
+    if (check_framing(call, headers, ret_length_bytes) < 0 || check_route(request, method, headers) < 0)
+        return -1;
+    if (check_query(request) < 0 || check_body(request, headers, *ret_length_bytes) < 0 ||
+        check_preferences(request, headers) < 0)
+        return -1;
+    if (request->server->draining && request->route->flags & ROUTE_CREATES)
+        return call_refuse(call, ERR_DRAINING, NULL, "the service is shutting down and takes no new work");
+    return 0;
+}
+
+int check_first_call(struct request *request, const char *method, const char *version)
+{
+    struct headers headers = {0};
+    size_t length_bytes = 0;
+    (void)version;
+
+    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, collect_header, &headers);
+    if (headers.request_id && request_id_is_sane(headers.request_id))
+        snprintf(request->request_id, sizeof(request->request_id), "%s", headers.request_id);
+    /* The decoded texts point into this buffer: it must not move while they are collected. */
+    buffer_reserve(&request->decoded, 2 * request->raw_uri.length_bytes + 1);
+    if (check_all(request, method, &headers, &length_bytes) == 0)
+        return 0;
+    request->call.reply.close = length_bytes > 0 || headers.transfer_encoding || headers.content_lengths > 1;
+    if (request->call.reply.status == 503)
+        request->call.reply.retry_after_s = 5;
+    return -1;
+}

@@ -1,0 +1,77 @@
+/* Replies: from a call to the library, and the canned ones that go to the socket directly. */
+#include "server/base/json_write.h"
+#include "server/http_request.h"
+
+#include <stdio.h>
+#include <sys/socket.h>
+
+static void add_headers(struct MHD_Response *response, const struct request *request)
+{
+    const struct reply *reply = &request->call.reply;
+    char number[24];
+
+    MHD_add_response_header(response, "X-Request-Id", request->request_id);
+    if (reply->location[0])
+        MHD_add_response_header(response, "Location", reply->location);
+    if (reply->retry_after_s > 0) {
+        snprintf(number, sizeof(number), "%d", reply->retry_after_s);
+        MHD_add_response_header(response, "Retry-After", number);
+    }
+    if (request->allow[0])
+        MHD_add_response_header(response, "Allow", request->allow);
+    if (reply->status == 401)
+        MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+    if (reply->close)
+        MHD_add_response_header(response, "Connection", "close");
+}
+
+static struct MHD_Response *body_response(struct reply *reply)
+{
+    size_t length_bytes = 0;
+    char *bytes = buffer_steal(&reply->body, &length_bytes);
+    if (!bytes)
+        return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *response = MHD_create_response_from_buffer(length_bytes, bytes, MHD_RESPMEM_MUST_FREE);
+    if (!response)
+        free(bytes);
+    return response;
+}
+
+enum MHD_Result reply_queue(struct request *request)
+{
+    struct reply *reply = &request->call.reply;
+    struct MHD_Response *response = reply->stream ? stream_response(request) : body_response(reply);
+    if (!response)
+        return MHD_NO;
+    if (reply->content_type)
+        MHD_add_response_header(response, "Content-Type", reply->content_type);
+    add_headers(response, request);
+    enum MHD_Result queued = MHD_queue_response(request->connection, (unsigned)reply->status, response);
+    MHD_destroy_response(response);
+    request->state = REQUEST_ANSWERED;
+    return queued;
+}
+
+void reply_canned(struct request *request, enum error_code code, const char *message)
+{
+    if (request->body_refused)
+        return;
+    request->body_refused = true;
+    call_refuse(&request->call, code, NULL, "%s", message);
+
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (!info)
+        return;
+    const struct buffer *body = &request->call.reply.body;
+    _cleanup_buffer_ struct buffer wire;
+    buffer_init(&wire, 16384);
+    buffer_append_format(&wire,
+                         "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+                         "X-Request-Id: %s\r\nConnection: close\r\n\r\n",
+                         error_rows[code].status, MHD_get_reason_phrase_for((unsigned)error_rows[code].status),
+                         body->length_bytes, request->request_id);
+    buffer_append(&wire, body->data, body->length_bytes);
+    (void)!send(info->connect_fd, wire.data, wire.length_bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+    shutdown(info->connect_fd, SHUT_RDWR);
+}

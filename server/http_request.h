@@ -1,0 +1,77 @@
+/* What the files of the HTTP layer share. Not for handlers. */
+#ifndef SERVER_HTTP_REQUEST_H
+#define SERVER_HTTP_REQUEST_H
+
+#include "server/base/buffer.h"
+#include "server/http.h"
+#include "server/loop.h"
+#include "server/routes.h"
+
+#include <microhttpd.h>
+
+struct MHD_Connection;
+
+enum request_state { REQUEST_READING, REQUEST_WAITING, REQUEST_READY, REQUEST_ANSWERED };
+
+struct request {
+    struct job job; /* first: the way to a worker and back */
+    struct server *server;
+    struct MHD_Connection *connection;
+    struct request *previous; /* all requests */
+    struct request *next;
+    const struct route *route;
+    struct call call;
+    enum request_state state;
+    bool first_call_done;
+    bool suspended;
+    bool on_worker;
+    bool gone; /* the client hung up while it waited */
+
+    struct buffer raw_uri; /* as it came, query included */
+    struct buffer decoded; /* storage of path arguments and query parameters */
+    char request_id[72];
+    char *idempotency_key;
+    char allow[64];
+    int64_t began_us;
+
+    struct buffer body;
+    int spool_fd; /* -1: the body is in memory */
+    size_t body_bytes;
+    size_t body_limit_bytes;
+    bool body_completed; /* the call has it */
+    bool body_refused;   /* a canned reply was written; the rest is thrown away */
+    struct loop_timer body_timer;
+
+    struct loop_source *hangup_source;
+    bool (*hung_up)(struct request *request, void *arg);
+    void *hung_up_arg;
+
+    void (*work)(struct call *call); /* what the worker runs */
+    struct buffer part;
+    size_t part_sent_bytes;
+    int produced; /* what produce() said last: 1 more, 0 last, -1 cut */
+    struct loop_timer stream_timer;
+};
+
+/* http_body.c */
+void body_begin(struct request *request);
+/* Takes one piece; false if the connection must be cut. */
+bool body_take(struct request *request, const char *bytes, size_t length_bytes);
+/* Worker thread: the whole body as call->body, hashed. False without memory. */
+bool body_complete(struct request *request);
+void body_finish(struct request *request);
+
+/* http_reply.c */
+enum MHD_Result reply_queue(struct request *request);
+/* Writes a whole error reply to the socket and shuts it down: for the time in which the library takes no reply. */
+void reply_canned(struct request *request, enum error_code code, const char *message);
+
+/* http_stream.c */
+struct MHD_Response *stream_response(struct request *request);
+void stream_finish(struct request *request);
+
+/* http_server.c */
+void request_suspend(struct request *request);
+void request_resume(struct request *request);
+
+#endif

@@ -1,0 +1,41 @@
+#include "server/routes.h"
+
+#include "server/api_batches.h"
+#include "server/api_objective.h"
+#include "server/api_policy.h"
+#include "server/api_records.h"
+#include "server/api_service.h"
+#include "server/api_verify.h"
+#include "server/api_verify_loop.h"
+
+#include "server/base/cleanup.h"
+
+const struct route routes[] = {
+    {"GET", "/healthz", ROUTE_OPEN, NULL, get_health},
+    {"GET", "/readyz", ROUTE_OPEN, NULL, get_ready},
+    {"GET", "/metrics", 0, NULL, get_metrics},
+    {"GET", "/openapi.yaml", 0, NULL, get_openapi},
+
+    {"POST", "/v1/batches", ROUTE_CREATES | ROUTE_BODY, parse_batch, create_batch},
+    {"GET", "/v1/batches", 0, list_batches, NULL},
+    {"GET", "/v1/batches/{id}", 0, NULL, get_batch},
+    {"DELETE", "/v1/batches/{id}", 0, NULL, cancel_batch},
+    {"GET", "/v1/batches/{id}/groups", 0, list_batch_groups, NULL},
+    {"GET", "/v1/batches/{id}/request", 0, get_batch_request, NULL},
+
+    {"POST", "/v1/verify", ROUTE_CREATES | ROUTE_BODY, verify_parse, verify_on_loop},
+    {"GET", "/v1/verifiers", 0, list_verifiers, NULL},
+
+    {"POST", "/v1/objective", ROUTE_BODY, objective_handler, record_objective},
+    {"GET", "/v1/presets", 0, presets_handler, NULL},
+
+    {"GET", "/v1/rollouts", 0, list_rollouts, NULL},
+    {"GET", "/v1/rollouts/{id}", 0, get_rollout, NULL},
+    {"GET", "/v1/groups/{id}", 0, get_group, NULL},
+    {"GET", "/v1/runs", 0, list_runs, NULL},
+    {"GET", "/v1/runs/{run}", 0, get_run, NULL},
+    {"PUT", "/v1/runs/{run}/policy", ROUTE_CREATES | ROUTE_BODY, parse_policy, declare_policy},
+    {"GET", "/v1/pending", 0, NULL, get_pending},
+};
+
+const size_t route_count = ARRAY_LENGTH(routes);
