@@ -1,0 +1,94 @@
+/* batch_spec: what one POST /v1/batches asks for, read, checked and complete. Immutable after reading; any thread.
+ *
+ * The same function reads the body when it arrives and again when an unfinished batch is resumed after a restart. */
+#ifndef SERVER_BATCH_SPEC_H
+#define SERVER_BATCH_SPEC_H
+
+#include "client/adapter.h"
+#include "server/call.h"
+#include "server/json_input.h"
+#include "server/objective/objective.h"
+#include "server/verify_spec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct group_spec {
+    struct text task;
+    int64_t draw;
+    int64_t first_sample_index;
+    int64_t n;
+    struct text prompt;   /* one of the three */
+    struct text messages; /* JSON */
+    uint32_t *prompt_ids;
+    size_t prompt_id_count;
+    struct text reference_json; /* TEXT_NONE: none */
+    struct sampling sampling;
+    struct text sampling_json;       /* the overrides; TEXT_NONE: none */
+    struct verifier_list *verifiers; /* its own reference */
+    struct text verifiers_json;      /* the overrides; TEXT_NONE: none */
+    struct text metadata_json;       /* TEXT_NONE: none */
+};
+
+struct batch_spec {
+    struct text run;
+    int64_t policy_revision; /* -1: the run's current */
+    uint64_t seed;
+    int purpose; /* enum store_purpose */
+    struct text model;
+    int64_t n;
+    struct sampling sampling;
+    struct verifier_list *verifiers;
+    int missing; /* enum reward_missing */
+    struct objective_knobs objective;
+    int64_t deadline_us; /* from admission */
+    int64_t rollout_timeout_us;
+    int64_t max_staleness; /* -1: none */
+    bool strict_references;
+
+    struct group_spec *groups;
+    size_t group_count;
+    size_t rollout_count;
+
+    struct text sampling_json; /* every knob */
+    struct text objective_json;
+    struct text verifiers_json;
+    struct text metadata_json; /* TEXT_NONE: none */
+    struct text returns_json;  /* the list `return`; TEXT_NONE: everything */
+
+    char *body; /* as posted; may be freed (batch_spec_drop_body) once it is stored */
+    size_t body_bytes;
+    uint8_t body_sha256[SHA256_BYTES];
+
+    struct json_input input; /* the texts above point into it */
+    void **owned;            /* and into these */
+    size_t owned_count;
+    size_t owned_capacity;
+};
+
+/* Reads call->body (and consumes it). NULL with the call refused. */
+struct batch_spec *batch_spec_read(struct call *call);
+void batch_spec_destroy(struct batch_spec *spec); /* NULL is fine */
+void batch_spec_drop_body(struct batch_spec *spec);
+
+/* 0, or -1 with the call refused: 1 to 128 of A-Z a-z 0-9 . _ - */
+int run_name_check(struct call *call, struct text run);
+
+/* What the service keeps in memory for it, roughly. */
+size_t batch_spec_bytes(const struct batch_spec *spec);
+
+/* batch_spec_groups.c: reads spec->groups from the array. 0, or -1 with the call refused. */
+int batch_spec_read_groups(struct batch_spec *spec, json_t *groups);
+/* Reads one `sampling` object over what *sampling and *n hold. */
+int batch_spec_read_sampling(struct batch_spec *spec, const json_t *object, const char *path, struct sampling *sampling,
+                             int64_t *n);
+/* A list of token ids, checked, as packed integers that the spec owns. 0, or -1 with the call refused. */
+int batch_spec_read_ids(struct batch_spec *spec, const struct numbers *numbers, const char *path, uint32_t **ret_ids);
+/* Memory that lives as long as the spec. */
+void *batch_spec_own(struct batch_spec *spec, void *memory);
+struct text batch_spec_own_buffer(struct batch_spec *spec, struct buffer *buffer);
+/* A JSON value as compact text; TEXT_NONE for NULL. */
+struct text batch_spec_dump(struct batch_spec *spec, const json_t *value);
+
+#endif

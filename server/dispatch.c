@@ -1,0 +1,235 @@
+/* The dispatcher: which rollout goes to which engine next. Batches take turns, one rollout each, so that a small batch
+ * does not wait behind a large one. A sample is sent only when its places in all later queues and its bytes are
+ * reserved. */
+#include "server/live.h"
+
+#include "server/base/clock.h"
+#include "server/metrics.h"
+#include "server/settings.h"
+
+#define REPLY_BYTES_PER_TOKEN 200   /* what engines write: 95 (vLLM) to 200 (llama.cpp) */
+#define WAIT_MIN_US (5 * US_PER_MS) /* a probe under way names no time */
+#define REPLY_BYTES_BASE ((size_t)64 * 1024)
+
+void dispatch_add(struct live_batch *live)
+{
+    struct batches *batches = live->server->batches;
+    if (live->in_dispatch)
+        return;
+    live->in_dispatch = true;
+    if (!batches->ring) {
+        live->ring_next = live->ring_previous = live;
+        batches->ring = live;
+        return;
+    }
+    live->ring_next = batches->ring;
+    live->ring_previous = batches->ring->ring_previous;
+    live->ring_previous->ring_next = live;
+    live->ring_next->ring_previous = live;
+}
+
+void dispatch_remove(struct live_batch *live)
+{
+    struct batches *batches = live->server->batches;
+    if (!live->in_dispatch)
+        return;
+    live->in_dispatch = false;
+    if (batches->ring == live)
+        batches->ring = live->ring_next == live ? NULL : live->ring_next;
+    live->ring_previous->ring_next = live->ring_next;
+    live->ring_next->ring_previous = live->ring_previous;
+}
+
+static bool still_samples(const struct live_batch *live)
+{
+    const size_t *in_phase = live->batch.in_phase;
+    return in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] + in_phase[PHASE_SAMPLING] > 0;
+}
+
+static bool pool_is_shared(const struct settings *settings)
+{
+    for (size_t i = 0; i < settings->engine_count; i++)
+        if (settings->engines[i].shared)
+            return true;
+    return false;
+}
+
+/* A pool has one run's weights: another run's batch waits until the first has nothing left to sample there. */
+bool live_waits_for_pool(const struct live_batch *live)
+{
+    const struct batches *batches = live->server->batches;
+    if (batches->pool_run == live->run || pool_is_shared(batches->server->settings))
+        return false;
+    for (const struct live_batch *other = batches->first; other; other = other->next)
+        if (other->run == batches->pool_run && still_samples(other))
+            return true;
+    return false;
+}
+
+static bool pool_may_serve(struct batches *batches, const struct live_batch *live)
+{
+    if (live_waits_for_pool(live))
+        return false;
+    batches->pool_run = live->run;
+    return true;
+}
+
+static bool reserve(struct batches *batches, size_t bytes)
+{
+    if (batches->places >= batches->places_max || !batches_take_bytes(batches, bytes))
+        return false;
+    if (!store_reserve(batches->server->store, 1)) {
+        batches_give_bytes(batches, bytes);
+        return false;
+    }
+    batches->places++;
+    return true;
+}
+
+static void send_one(struct live_batch *live, uint32_t rollout, struct engine *engine, size_t bytes)
+{
+    live_event(live, &(struct batch_event){.kind = EVENT_DISPATCHED, .index = rollout, .sent = 1});
+    struct flight *flight = flight_create(live, rollout);
+    flight->dispatched = true;
+    flight->reserved_bytes = bytes;
+    flight_dispatch(flight, engine);
+}
+
+/* All engines are down: an attempt that fails before anything is sent, and may be repeated after the next probe. */
+static void fail_one(struct live_batch *live, uint32_t rollout, const struct engine *engine, int64_t retry_after_us)
+{
+    struct sample_error error = engine->last_error;
+    error.resample = false;
+    error.retry_after_us = retry_after_us > 0 ? retry_after_us : 0;
+    live_event(live, &(struct batch_event){.kind = EVENT_DISPATCHED, .index = rollout});
+    struct flight *flight = flight_create(live, rollout);
+    flight->engine = NULL;
+    flight_fail(flight, &error);
+}
+
+static void dispatch_again(void *arg)
+{
+    dispatch(arg);
+}
+
+/* One rollout of one batch; false if nothing more can be sent now. */
+static bool dispatch_one(struct batches *batches, struct live_batch *live, uint32_t rollout)
+{
+    struct engine *engine = NULL;
+    int64_t now_us = clock_monotonic_us();
+    int64_t at_us = now_us;
+    uint32_t group = live->batch.rollouts[rollout].group;
+    size_t bytes = REPLY_BYTES_BASE + REPLY_BYTES_PER_TOKEN * (size_t)live->spec->groups[group].sampling.max_tokens;
+
+    switch (pool_pick(batches->server->pool, NULL, now_us, &engine, &at_us)) {
+    case POOL_PICKED:
+        if (!reserve(batches, bytes))
+            return false;
+        send_one(live, rollout, engine, bytes);
+        return true;
+    case POOL_DOWN:
+        if (engine->last_error.code == SAMPLE_ENGINE_UNREACHABLE) {
+            fail_one(live, rollout, engine, at_us - now_us);
+            return true;
+        }
+        __attribute__((fallthrough)); /* it answered others with faults: no failure of this rollout, which waits */
+    case POOL_WAIT:
+        at_us = at_us > now_us + WAIT_MIN_US ? at_us : now_us + WAIT_MIN_US;
+        loop_timer_set(batches->server->loop, &batches->dispatch_timer, at_us, dispatch_again, batches);
+        return false;
+    case POOL_BUSY:
+    case POOL_NONE:
+        break;
+    }
+    return false;
+}
+
+void dispatch(struct batches *batches)
+{
+    if (batches->dispatching)
+        return;
+    batches->dispatching = true;
+    size_t passed_over = 0;
+    while (batches->ring && passed_over <= batches->count) {
+        struct live_batch *live = batches->ring;
+        int64_t rollout = batch_peek_queued(&live->batch);
+        if (rollout < 0) {
+            dispatch_remove(live);
+            continue;
+        }
+        batches->ring = live->ring_next;
+        if (!pool_may_serve(batches, live)) {
+            passed_over++;
+            continue;
+        }
+        passed_over = 0;
+        if (!dispatch_one(batches, live, (uint32_t)rollout)) {
+            batches->ring = live; /* its turn is still to come */
+            break;
+        }
+    }
+    batches->dispatching = false;
+}
+
+/* --- probing -------------------------------------------------------------------------------------------- */
+
+struct probe {
+    struct batches *batches;
+    struct engine *engine;
+    bool running;
+};
+
+static void send_probe(struct probe *probe);
+
+static void probed(void *arg, struct transfer_reply *reply)
+{
+    struct probe *probe = arg;
+    struct engine_reply seen = {.status = reply->status,
+                                .content_type = text_of(reply->content_type),
+                                .retry_after = text_of(reply->retry_after),
+                                .body = buffer_text(&reply->body),
+                                .now_utc_us = clock_utc_us()};
+    struct sample_error error = {0};
+    bool whole = reply->result == TRANSFER_DONE;
+    if (!whole)
+        sample_error_of_transfer(reply, &error);
+    if (engine_probe_reply(probe->engine, whole ? &seen : NULL, whole ? NULL : &error, clock_monotonic_us())) {
+        send_probe(probe);
+        return;
+    }
+    probe->running = false;
+    probe_engines(probe->batches);
+    dispatch(probe->batches);
+}
+
+static void send_probe(struct probe *probe)
+{
+    struct transfer_request request = {.base_url = probe->engine->url,
+                                       .path = engine_probe_path(probe->engine),
+                                       .method = "GET",
+                                       .bearer_token = probe->engine->token,
+                                       .timeout_us = ENGINE_PROBE_TIMEOUT_US,
+                                       .connect_timeout_us = ENGINE_PROBE_TIMEOUT_US,
+                                       .reply_limit_bytes = ENGINE_PROBE_REPLY_BYTES};
+    transport_start(probe->batches->server->transport, &request, probed, probe);
+}
+
+void probe_engines(void *arg)
+{
+    struct batches *batches = arg;
+    struct pool *pool = batches->server->pool;
+    struct engine *engine;
+    int64_t at_us = NEVER_US;
+
+    if (!batches->probes)
+        batches->probes = xcalloc(pool_count(pool) + 1, sizeof(struct probe));
+    while ((engine = pool_probe_due(pool, clock_monotonic_us(), &at_us))) {
+        struct probe *probe = batches->probes;
+        while (probe->running)
+            probe++; /* one for each engine at most, so there is a free one */
+        *probe = (struct probe){.batches = batches, .engine = engine, .running = true};
+        send_probe(probe);
+    }
+    if (at_us != NEVER_US)
+        loop_timer_set(batches->server->loop, &batches->probe_timer, at_us, probe_engines, batches);
+}

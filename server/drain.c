@@ -1,0 +1,58 @@
+/* The end: no new work, running batches get drain_timeout, whoever still waits then is told the id; the rest is on
+ * disk. */
+#include "server/base/clock.h"
+#include "server/base/log.h"
+#include "server/live.h"
+#include "server/settings.h"
+
+#define GOODBYE_US (2 * US_PER_S) /* for replies that are on their way out */
+#define LOOK_AGAIN_US (20 * US_PER_MS)
+
+static bool anybody_waits(struct server *server)
+{
+    for (const struct live_batch *live = server->batches->first; live; live = live->next)
+        if (live->waiters)
+            return true;
+    return false;
+}
+
+static void say_goodbye(struct server *server)
+{
+    server->leaving = true;
+    server->leave_at_us = clock_monotonic_us() + GOODBYE_US;
+    for (struct live_batch *live = server->batches->first, *next; live; live = next) {
+        next = live->next;
+        waiters_release(live);
+    }
+    http_release_waiting(server->http);
+}
+
+static void look_again(void *arg)
+{
+    struct server *server = arg;
+    int64_t now_us = clock_monotonic_us();
+    bool idle = server->batches->count == 0 && !anybody_waits(server);
+
+    if (!server->leaving && (idle || now_us >= server->drain_until_us))
+        say_goodbye(server);
+    /* Suspended connections must be gone before the library may be stopped. */
+    if (server->leaving && http_suspended(server->http) == 0 &&
+        (http_active(server->http) == 0 || now_us >= server->leave_at_us)) {
+        loop_stop(server->loop);
+        return;
+    }
+    loop_timer_set(server->loop, &server->drain_timer, now_us + LOOK_AGAIN_US, look_again, server);
+}
+
+void server_drain(struct server *server)
+{
+    if (server->draining) {
+        log_event(LOG_LEVEL_WARNING, "stopping at once", NULL);
+        server->drain_until_us = clock_monotonic_us();
+        return;
+    }
+    log_event(LOG_LEVEL_INFO, "draining", NULL);
+    server->draining = true;
+    server->drain_until_us = clock_monotonic_us() + server->settings->drain_timeout_us;
+    look_again(server);
+}

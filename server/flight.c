@@ -1,0 +1,387 @@
+/* One rollout on its way: the exchange with the engine, the parsing, the verifying. */
+#include "server/live.h"
+
+#include "server/base/clock.h"
+#include "server/base/hash.h"
+#include "server/base/json_write.h"
+#include "server/base/log.h"
+#include "server/metrics.h"
+#include "server/settings.h"
+
+#include <stdio.h>
+
+#define VERDICTS_MAX_BYTES ((size_t)16 << 20)
+#define FRAME_MAX_BYTES ((size_t)256 << 20)
+
+/* --- life --------------------------------------------------------------------------------------------- */
+
+struct flight *flight_create(struct live_batch *live, uint32_t rollout)
+{
+    struct flight *flight = xcalloc(1, sizeof(*flight));
+    flight->live = live;
+    flight->rollout = rollout;
+    flight->revision = live->group_revisions[live->batch.rollouts[rollout].group];
+    buffer_init(&flight->frame, FRAME_MAX_BYTES);
+    buffer_init(&flight->verdicts_json, VERDICTS_MAX_BYTES);
+    buffer_init(&flight->rewards_json, VERDICTS_MAX_BYTES);
+    buffer_init(&flight->heldout_json, VERDICTS_MAX_BYTES);
+    live->flights[rollout] = flight;
+    live->jobs++;
+    return flight;
+}
+
+/* Gives back what the dispatch reserved; the row's place goes to the operation when it is submitted. */
+static void give_back(struct flight *flight)
+{
+    struct batches *batches = flight->live->server->batches;
+    if (!flight->dispatched)
+        return;
+    flight->dispatched = false;
+    batches->places--;
+    batches_give_bytes(batches, flight->reserved_bytes);
+    if (!flight->op.reserved)
+        store_release(flight->live->server->store, 1);
+    dispatch(batches);
+}
+
+void flight_destroy(struct flight *flight)
+{
+    struct live_batch *live = flight->live;
+    if (live->flights[flight->rollout] == flight)
+        live->flights[flight->rollout] = NULL;
+    give_back(flight);
+    exchange_finish(&flight->exchange);
+    engine_call_finish(&flight->call);
+    buffer_finish(&flight->reply_body);
+    if (flight->has_sample)
+        sample_finish(&flight->sample);
+    if (flight->has_verdicts)
+        verdict_set_finish(&flight->verdicts);
+    free(flight->verify.reply);
+    buffer_finish(&flight->frame);
+    buffer_finish(&flight->verdicts_json);
+    buffer_finish(&flight->rewards_json);
+    buffer_finish(&flight->heldout_json);
+    free(flight);
+    live->jobs--;
+    live_destroy_if_done(live);
+}
+
+const struct group_spec *flight_group(const struct flight *flight)
+{
+    return &flight->live->spec->groups[flight->live->batch.rollouts[flight->rollout].group];
+}
+
+int64_t flight_sample_index(const struct flight *flight)
+{
+    const struct batch *batch = &flight->live->batch;
+    uint32_t group = batch->rollouts[flight->rollout].group;
+    return flight_group(flight)->first_sample_index + flight->rollout - batch->groups[group].first;
+}
+
+uint64_t flight_seed(const struct flight *flight)
+{
+    const struct live_batch *live = flight->live;
+    const struct group_spec *group = flight_group(flight);
+    return sample_seed(live->spec->seed, live->policy_revision, group->task, group->draw, flight_sample_index(flight),
+                       live->batch.rollouts[flight->rollout].resample);
+}
+
+static void tell(struct flight *flight, enum batch_event_kind kind)
+{
+    struct batch_event event = {.kind = kind, .index = flight->rollout};
+    live_event(flight->live, &event);
+}
+
+/* --- sampling -------------------------------------------------------------------------------------------- */
+
+/* error NULL: it answered. A failure may have taken the engine down, and only a probe brings it back. */
+static void leave_engine(struct flight *flight, const struct sample_error *error)
+{
+    struct server *server = flight->live->server;
+    pool_end(server->pool, flight->engine, error, clock_monotonic_us());
+    if (error)
+        probe_engines(server->batches);
+}
+
+/* The sample cannot come from this attempt. If the machine wants another one, this flight is over. (The flight keeps
+ * the batch alive through the event.) */
+static void sample_failed(struct flight *flight)
+{
+    struct live_batch *live = flight->live;
+    struct batch_event event = {.kind = EVENT_SAMPLE_FAILED, .index = flight->rollout, .sent = flight->resends};
+    event.failure.retryable = flight->error.retryable;
+    event.failure.resample = flight->error.resample;
+    event.failure.retry_after_us = flight->error.retry_after_us;
+    log_event(LOG_LEVEL_DEBUG, "sample failed", "batch", live->id, "code", sample_failure_names[flight->error.code],
+              "message", flight->error.message, NULL);
+    live_event(live, &event);
+    if (live->batch.rollouts[flight->rollout].phase != PHASE_BACKOFF)
+        return; /* it will be stored as failed */
+    metric_add(METRIC_ENGINE_RETRIES, 0, 1);
+    flight_destroy(flight);
+}
+
+void flight_fail(struct flight *flight, const struct sample_error *error)
+{
+    flight->error = *error;
+    sample_failed(flight);
+}
+
+static void learn_prompt(struct flight *flight, const uint32_t *ids, size_t count)
+{
+    struct live_batch *live = flight->live;
+    uint32_t group = live->batch.rollouts[flight->rollout].group;
+    if (!ids || count == 0 || live->group_prompt_ids[group] || live->spec->groups[group].prompt_ids)
+        return;
+    uint32_t *copy = malloc(count * sizeof(uint32_t));
+    if (!copy)
+        return;
+    memcpy(copy, ids, count * sizeof(uint32_t));
+    live->group_prompt_ids[group] = copy;
+    live->group_prompt_id_counts[group] = count;
+}
+
+static void send_call(struct flight *flight);
+
+static void parsed(struct job *job)
+{
+    struct flight *flight = (struct flight *)job;
+    struct live_batch *live = flight->live;
+    bool failed = flight->outcome == EXCHANGE_ERROR;
+
+    if (flight->outcome != EXCHANGE_NEXT || flight->detached)
+        leave_engine(flight, failed ? &flight->error : NULL);
+    if (flight->detached) {
+        flight_destroy(flight);
+        return;
+    }
+    learn_prompt(flight, flight->exchange.prompt_ids, flight->exchange.prompt_id_count);
+    if (flight->outcome == EXCHANGE_NEXT) {
+        send_call(flight);
+        return;
+    }
+    if (failed) {
+        sample_failed(flight);
+        return;
+    }
+    learn_prompt(flight, flight->sample.prompt_ids, flight->sample.prompt_id_count);
+    flight->engine_us = clock_monotonic_us() - flight->dispatched_us;
+    metric_observe_us(METRIC_ENGINE_SECONDS, flight->engine_us);
+    live_event(live, &(struct batch_event){.kind = EVENT_SAMPLED,
+                                           .index = flight->rollout,
+                                           .judged = flight_group(flight)->verifiers->count == 0,
+                                           .sent = flight->resends});
+}
+
+/* Worker: reads the reply; a sample's frame for the verifiers is built here too. */
+static void parse(struct job *job, struct store_reader *reader)
+{
+    (void)reader;
+    struct flight *flight = (struct flight *)job;
+    const struct group_spec *group = flight_group(flight);
+
+    flight->outcome = exchange_parse(&flight->exchange, &flight->reply, &flight->sample, &flight->error);
+    buffer_finish(&flight->reply_body);
+    flight->has_sample = flight->outcome == EXCHANGE_SAMPLE;
+    if (!flight->has_sample || group->verifiers->count == 0)
+        return;
+    int64_t tokens = flight->sample.ids ? (int64_t)flight->sample.id_count : -1;
+    flight->frame_too_large = verify_request_build(group->verifiers, flight->sample.text, group->prompt, tokens,
+                                                   group->reference_json, &flight->frame) < 0;
+}
+
+static void submit_job(struct flight *flight, void (*run)(struct job *, struct store_reader *),
+                       void (*done)(struct job *))
+{
+    flight->job.run = run;
+    flight->job.done = done;
+    workers_submit_reserved(flight->live->server->workers, &flight->job);
+}
+
+static void transfer_failed(struct flight *flight, const struct transfer_reply *reply)
+{
+    sample_error_of_transfer(reply, &flight->error);
+    leave_engine(flight, &flight->error);
+    sample_failed(flight);
+}
+
+static void replied(void *arg, struct transfer_reply *reply)
+{
+    struct flight *flight = arg;
+    flight->transfer = NULL;
+    if (!exchange_is_preparing(&flight->exchange) && reply->sends > 1)
+        flight->resends += reply->sends - 1;
+    engine_call_finish(&flight->call);
+    if (reply->result != TRANSFER_DONE) {
+        transfer_failed(flight, reply);
+        return;
+    }
+    flight->reply_body = reply->body;
+    buffer_init(&reply->body, 0);
+    snprintf(flight->reply_type, sizeof(flight->reply_type), "%s", reply->content_type);
+    snprintf(flight->reply_retry_after, sizeof(flight->reply_retry_after), "%s", reply->retry_after);
+    flight->reply = (struct engine_reply){.status = reply->status,
+                                          .content_type = text_of(flight->reply_type),
+                                          .retry_after = text_of(flight->reply_retry_after),
+                                          .body = buffer_text(&flight->reply_body),
+                                          .now_utc_us = clock_utc_us()};
+    flight->stage = FLIGHT_PARSING;
+    submit_job(flight, parse, parsed);
+}
+
+static void send_call(struct flight *flight)
+{
+    struct live_batch *live = flight->live;
+    flight->stage = FLIGHT_SAMPLING;
+    if (!exchange_build(&flight->exchange, &flight->call, &flight->error)) {
+        leave_engine(flight, NULL);
+        sample_failed(flight);
+        return;
+    }
+    struct transfer_request request = {
+        .base_url = flight->engine->url,
+        .path = flight->call.path,
+        .method = flight->call.method,
+        .bearer_token = flight->engine->token,
+        .request_id = flight->request_id,
+        .body = flight->call.body.length_bytes ? buffer_text(&flight->call.body) : TEXT_NONE,
+        .timeout_us = batch_time_left(&live->batch, flight->rollout, clock_monotonic_us()) + US_PER_MS,
+        .connect_timeout_us = live->server->settings->engine_connect_timeout_us,
+        .reply_limit_bytes = exchange_reply_limit_bytes(&flight->exchange),
+    };
+    flight->transfer = transport_start(live->server->transport, &request, replied, flight);
+}
+
+static void fill_request(struct flight *flight)
+{
+    struct live_batch *live = flight->live;
+    const struct group_spec *group = flight_group(flight);
+    const struct batch_rollout *rollout = &live->batch.rollouts[flight->rollout];
+    uint32_t index = rollout->group;
+
+    snprintf(flight->request_id, sizeof(flight->request_id), "%s-%05u-%05lld.%u", live->id, index,
+             (long long)flight_sample_index(flight), rollout->attempts);
+    snprintf(flight->cache_salt, sizeof(flight->cache_salt), "%.36s.%lld", live->run->name,
+             (long long)flight->revision);
+    flight->request = (struct sample_request){
+        .prompt_ids = group->prompt_ids ? group->prompt_ids : live->group_prompt_ids[index],
+        .prompt_id_count = group->prompt_ids ? group->prompt_id_count : live->group_prompt_id_counts[index],
+        .prompt = group->prompt,
+        .messages = group->messages,
+        .sampling = group->sampling,
+        .model = live->spec->model.data ? live->spec->model : text_of(flight->engine->model),
+        .seed = flight_seed(flight),
+        .cache_salt = text_of(flight->cache_salt),
+        .request_id = text_of(flight->request_id),
+    };
+}
+
+void flight_dispatch(struct flight *flight, struct engine *engine)
+{
+    struct live_batch *live = flight->live;
+    uint32_t group = live->batch.rollouts[flight->rollout].group;
+    bool current = live->spec->policy_revision < 0 && live->run->revision > live->policy_revision;
+
+    /* A batch that names no revision gets the one current when the group is first dispatched. */
+    if (live->group_revisions[group] < 0)
+        live->group_revisions[group] = current ? live->run->revision : live->policy_revision;
+    flight->revision = live->group_revisions[group];
+    flight->engine = engine;
+    flight->dispatched_us = clock_monotonic_us();
+    pool_begin(live->server->pool, engine);
+    fill_request(flight);
+    exchange_init(&flight->exchange, engine->adapter, &flight->request);
+    send_call(flight);
+}
+
+void flight_stop_sampling(struct flight *flight)
+{
+    struct live_batch *live = flight->live;
+    if (!flight)
+        return;
+    if (flight->stage == FLIGHT_PARSING) { /* a worker has it: parsed() ends it */
+        flight->detached = true;
+        live->flights[flight->rollout] = NULL;
+        return;
+    }
+    if (flight->transfer)
+        transport_cancel(TAKE_PTR(flight->transfer));
+    pool_end_cancelled(live->server->pool, flight->engine);
+    flight_destroy(flight);
+}
+
+/* --- verifying ---------------------------------------------------------------------------------------------- */
+
+static void judged(struct job *job)
+{
+    struct flight *flight = (struct flight *)job;
+    if (flight->detached) {
+        flight_destroy(flight);
+        return;
+    }
+    tell(flight, flight->reward.failure ? EVENT_VERIFY_FAILED : EVENT_JUDGED);
+}
+
+/* Worker: reads the verdicts, combines the reward, writes what the record keeps. */
+static void judge(struct job *job, struct store_reader *reader)
+{
+    (void)reader;
+    struct flight *flight = (struct flight *)job;
+    const struct verifier_list *list = flight_group(flight)->verifiers;
+    struct json_write json;
+
+    if (flight->verify.reply)
+        verdict_set_parse(list, (struct text){flight->verify.reply, flight->verify.reply_bytes}, &flight->verdicts);
+    else
+        verdict_set_fail(list, flight->verify.failure_code, flight->verify.failure_message, true, &flight->verdicts);
+    flight->has_verdicts = true;
+    flight->reward = reward_combine(list, &flight->verdicts, (enum reward_missing)flight->live->spec->missing);
+    json_write_init(&json, &flight->verdicts_json);
+    verdict_set_write(&json, list, &flight->verdicts);
+    json_write_init(&json, &flight->rewards_json);
+    rewards_write(&json, list, &flight->verdicts);
+    json_write_init(&json, &flight->heldout_json);
+    heldout_write(&json, list, &flight->verdicts);
+}
+
+static void verified(struct verify_job *verify)
+{
+    struct flight *flight = (struct flight *)((char *)verify - offsetof(struct flight, verify));
+    flight->verify_us = clock_monotonic_us() - flight->verify_began_us;
+    metric_observe_us(METRIC_VERIFY_SECONDS, flight->verify_us);
+    buffer_finish(&flight->frame);
+    flight->stage = FLIGHT_JUDGING;
+    submit_job(flight, judge, judged);
+}
+
+void flight_verify(struct flight *flight)
+{
+    flight->stage = FLIGHT_VERIFYING;
+    flight->verify_began_us = clock_monotonic_us();
+    flight->verify.frame = flight->frame.data;
+    flight->verify.frame_bytes = flight->frame.length_bytes;
+    flight->verify.timeout_us = flight->live->server->settings->verify_timeout_us;
+    flight->verify.done = verified;
+    if (flight->frame_too_large) {
+        flight->verify.failure_code = "verifier_input_too_large";
+        flight->verify.failure_message = "the completion and its reference are larger than a worker reads";
+    } else if (verify_submit(flight->live->server->verify_pool, &flight->verify)) {
+        return;
+    } else {
+        flight->verify.failure_code = "verifier_unavailable";
+        flight->verify.failure_message = "the queue of the text workers is full";
+    }
+    flight->stage = FLIGHT_JUDGING;
+    submit_job(flight, judge, judged);
+}
+
+void flight_stop_verifying(struct flight *flight)
+{
+    if (flight->stage == FLIGHT_JUDGING) { /* a worker has it: judged() ends it */
+        flight->detached = true;
+        flight->live->flights[flight->rollout] = NULL;
+        return;
+    }
+    verify_cancel_job(flight->live->server->verify_pool, &flight->verify);
+}

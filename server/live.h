@@ -1,0 +1,227 @@
+/* live: batches that are not finished, and what is done for them. The effects to batch.h's decisions. Loop thread only.
+ *
+ * A live batch is made when its request is on record and goes when it has ended and its waiters were answered. A flight
+ * is one rollout on its way: from its dispatch (or from the moment it must be stored without one) to the row on disk;
+ * it owns whatever the engine and the verifiers said, so memory is proportional to what is in flight. */
+#ifndef SERVER_LIVE_H
+#define SERVER_LIVE_H
+
+#include "client/pool.h"
+#include "client/transport.h"
+#include "server/base/ids.h"
+#include "server/base/json_write.h"
+#include "server/batch.h"
+#include "server/batch_spec.h"
+#include "server/http.h"
+#include "server/loop.h"
+#include "server/server.h"
+#include "server/store/store.h"
+#include "server/verify_pool.h"
+#include "server/workers.h"
+
+#include <uthash.h>
+
+/* What the service knows about a run while it has batches of it. */
+struct run_state {
+    char *name;
+    int64_t revision; /* the current one; -1: none declared */
+    UT_hash_handle hh;
+};
+
+struct waiter;
+
+struct live_batch {
+    struct server *server;
+    char id[ID_BYTES];
+    struct batch_spec *spec;
+    struct batch batch;
+    struct actions actions; /* of the step that is being carried out */
+    bool stepping;
+    struct run_state *run;
+    int64_t policy_revision; /* of the batch; part of the seeds */
+    int64_t incarnation;
+    int64_t admitted_us;
+    int64_t admitted_utc_us;
+    int64_t deadline_utc_us;
+    struct flight **flights;     /* [rollout]; NULL: nothing under way */
+    double *rewards;             /* [rollout]; NAN: none */
+    int64_t *group_revisions;    /* [group]; at its first dispatch, -1 before */
+    uint32_t **group_prompt_ids; /* [group]; what the engine made of the prompt, NULL: not known */
+    size_t *group_prompt_id_counts;
+    size_t groups_ready; /* all members stored */
+    struct loop_timer timer;
+    struct waiter *waiters;
+    bool answered_async; /* somebody was told 202: hang-ups do not cancel it */
+    bool has_key;
+    bool in_dispatch; /* in the dispatcher's ring */
+    size_t jobs;      /* workers and the store have something of it */
+    size_t reserved_bytes;
+    struct live_batch *previous;
+    struct live_batch *next;
+    struct live_batch *ring_previous; /* the dispatcher's */
+    struct live_batch *ring_next;
+    UT_hash_handle hh;
+};
+
+enum flight_stage { FLIGHT_SAMPLING, FLIGHT_PARSING, FLIGHT_VERIFYING, FLIGHT_JUDGING, FLIGHT_STORING };
+
+struct flight {
+    struct job job; /* first: parsing, judging */
+    struct live_batch *live;
+    uint32_t rollout;
+    enum flight_stage stage;
+    bool detached;   /* a worker has it, but the batch has gone on without it */
+    bool dispatched; /* holds a place, a reserved row and bytes */
+    size_t reserved_bytes;
+
+    struct engine *engine;
+    struct transfer *transfer;
+    struct sample_request request;
+    char request_id[ID_BYTES + 64];
+    char cache_salt[64];
+    struct exchange exchange;
+    struct engine_call call;
+    struct engine_reply reply;
+    struct buffer reply_body;
+    unsigned resends; /* requests beyond the one that the machine counted */
+    char reply_type[96];
+    char reply_retry_after[64];
+    enum exchange_outcome outcome;
+    struct sample sample;
+    bool has_sample;
+    struct sample_error error; /* message "" if there was none */
+
+    struct verify_job verify;
+    struct buffer frame;
+    bool frame_too_large;
+    struct verdict_set verdicts;
+    bool has_verdicts;
+    struct reward reward;
+    struct buffer verdicts_json;
+    struct buffer rewards_json;
+    struct buffer heldout_json;
+
+    int64_t revision; /* at dispatch */
+    int64_t dispatched_us;
+    int64_t engine_us;
+    int64_t verify_began_us;
+    int64_t verify_us;
+
+    struct store_op op;
+    struct store_rollout row;
+    char group_id[ID_BYTES];
+    struct flight *backlog_next;
+};
+
+struct batches {
+    struct server *server;
+    struct live_batch *by_id;
+    struct live_batch *first;
+    size_t count;
+    struct run_state *runs;
+
+    /* dispatch.c */
+    struct live_batch *ring;          /* the next to be asked */
+    const struct run_state *pool_run; /* whose weights the pool has now */
+    struct loop_timer dispatch_timer;
+    struct loop_timer probe_timer;
+    struct probe *probes; /* one for each engine */
+    bool dispatching;
+
+    /* admission: places in the later queues, bytes of the budget */
+    size_t places;
+    size_t places_max;
+    int64_t bytes;
+    int64_t bytes_max;
+
+    /* live_store.c: rows that found the store's queue full */
+    struct flight *backlog_first;
+    struct flight **backlog_last;
+    struct loop_timer backlog_timer;
+    bool store_failing; /* the last write failed */
+    enum store_status store_failure;
+    size_t without_scored; /* batches in a row that ended without a scored rollout */
+};
+
+/* live.c */
+struct batches *batches_create(struct server *server);
+void batches_destroy(struct batches *batches);
+struct live_batch *batches_find(struct batches *batches, struct text id);
+struct run_state *batches_run(struct batches *batches, struct text name);
+/* Takes the spec. The machine is initialised but not started: restore what is on record first. */
+struct live_batch *live_create(struct batches *batches, struct batch_spec *spec, const char *id,
+                               int64_t deadline_utc_us);
+void live_start(struct live_batch *live);
+/* One event, and everything that follows of it. */
+void live_event(struct live_batch *live, const struct batch_event *event);
+void live_destroy_if_done(struct live_batch *live);
+/* Memory for a request body, or for a flight, out of the budget. */
+bool batches_take_bytes(struct batches *batches, size_t bytes);
+void batches_give_bytes(struct batches *batches, size_t bytes);
+
+/* flight.c */
+struct flight *flight_create(struct live_batch *live, uint32_t rollout);
+void flight_dispatch(struct flight *flight, struct engine *engine);
+/* An attempt that failed before anything was sent. */
+void flight_fail(struct flight *flight, const struct sample_error *error);
+void flight_stop_sampling(struct flight *flight);
+void flight_stop_verifying(struct flight *flight);
+void flight_verify(struct flight *flight);
+void flight_destroy(struct flight *flight);
+const struct group_spec *flight_group(const struct flight *flight);
+uint64_t flight_seed(const struct flight *flight);
+int64_t flight_sample_index(const struct flight *flight);
+
+/* live_store.c */
+void live_store_rollout(struct live_batch *live, uint32_t rollout);
+void live_close_group(struct live_batch *live, uint32_t group);
+void live_close_batch(struct live_batch *live);
+void batches_pump_backlog(struct batches *batches);
+/* Loop thread: operations that the writer has finished. */
+void store_ops_finished(struct server *server, struct store_op *list);
+/* What becomes of each kind, in the file that submitted it. */
+void batch_created(struct store_op *op);      /* api_batches.c */
+void policy_declared(struct store_op *op);    /* api_policy.c */
+void objective_recorded(struct store_op *op); /* api_objective_loop.c */
+
+/* dispatch.c */
+void dispatch_add(struct live_batch *live);
+void dispatch_remove(struct live_batch *live);
+/* True while another run has the pool. */
+bool live_waits_for_pool(const struct live_batch *live);
+void dispatch(struct batches *batches);
+void probe_engines(void *batches);
+
+/* waiters.c */
+struct waiter_rules {
+    int64_t until_us; /* CLOCK_MONOTONIC; NEVER_US: until it has ended */
+    bool created;     /* a POST: a wait that ends first is answered 202 */
+};
+void waiter_add(struct live_batch *live, struct request *request, const struct waiter_rules *rules);
+void waiters_answer(struct live_batch *live);
+/* The store cannot write: those who wait are told so, the batch goes on. */
+void waiters_refuse(struct live_batch *live, enum error_code code, const char *message);
+void waiters_release(struct live_batch *live); /* at shutdown: 202 and the id */
+/* Sends a batch that has ended, from the record. */
+void request_answer_batch(struct request *request, const char *batch_id);
+/* Members of an open object: state, counts, what it waits for. */
+void live_write_running(struct json_write *json, const struct live_batch *live);
+void live_write_pending(struct json_write *json, const struct live_batch *live);
+
+/* close.c: totals, loss, summary of a batch whose groups are closed, from the record. */
+struct close_job {
+    struct job job;
+    struct live_batch *live;
+    const struct batch_spec *spec;
+    char batch_id[ID_BYTES];
+    enum store_status status;
+    double loss;
+    struct objective_totals totals;
+    size_t scored;
+    struct buffer notes;
+    struct buffer summary;
+    struct store_op op;
+};
+void close_compute(struct job *job, struct store_reader *reader);
+
+#endif

@@ -1,0 +1,422 @@
+/* What live batches write: rows, closed groups, closed batches. Asynchronous: each comes back as an event once it is on
+ * disk. */
+#include "server/live.h"
+
+#include "server/base/clock.h"
+#include "server/base/log.h"
+#include "server/metrics.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define BACKLOG_RETRY_US (250 * US_PER_MS)
+
+/* --- a row ------------------------------------------------------------------------------------------------ */
+
+static void fill_sample(struct flight *flight)
+{
+    struct store_rollout *row = &flight->row;
+    const struct sample *sample = &flight->sample;
+    row->text = sample->text;
+    row->text_replaced = (int64_t)sample->text_replaced;
+    row->completion_ids = sample->ids;
+    row->logprobs = sample->logprobs;
+    row->token_count = sample->id_count;
+    row->completion_tokens = (int64_t)sample->id_count;
+    row->finish_reason = text_of(finish_reason_names[sample->finish]);
+    row->eos_in_ids = sample->ids ? (sample->eos_in_ids ? STORE_KNOWN_YES : STORE_KNOWN_NO) : STORE_KNOWN_UNKNOWN;
+    row->trainable = sample->trainable;
+    row->logprobs_mode = sample->logprobs_mode == LOGPROBS_RAW         ? STORE_LOGPROBS_RAW
+                         : sample->logprobs_mode == LOGPROBS_PROCESSED ? STORE_LOGPROBS_PROCESSED
+                                                                       : STORE_LOGPROBS_UNKNOWN;
+    row->engine_revision = sample->engine_revision;
+    row->seed_sent = (int64_t)sample->seed_sent;
+    row->seed_honoured = sample->seed_honoured ? STORE_KNOWN_YES : STORE_KNOWN_NO;
+    row->revision_at_end =
+        flight->live->run->revision > flight->revision ? flight->live->run->revision : flight->revision;
+    row->straddles = row->revision_at_end != row->policy_revision;
+}
+
+static void fill_common(struct flight *flight)
+{
+    struct live_batch *live = flight->live;
+    const struct batch_rollout *rollout = &live->batch.rollouts[flight->rollout];
+    flight->row = (struct store_rollout){
+        .sample_index = flight_sample_index(flight),
+        .reward = NAN,
+        .advantage = NAN,
+        .shaped_reward = NAN,
+        .policy_revision = flight->revision >= 0 ? flight->revision : live->policy_revision,
+        .revision_at_end = -1,
+        .resample = rollout->resample,
+        .attempts = rollout->attempts,
+        .seed = flight_seed(flight),
+        .seed_sent = -1,
+        .seed_honoured = STORE_KNOWN_UNKNOWN,
+        .eos_in_ids = STORE_KNOWN_UNKNOWN,
+        .engine = flight->engine ? text_of(flight->engine->name) : TEXT_NONE,
+        .queued_us = (flight->dispatched_us ? flight->dispatched_us : clock_monotonic_us()) - live->admitted_us,
+        .engine_us = flight->engine_us,
+        .verify_us = flight->verify_us,
+    };
+    if (flight->has_sample)
+        fill_sample(flight);
+    if (!flight->has_verdicts)
+        return;
+    flight->row.verdicts = buffer_text(&flight->verdicts_json);
+    flight->row.rewards = buffer_text(&flight->rewards_json);
+    flight->row.heldout = buffer_text(&flight->heldout_json);
+}
+
+static void fill_failure(struct flight *flight, enum rollout_end end)
+{
+    struct store_failure *failure = &flight->row.failure;
+    failure->attempts = flight->live->batch.rollouts[flight->rollout].attempts;
+    failure->stage = flight->has_sample ? TEXT_LITERAL("verify") : TEXT_LITERAL("sample");
+    if (end == END_DEADLINE) {
+        failure->code = TEXT_LITERAL("deadline");
+        failure->message = TEXT_LITERAL("the batch's deadline passed before this rollout was finished");
+        failure->retryable = true;
+    } else if (end == END_CANCELLED) {
+        failure->code = TEXT_LITERAL("cancelled");
+        failure->message = TEXT_LITERAL("the batch was cancelled");
+    } else if (flight->has_verdicts) {
+        failure->code = text_of(flight->reward.failure->failure_code);
+        failure->message = text_of(flight->reward.failure->failure_message);
+        failure->retryable = flight->reward.failure->retryable;
+    } else {
+        failure->code = text_of(sample_failure_names[flight->error.code]);
+        failure->message = text_of(flight->error.message);
+        failure->retryable = flight->error.retryable;
+    }
+}
+
+static void fill_row(struct flight *flight)
+{
+    struct live_batch *live = flight->live;
+    enum rollout_end end = live->batch.rollouts[flight->rollout].end;
+    fill_common(flight);
+    if (end == END_SCORED) {
+        flight->row.state = STORE_ROLLOUT_SCORED;
+        flight->row.reward = flight->has_verdicts && flight->reward.rewarded ? flight->reward.value : NAN;
+        live->rewards[flight->rollout] = flight->row.reward;
+        return;
+    }
+    flight->row.state = end == END_CANCELLED ? STORE_ROLLOUT_CANCELLED : STORE_ROLLOUT_FAILED;
+    fill_failure(flight, end);
+}
+
+static void submit_or_queue(struct flight *flight)
+{
+    struct batches *batches = flight->live->server->batches;
+    if (!batches->backlog_first && store_submit(batches->server->store, &flight->op))
+        return;
+    flight->backlog_next = NULL;
+    *batches->backlog_last = flight;
+    batches->backlog_last = &flight->backlog_next;
+}
+
+void batches_pump_backlog(struct batches *batches)
+{
+    while (batches->backlog_first && store_submit(batches->server->store, &batches->backlog_first->op)) {
+        batches->backlog_first = batches->backlog_first->backlog_next;
+        if (!batches->backlog_first)
+            batches->backlog_last = &batches->backlog_first;
+    }
+}
+
+void live_store_rollout(struct live_batch *live, uint32_t rollout)
+{
+    struct flight *flight = live->flights[rollout];
+    uint32_t group = live->batch.rollouts[rollout].group;
+    if (!flight)
+        flight = flight_create(live, rollout);
+    flight->stage = FLIGHT_STORING;
+    fill_row(flight);
+    id_of_group(live->id, group, flight->group_id);
+    flight->op = (struct store_op){.kind = STORE_INSERT_ROLLOUT, .reserved = flight->dispatched, .context = flight};
+    flight->op.insert_rollout = (struct store_insert_rollout){.group_id = flight->group_id,
+                                                              .rollout = &flight->row,
+                                                              .prompt_ids = live->group_prompt_ids[group],
+                                                              .prompt_id_count = live->group_prompt_id_counts[group]};
+    submit_or_queue(flight);
+}
+
+/* --- what the store says ------------------------------------------------------------------------------------ */
+
+static void pump(void *arg)
+{
+    batches_pump_backlog(arg);
+}
+
+/* Nothing is given up: the row is written again until the disk takes it. Those who wait are told. */
+static void write_again(struct flight *flight)
+{
+    struct batches *batches = flight->live->server->batches;
+    enum store_status status = flight->op.status;
+    flight->op.reserved = false;
+    flight->backlog_next = NULL;
+    *batches->backlog_last = flight;
+    batches->backlog_last = &flight->backlog_next;
+    loop_timer_set(batches->server->loop, &batches->backlog_timer, clock_monotonic_us() + BACKLOG_RETRY_US, pump,
+                   batches);
+    waiters_refuse(flight->live, status == STORE_DISK_FULL ? ERR_DISK_FULL : ERR_STORE_UNAVAILABLE,
+                   status == STORE_DISK_FULL ? "the disk is full; the batch goes on and is stored when there is room"
+                                             : "the database cannot be written; the batch goes on");
+}
+
+static bool failed_for_now(enum store_status status)
+{
+    return status == STORE_DISK_FULL || status == STORE_UNAVAILABLE;
+}
+
+static void note_health(struct batches *batches, const struct store_op *op)
+{
+    bool failing = failed_for_now(op->status);
+    if (failing && !batches->store_failing)
+        log_event(LOG_LEVEL_ERROR, "the store cannot write", "why", op->message, NULL);
+    if (!failing && batches->store_failing)
+        log_event(LOG_LEVEL_INFO, "the store writes again", NULL);
+    batches->store_failing = failing;
+    batches->store_failure = op->status;
+}
+
+static void rollout_stored(struct store_op *op)
+{
+    struct flight *flight = op->context;
+    struct live_batch *live = flight->live;
+    uint32_t rollout = flight->rollout;
+
+    if (failed_for_now(op->status)) {
+        write_again(flight);
+        return;
+    }
+    if (op->status != STORE_OK && op->status != STORE_EXISTS)
+        log_event(LOG_LEVEL_ERROR, "a rollout was refused by the store", "batch", live->id, "why", op->message, NULL);
+    enum store_rollout_state state = flight->row.state;
+    metric_add(METRIC_ROLLOUTS,
+               state == STORE_ROLLOUT_SCORED   ? METRIC_ROLLOUT_SCORED
+               : state == STORE_ROLLOUT_FAILED ? METRIC_ROLLOUT_FAILED
+                                               : METRIC_ROLLOUT_CANCELLED,
+               1);
+    if (flight->row.failure.code.data)
+        metric_add_named(METRIC_FAILURES, flight->row.failure.code.data, 1);
+    metric_add(METRIC_COMPLETION_TOKENS, 0, flight->row.completion_tokens);
+    live->jobs++;               /* it may end with this event */
+    flight->op.reserved = true; /* its place in the queue is used up */
+    flight_destroy(flight);
+    live_event(live, &(struct batch_event){.kind = EVENT_STORED, .index = rollout});
+    live->jobs--;
+    live_destroy_if_done(live);
+}
+
+/* --- groups and batches --------------------------------------------------------------------------------------- */
+
+struct group_op {
+    struct store_op op;
+    struct live_batch *live;
+    uint32_t group;
+    char id[ID_BYTES];
+    double *advantages;
+    double *shaped;
+};
+
+static void submit_again(void *arg);
+
+struct late_op {
+    struct loop_timer timer;
+    struct server *server;
+    struct store_op *op;
+};
+
+static void submit_late(struct server *server, struct store_op *op)
+{
+    struct late_op *late = xcalloc(1, sizeof(*late));
+    late->server = server;
+    late->op = op;
+    loop_timer_set(server->loop, &late->timer, clock_monotonic_us() + BACKLOG_RETRY_US, submit_again, late);
+}
+
+static void submit_again(void *arg)
+{
+    struct late_op *late = arg;
+    if (!store_submit(late->server->store, late->op))
+        submit_late(late->server, late->op);
+    free(late);
+}
+
+static void submit_sooner_or_later(struct server *server, struct store_op *op)
+{
+    if (!store_submit(server->store, op))
+        submit_late(server, op);
+}
+
+static void close_one(struct live_batch *live, uint32_t group, const struct objective_group *statistics,
+                      double *advantages)
+{
+    struct group_op *close = xcalloc(1, sizeof(*close));
+    const struct batch_group *members = &live->batch.groups[group];
+    close->live = live;
+    close->group = group;
+    close->advantages = advantages;
+    close->shaped = xcalloc(members->count, sizeof(double));
+    memcpy(close->shaped, live->rewards + members->first, members->count * sizeof(double));
+    id_of_group(live->id, group, close->id);
+    close->op = (struct store_op){.kind = STORE_CLOSE_GROUP, .context = close};
+    close->op.close_group = (struct store_close_group){
+        .group_id = close->id,
+        .n = members->count,
+        .advantage = close->advantages,
+        .shaped_reward = close->shaped,
+        .reward_mean = statistics->judged ? statistics->mean : NAN,
+        .reward_std = statistics->judged ? statistics->std : NAN,
+        .zero_variance = statistics->zero_variance,
+    };
+    live->jobs++;
+    submit_sooner_or_later(live->server, &close->op);
+}
+
+static void close_with_own_advantages(struct live_batch *live, uint32_t group)
+{
+    const struct batch_group *members = &live->batch.groups[group];
+    double *advantages = xcalloc(members->count, sizeof(double));
+    struct objective_group statistics;
+    objective_group_advantages(&live->spec->objective, members->count, live->rewards + members->first, advantages,
+                               &statistics);
+    close_one(live, group, &statistics, advantages);
+}
+
+/* A rule over the whole batch (scale batch): advantages exist only when the last group is ready. */
+static void close_all_groups(struct live_batch *live)
+{
+    size_t count = live->batch.rollout_count;
+    _cleanup_free_ struct objective_sequence *sequences = xcalloc(count, sizeof(*sequences));
+    _cleanup_free_ struct objective_group *groups = xcalloc(live->batch.group_count, sizeof(*groups));
+    struct objective_request request = {.knobs = &live->spec->objective,
+                                        .sequences = sequences,
+                                        .sequence_count = count,
+                                        .groups = groups,
+                                        .group_count = live->batch.group_count};
+    struct objective_result result;
+    struct objective_error error;
+
+    for (size_t i = 0; i < count; i++)
+        sequences[i] = (struct objective_sequence){
+            .group = live->batch.rollouts[i].group, .reward = live->rewards[i], .judged = !isnan(live->rewards[i])};
+    struct objective_knobs knobs;
+    objective_at_sampling(&live->spec->objective, &knobs);
+    request.knobs = &knobs;
+    bool evaluated = objective_evaluate(&request, &result, &error) == 0;
+    for (uint32_t g = 0; g < live->batch.group_count; g++) {
+        const struct batch_group *members = &live->batch.groups[g];
+        double *advantages = xcalloc(members->count, sizeof(double));
+        for (uint32_t i = 0; i < members->count; i++)
+            advantages[i] = evaluated ? sequences[members->first + i].advantage : NAN;
+        close_one(live, g, &groups[g], advantages);
+    }
+}
+
+void live_close_group(struct live_batch *live, uint32_t group)
+{
+    if (!objective_needs_whole_batch(&live->spec->objective)) {
+        close_with_own_advantages(live, group);
+        return;
+    }
+    if (++live->groups_ready == live->batch.group_count)
+        close_all_groups(live);
+}
+
+static void group_closed(struct store_op *op)
+{
+    struct group_op *close = op->context;
+    struct live_batch *live = close->live;
+    if (failed_for_now(op->status)) {
+        submit_late(live->server, op);
+        return;
+    }
+    if (op->status != STORE_OK && op->status != STORE_EXISTS)
+        log_event(LOG_LEVEL_ERROR, "a group was refused by the store", "group", close->id, "why", op->message, NULL);
+    live_event(live, &(struct batch_event){.kind = EVENT_GROUP_CLOSED, .index = close->group});
+    free(close->advantages);
+    free(close->shaped);
+    free(close);
+    live->jobs--;
+    live_destroy_if_done(live);
+}
+
+static void batch_closed(struct store_op *op)
+{
+    struct close_job *close = op->context;
+    struct live_batch *live = close->live;
+    struct batches *batches = live->server->batches;
+    if (failed_for_now(op->status)) {
+        submit_late(live->server, op);
+        return;
+    }
+    if (op->status != STORE_OK && op->status != STORE_EXISTS)
+        log_event(LOG_LEVEL_ERROR, "a batch was refused by the store", "batch", live->id, "why", op->message, NULL);
+    batches->without_scored = close->scored > 0 ? 0 : batches->without_scored + 1;
+    metric_set(METRIC_BATCHES_WITHOUT_SCORED, 0, (int64_t)batches->without_scored);
+    live_event(live, &(struct batch_event){.kind = EVENT_BATCH_CLOSED});
+    buffer_finish(&close->notes);
+    buffer_finish(&close->summary);
+    free(close);
+    live->jobs--;
+    live_destroy_if_done(live);
+}
+
+static void close_computed(struct job *job)
+{
+    static const enum store_batch_state states[] = {[BATCH_COMPLETE] = STORE_BATCH_COMPLETE,
+                                                    [BATCH_CANCELLED] = STORE_BATCH_CANCELLED,
+                                                    [BATCH_EXPIRED] = STORE_BATCH_EXPIRED};
+    struct close_job *close = (struct close_job *)job;
+    struct live_batch *live = close->live;
+    if (close->status == STORE_UNAVAILABLE) { /* the record could not be read: try again */
+        workers_submit_reserved(live->server->workers, &close->job);
+        return;
+    }
+    close->op = (struct store_op){.kind = STORE_CLOSE_BATCH, .context = close};
+    close->op.close_batch = (struct store_close_batch){
+        .batch_id = close->batch_id,
+        .state = states[live->batch.outcome],
+        .loss = close->loss,
+        .total_tokens = (int64_t)close->totals.tokens,
+        .total_sequences = (int64_t)close->totals.sequences,
+        .total_groups = (int64_t)close->totals.groups,
+        .notes = buffer_text(&close->notes),
+        .summary = buffer_text(&close->summary),
+        .completed_at_us = clock_utc_us(),
+    };
+    submit_sooner_or_later(live->server, &close->op);
+}
+
+void live_close_batch(struct live_batch *live)
+{
+    struct close_job *close = xcalloc(1, sizeof(*close));
+    close->live = live;
+    close->spec = live->spec;
+    snprintf(close->batch_id, sizeof(close->batch_id), "%s", live->id);
+    close->job.run = close_compute;
+    close->job.done = close_computed;
+    live->jobs++;
+    workers_submit_reserved(live->server->workers, &close->job);
+}
+
+/* --- the way back ------------------------------------------------------------------------------------------------ */
+
+void store_ops_finished(struct server *server, struct store_op *list)
+{
+    static void (*const finished[])(struct store_op * op) = {
+        [STORE_CREATE_BATCH] = batch_created,     [STORE_INSERT_ROLLOUT] = rollout_stored,
+        [STORE_CLOSE_GROUP] = group_closed,       [STORE_CLOSE_BATCH] = batch_closed,
+        [STORE_DECLARE_POLICY] = policy_declared, [STORE_RECORD_OBJECTIVE] = objective_recorded,
+    };
+    while (list) {
+        struct store_op *op = list;
+        list = op->next;
+        note_health(server->batches, op);
+        finished[op->kind](op);
+    }
+    batches_pump_backlog(server->batches);
+}

@@ -1,0 +1,183 @@
+/* After a start: the unfinished batches of this service go on. Requests are read again by the same code as when they
+ * came; rollouts that are on record stay as they are, the others are sampled with the same seeds. */
+#include "server/resume.h"
+
+#include "server/base/clock.h"
+#include "server/base/log.h"
+#include "server/live.h"
+
+#include <math.h>
+#include <stdio.h>
+
+struct resumed {
+    struct resumed *next;
+    struct batch_spec *spec;
+    struct store_members members;
+    uint8_t *group_closed; /* [group] */
+    char id[ID_BYTES];
+    int64_t policy_revision;
+    int64_t incarnation;
+    int64_t run_revision;
+    int64_t created_at_us;
+    int64_t deadline_us;
+    bool has_key;
+};
+
+struct resume_job {
+    struct job job;
+    struct server *server;
+    struct resumed *first; /* newest first */
+    size_t failed;
+    void (*done)(struct server *server);
+};
+
+/* Reads the stored request as if it had just come. */
+static struct batch_spec *read_spec(const struct settings *settings, const struct store_request *request)
+{
+    struct call call;
+    call_init(&call);
+    call.settings = settings;
+    call.request_id = "resume";
+    call.content_type = "application/json";
+    call.body = malloc(request->body.length_bytes + 1);
+    if (!call.body)
+        return NULL;
+    memcpy(call.body, request->body.data, request->body.length_bytes);
+    call.body[request->body.length_bytes] = '\0';
+    call.body_bytes = request->body.length_bytes;
+    memcpy(call.body_sha256, request->sha256, SHA256_BYTES);
+    struct batch_spec *spec = batch_spec_read(&call);
+    if (!spec)
+        log_event(LOG_LEVEL_ERROR, "an unfinished batch cannot be read", "why", call.reply.body.data, NULL);
+    call_finish(&call);
+    return spec;
+}
+
+static void read_groups(struct store_reader *reader, struct resumed *resumed)
+{
+    struct store_groups groups = {0};
+    resumed->group_closed = xcalloc(resumed->spec->group_count, 1);
+    if (store_read_groups(reader, text_of(resumed->id), 0, resumed->spec->group_count, 0, &groups) == STORE_OK)
+        for (size_t g = 0; g < groups.count && g < resumed->spec->group_count; g++)
+            resumed->group_closed[g] = groups.groups[g].state == STORE_GROUP_COMPLETE;
+    store_groups_finish(&groups);
+}
+
+static int64_t run_revision(struct store_reader *reader, struct text run)
+{
+    struct store_run_detail detail = {0};
+    int64_t revision = -1;
+    if (store_read_run(reader, run, &detail) == STORE_OK)
+        revision = detail.run.policy_revision;
+    store_run_detail_finish(&detail);
+    return revision;
+}
+
+static struct resumed *read_one(struct store_reader *reader, const struct settings *settings, const char *id)
+{
+    struct store_request request = {0};
+    struct store_batch batch = {0};
+    struct resumed *resumed = xcalloc(1, sizeof(*resumed));
+    snprintf(resumed->id, sizeof(resumed->id), "%s", id);
+    if (store_read_request(reader, text_of(id), &request) == STORE_OK &&
+        store_read_batch(reader, text_of(id), &batch) == STORE_OK)
+        resumed->spec = read_spec(settings, &request);
+    if (resumed->spec) {
+        resumed->spec->seed = batch.seed;
+        resumed->policy_revision = batch.policy_revision;
+        resumed->incarnation = batch.incarnation;
+        resumed->created_at_us = batch.created_at_us;
+        resumed->deadline_us = batch.deadline_us;
+        resumed->has_key = batch.idempotency_key.data != NULL;
+        resumed->run_revision = run_revision(reader, batch.run);
+        read_groups(reader, resumed);
+        store_read_batch_members(reader, text_of(id), &resumed->members);
+    }
+    store_request_finish(&request);
+    store_batch_finish(&batch);
+    if (resumed->spec)
+        return resumed;
+    free(resumed);
+    return NULL;
+}
+
+static void read_unfinished(struct job *job, struct store_reader *reader)
+{
+    struct resume_job *resume = (struct resume_job *)job;
+    struct store_batches batches = {0};
+    if (!reader || store_unfinished_batches(reader, &batches) != STORE_OK) {
+        resume->failed++;
+        return;
+    }
+    for (size_t i = 0; i < batches.count; i++) {
+        struct resumed *resumed = read_one(reader, resume->server->settings, batches.batches[i].id);
+        if (!resumed) {
+            resume->failed++;
+            continue;
+        }
+        resumed->next = resume->first;
+        resume->first = resumed;
+    }
+    store_batches_finish(&batches);
+}
+
+static void restore_member(struct live_batch *live, const struct store_member *member)
+{
+    if (member->group_index < 0 || (size_t)member->group_index >= live->spec->group_count)
+        return;
+    const struct batch_group *group = &live->batch.groups[member->group_index];
+    int64_t place = member->sample_index - live->spec->groups[member->group_index].first_sample_index;
+    if (place < 0 || place >= group->count)
+        return;
+    live->rewards[group->first + place] = member->reward;
+    live->group_revisions[member->group_index] = member->policy_revision;
+    batch_restore_rollout(&live->batch, group->first + (uint32_t)place);
+}
+
+static void go_on(struct server *server, struct resumed *resumed)
+{
+    struct live_batch *live = live_create(server->batches, resumed->spec, resumed->id, resumed->deadline_us);
+    live->policy_revision = resumed->policy_revision;
+    live->incarnation = resumed->incarnation;
+    live->admitted_utc_us = resumed->created_at_us;
+    live->has_key = resumed->has_key;
+    live->answered_async = true; /* its waiters died with the last process; it must not be cancelled by new ones */
+    live->run->revision = resumed->run_revision > live->run->revision ? resumed->run_revision : live->run->revision;
+    for (size_t i = 0; i < resumed->members.count; i++)
+        restore_member(live, &resumed->members.members[i]);
+    for (uint32_t g = 0; g < live->spec->group_count; g++)
+        if (resumed->group_closed[g]) {
+            batch_restore_group(&live->batch, g);
+            live->groups_ready++;
+        }
+    log_event(LOG_LEVEL_INFO, "batch resumed", "batch", live->id, "run", live->run->name, NULL);
+    live_start(live);
+}
+
+static void resumed_all(struct job *job)
+{
+    struct resume_job *resume = (struct resume_job *)job;
+    while (resume->first) {
+        struct resumed *resumed = resume->first;
+        resume->first = resumed->next;
+        go_on(resume->server, resumed);
+        store_members_finish(&resumed->members);
+        free(resumed->group_closed);
+        free(resumed);
+    }
+    if (resume->failed > 0)
+        log_event(LOG_LEVEL_ERROR, "unfinished batches could not be read back", NULL);
+    resume->server->ready = true;
+    resume->done(resume->server);
+    free(resume);
+}
+
+void resume_unfinished(struct server *server, void (*done)(struct server *server))
+{
+    struct resume_job *resume = xcalloc(1, sizeof(*resume));
+    resume->server = server;
+    resume->done = done;
+    resume->job.run = read_unfinished;
+    resume->job.done = resumed_all;
+    workers_submit_reserved(server->workers, &resume->job);
+}

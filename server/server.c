@@ -1,0 +1,308 @@
+/* Start and stop of the service: what is made first goes last. */
+#include "server/server.h"
+
+#include "server/api_service.h"
+#include "server/base/clock.h"
+#include "server/base/log.h"
+#include "server/http.h"
+#include "server/live.h"
+#include "server/metrics.h"
+#include "server/resume.h"
+#include "server/routes.h"
+#include "server/settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+
+#define QUEUE_MARGIN 1024 /* jobs of requests, beside those that samples reserve */
+#define GAUGE_PERIOD_US (5 * US_PER_S)
+#define EXIT_CANNOT_START 1
+
+/* --- hosts for the rooms that do not know the loop ----------------------------------------------------- */
+
+static void *host_watch(void *arg, int fd, uint32_t events, void (*ready)(void *, uint32_t), void *ready_arg)
+{
+    struct server *server = arg;
+    return loop_watch(server->loop, fd, events, ready, ready_arg);
+}
+
+static void host_modify(void *arg, void *source, uint32_t events)
+{
+    (void)arg;
+    loop_modify(source, events);
+}
+
+static void host_unwatch(void *arg, void *source)
+{
+    (void)arg;
+    loop_unwatch(source);
+}
+
+static void host_set_timer(void *arg, int64_t at_us, void (*expired)(void *), void *timer_arg)
+{
+    struct server *server = arg;
+    if (at_us == NEVER_US)
+        loop_timer_clear(server->loop, &server->transport_timer);
+    else
+        loop_timer_set(server->loop, &server->transport_timer, at_us, expired, timer_arg);
+}
+
+/* From the writer's thread to the loop: the operations it has finished, as one message. */
+struct finished_ops {
+    struct loop_message message;
+    struct server *server;
+    struct store_op *list;
+};
+
+static void deliver_finished(struct loop_message *message)
+{
+    struct finished_ops *finished = (struct finished_ops *)message;
+    store_ops_finished(finished->server, finished->list);
+    free(finished);
+}
+
+static void ops_finished(void *arg, struct store_op *list)
+{
+    struct server *server = arg;
+    struct finished_ops *finished = xcalloc(1, sizeof(*finished));
+    finished->message.deliver = deliver_finished;
+    finished->server = server;
+    finished->list = list;
+    loop_post(server->loop, &finished->message);
+}
+
+/* --- parts ------------------------------------------------------------------------------------------------ */
+
+static int cannot_start(const char *message)
+{
+    fprintf(stderr, "rolloutd: %s\n", message);
+    return EXIT_CANNOT_START;
+}
+
+static bool open_store(struct server *server)
+{
+    const struct settings *settings = server->settings;
+    struct store_options options = {.path = settings->database,
+                                    .durability_normal = settings->durability == DURABILITY_NORMAL,
+                                    .commit_rows = (size_t)settings->commit_rows,
+                                    .commit_delay_us = settings->commit_delay_us,
+                                    .finished = ops_finished,
+                                    .finished_arg = server};
+    char message[STORE_MESSAGE_BYTES];
+    int error;
+    server->store = store_open(&options, message, &error);
+    if (!server->store)
+        cannot_start(message);
+    return server->store != NULL;
+}
+
+static bool make_pool(struct server *server)
+{
+    const struct settings *settings = server->settings;
+    _cleanup_free_ struct pool_engine *engines = xcalloc(settings->engine_count + 1, sizeof(*engines));
+    char message[200];
+    for (size_t i = 0; i < settings->engine_count; i++)
+        engines[i] = (struct pool_engine){.name = settings->engines[i].name,
+                                          .url = settings->engines[i].url,
+                                          .kind = settings->engines[i].kind,
+                                          .model = settings->engines[i].model,
+                                          .token = settings->engines[i].token,
+                                          .in_flight_limit = (size_t)settings->engines[i].in_flight};
+    server->pool = pool_create(engines, settings->engine_count, message);
+    if (!server->pool)
+        cannot_start(message);
+    return server->pool != NULL;
+}
+
+static bool make_transport(struct server *server)
+{
+    struct transport_host host = {.arg = server,
+                                  .watch = host_watch,
+                                  .modify = host_modify,
+                                  .unwatch = host_unwatch,
+                                  .set_timer = host_set_timer};
+    struct transport_settings settings = {.connections_max = pool_in_flight_limit(server->pool) + 8,
+                                          .user_agent = "rolloutd/" ROLLOUTD_VERSION};
+    server->transport = transport_create(&host, &settings);
+    if (!server->transport)
+        cannot_start("the HTTP client library did not start");
+    return server->transport != NULL;
+}
+
+static bool make_verifiers(struct server *server, const struct spawner *spawner)
+{
+    const struct settings *settings = server->settings;
+    struct verify_pool_limits limits = {.text_workers = (size_t)settings->text_workers,
+                                        .queue_limit = (size_t)settings->verify_queue + QUEUE_MARGIN};
+    server->verify_pool = verify_pool_create(server->loop, spawner, &limits);
+    server->verify = (struct verify_context){.loop = server->loop,
+                                             .workers = server->workers,
+                                             .pool = server->verify_pool,
+                                             .item_timeout_us = settings->verify_timeout_us};
+    if (!server->verify_pool)
+        cannot_start("the text workers did not start");
+    return server->verify_pool != NULL;
+}
+
+static bool make_parts(struct server *server, const struct spawner *spawner)
+{
+    const struct settings *settings = server->settings;
+    char message[256];
+
+    server->loop = loop_create();
+    if (!server->loop)
+        return cannot_start("the event loop did not start") == 0;
+    if (!open_store(server))
+        return false;
+    server->workers = workers_create(server->loop, server->store, (size_t)settings->workers, QUEUE_MARGIN);
+    if (!server->workers)
+        return cannot_start("no worker thread could be started") == 0;
+    if (!make_pool(server) || !make_transport(server) || !make_verifiers(server, spawner))
+        return false;
+    server->batches = batches_create(server);
+    server->http = http_create(server, server->url, message);
+    if (!server->http)
+        return cannot_start(message) == 0;
+    return true;
+}
+
+/* Mirror of make_parts(). What unfinished batches hold is left to the kernel: they go on at the next start, from the
+ * record. */
+static void unmake_parts(struct server *server)
+{
+    http_destroy(server->http);
+    if (server->transport)
+        transport_destroy(server->transport);
+    workers_destroy(server->workers);
+    store_close(server->store);
+    if (server->verify_pool)
+        verify_pool_destroy(server->verify_pool);
+    pool_destroy(server->pool);
+    if (server->batches && server->batches->count == 0) {
+        batches_destroy(server->batches);
+        loop_destroy(server->loop);
+    }
+}
+
+/* --- running -------------------------------------------------------------------------------------------------- */
+
+static void signalled(void *arg, uint32_t events)
+{
+    (void)events;
+    struct server *server = arg;
+    struct signalfd_siginfo info;
+    while (read(server->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        server_drain(server);
+}
+
+static bool watch_signals(struct server *server)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    server->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (server->signal_fd < 0)
+        return false;
+    server->signal_source = loop_watch(server->loop, server->signal_fd, EPOLLIN, signalled, server);
+    return true;
+}
+
+/* Before threads, so that all of them inherit the mask. */
+static void prepare_process(const struct settings *settings)
+{
+    struct rlimit files;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+        if (files.rlim_cur < (rlim_t)settings->connection_limit * 2)
+            log_event(LOG_LEVEL_WARNING, "the limit of open files is below twice connection_limit", NULL);
+    }
+}
+
+static bool write_ready_file(struct server *server)
+{
+    const char *path = server->settings->ready_file;
+    if (!path)
+        return true;
+    _cleanup_free_ char *temporary = xasprintf("%s.new", path);
+    _cleanup_close_ int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    char line[160];
+    int length = snprintf(line, sizeof(line), "%s\n", server->url);
+    if (fd < 0 || write(fd, line, (size_t)length) != length || rename(temporary, path) < 0)
+        return false;
+    return true;
+}
+
+static void resumed(struct server *server)
+{
+    log_event(LOG_LEVEL_INFO, "ready", "url", server->url, "database", server->settings->database, NULL);
+    if (write_ready_file(server))
+        return;
+    cannot_start("the ready file cannot be written");
+    server->failed = true;
+    loop_stop(server->loop);
+}
+
+static void refresh_gauges(void *arg)
+{
+    struct server *server = arg;
+    service_set_gauges(server);
+    loop_timer_set(server->loop, &server->gauge_timer, loop_now_us(server->loop) + GAUGE_PERIOD_US, refresh_gauges,
+                   server);
+}
+
+static int64_t before_wait(void *arg)
+{
+    struct server *server = arg;
+    return http_run(server->http);
+}
+
+static void run(struct server *server)
+{
+    probe_engines(server->batches);
+    refresh_gauges(server);
+    resume_unfinished(server, resumed);
+    loop_run(server->loop, before_wait, server);
+    loop_unwatch(server->signal_source);
+    close(server->signal_fd);
+}
+
+int server_run(const struct settings *settings)
+{
+    static struct server the_server; /* reachable to the end, for whatever unfinished batches leave behind */
+    struct server *server = &the_server;
+    const char *templates[64];
+    struct spawner spawner;
+
+    log_setup((enum log_level)settings->log_level, (enum log_format)settings->log_format);
+    prepare_process(settings);
+    for (size_t i = 0; i < route_count; i++)
+        templates[i] = routes[i].pattern;
+    metrics_setup(templates, route_count);
+    server->settings = settings;
+    if (spawner_start(&spawner) < 0)
+        return cannot_start("the spawner of the text workers did not start");
+    bool made = make_parts(server, &spawner);
+    if (made && !watch_signals(server))
+        made = cannot_start("signals cannot be watched") == 0;
+    if (made)
+        run(server);
+    else if (!server->verify_pool)
+        spawner_stop(&spawner);
+    unmake_parts(server);
+    metrics_finish();
+    log_event(LOG_LEVEL_INFO, made ? "stopped" : "not started", NULL);
+    return made && !server->failed ? 0 : EXIT_CANNOT_START;
+}

@@ -1,0 +1,53 @@
+/* server: everything that one running service owns. The loop thread owns this struct; workers see only what a job hands
+ * them. */
+#ifndef SERVER_SERVER_H
+#define SERVER_SERVER_H
+
+#include "server/api_verify.h"
+#include "server/loop.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct batches;
+struct http;
+struct pool;
+struct settings;
+struct store;
+struct transport;
+struct verify_pool;
+struct workers;
+
+struct server {
+    const struct settings *settings;
+    struct loop *loop;
+    struct store *store;
+    struct workers *workers;
+    struct http *http;
+    struct transport *transport;
+    struct pool *pool;
+    struct verify_pool *verify_pool;
+    struct verify_context verify;
+    struct batches *batches;
+    char url[128];
+    bool ready; /* unfinished batches were read back: new ones may come */
+    bool draining;
+    bool failed;  /* it ran, but the start was not completed */
+    bool leaving; /* the last replies are on their way */
+    int64_t drain_until_us;
+    int64_t leave_at_us;
+    struct loop_timer drain_timer;
+    struct loop_timer gauge_timer;
+    struct loop_timer transport_timer;
+    int signal_fd;
+    struct loop_source *signal_source;
+};
+
+/* Runs the service until it is told to stop; the exit code. Settings stay the caller's. */
+int server_run(const struct settings *settings);
+
+/* drain.c: the first call stops admission and lets running batches end; the second one stops at once. */
+void server_drain(struct server *server);
+
+#endif

@@ -1,0 +1,253 @@
+/* The pool on a real loop with a real spawner and real workers. */
+#include "server/verify_pool.h"
+
+#include "server/base/clock.h"
+#include "server/verify_spec.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define JOBS 1000
+
+static struct loop *loop;
+static struct verify_pool *pool;
+static struct spawner spawner;
+static struct loop_timer too_long;
+static size_t outstanding;
+
+static void give_up(void *arg)
+{
+    (void)arg;
+    loop_stop(loop);
+}
+
+static void run_until_done(void)
+{
+    loop_timer_set(loop, &too_long, clock_monotonic_us() + 20 * US_PER_S, give_up, NULL);
+    if (outstanding)
+        loop_run(loop, NULL, NULL);
+    loop_timer_clear(loop, &too_long);
+    assert_int_equal(outstanding, 0);
+}
+
+static void job_done(struct verify_job *job)
+{
+    (void)job;
+    if (--outstanding == 0)
+        loop_stop(loop);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    loop = loop_create();
+    if (!loop || spawner_start(&spawner) < 0)
+        return -1;
+    pool = verify_pool_create(loop, &spawner, &(struct verify_pool_limits){2, JOBS});
+    outstanding = 0;
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    verify_pool_destroy(pool);
+    loop_destroy(loop);
+    return 0;
+}
+
+static void put_frame(struct buffer *frame, struct text body)
+{
+    size_t length_bytes = body.length_bytes;
+
+    buffer_init(frame, 64 << 20);
+    for (int i = 0; i < 4; i++)
+        buffer_append_byte(frame, (char)(length_bytes >> (8 * i)));
+    buffer_append(frame, body.data, body.length_bytes);
+}
+
+#define EXACT "{\"completion\":\"yes\",\"reference\":\"yes\",\"verifiers\":[{\"name\":\"exact\",\"options\":{}}]}"
+
+static void submit(struct verify_job *job, const struct buffer *frame, int64_t timeout_us)
+{
+    *job = (struct verify_job){
+        .frame = frame->data, .frame_bytes = frame->length_bytes, .timeout_us = timeout_us, .done = job_done};
+    assert_true(verify_submit(pool, job));
+    outstanding++;
+}
+
+static void expect_answer(struct verify_job *job)
+{
+    assert_null(job->failure_code);
+    assert_non_null(strstr(job->reply, "\"verdict\":\"correct\""));
+    free(job->reply);
+}
+
+static void expect_one_more_is_answered(void)
+{
+    _cleanup_buffer_ struct buffer frame;
+    struct verify_job job;
+
+    put_frame(&frame, TEXT_LITERAL(EXACT));
+    submit(&job, &frame, 5 * US_PER_S);
+    run_until_done();
+    expect_answer(&job);
+}
+
+static void test_a_thousand_jobs_are_answered_each_with_its_own_reply(void **state)
+{
+    static struct verify_job jobs[JOBS];
+    _cleanup_buffer_ struct buffer frame;
+    struct verify_pool_counts counts;
+
+    (void)state;
+    put_frame(&frame, TEXT_LITERAL(EXACT));
+    for (size_t i = 0; i < JOBS; i++)
+        submit(&jobs[i], &frame, 5 * US_PER_S);
+    run_until_done();
+    for (size_t i = 0; i < JOBS; i++)
+        expect_answer(&jobs[i]);
+    verify_pool_count(pool, &counts);
+    assert_int_equal(counts.jobs_done, JOBS);
+    assert_int_equal(counts.workers_alive, 2);
+    assert_int_equal(counts.crashes + counts.timeouts, 0);
+}
+
+static void test_the_queue_is_bounded(void **state)
+{
+    static struct verify_job jobs[JOBS + 1];
+    _cleanup_buffer_ struct buffer frame;
+
+    (void)state;
+    put_frame(&frame, TEXT_LITERAL(EXACT));
+    for (size_t i = 0; i < JOBS; i++) /* no worker is there yet: all of them wait */
+        submit(&jobs[i], &frame, 5 * US_PER_S);
+    assert_false(verify_pool_has_room(pool));
+    jobs[JOBS] = (struct verify_job){.frame = frame.data, .frame_bytes = frame.length_bytes, .done = job_done};
+    assert_false(verify_submit(pool, &jobs[JOBS]));
+    run_until_done();
+    for (size_t i = 0; i < JOBS; i++)
+        free(jobs[i].reply);
+}
+
+/* Long enough to be read for milliseconds. */
+static void put_slow_frame(struct buffer *frame)
+{
+    _cleanup_buffer_ struct buffer body;
+
+    buffer_init(&body, 32 << 20);
+    buffer_append_string(&body, "{\"completion\":\"");
+    for (int i = 0; i < 1 << 20; i++)
+        buffer_append_string(&body, "7 \\u0041 ");
+    buffer_append_string(&body, "\",\"reference\":\"yes\",\"verifiers\":[{\"name\":\"exact\",\"options\":{}}]}");
+    put_frame(frame, buffer_text(&body));
+}
+
+static void test_a_job_past_its_deadline_costs_its_worker_and_nobody_else(void **state)
+{
+    _cleanup_buffer_ struct buffer frame;
+    struct verify_pool_counts counts;
+    struct verify_job job;
+
+    (void)state;
+    put_slow_frame(&frame);
+    submit(&job, &frame, 1);
+    run_until_done();
+    assert_null(job.reply);
+    assert_string_equal(job.failure_code, "verifier_timeout");
+    assert_int_equal(job.attempts, 1);
+    expect_one_more_is_answered();
+    verify_pool_count(pool, &counts);
+    assert_int_equal(counts.timeouts, 1);
+}
+
+static void test_a_large_job_passes_in_parts(void **state)
+{
+    _cleanup_buffer_ struct buffer frame;
+    struct verify_job job;
+
+    (void)state;
+    put_slow_frame(&frame);
+    submit(&job, &frame, 20 * US_PER_S);
+    run_until_done();
+    assert_null(job.failure_code);
+    assert_non_null(strstr(job.reply, "\"verdict\":\"incorrect\""));
+    free(job.reply);
+}
+
+static void test_a_job_that_kills_its_worker_twice_has_crashed(void **state)
+{
+    _cleanup_buffer_ struct buffer frame;
+    struct verify_pool_counts counts;
+    struct verify_job job;
+
+    (void)state;
+    put_frame(&frame, TEXT_LITERAL("garbage"));
+    submit(&job, &frame, 5 * US_PER_S);
+    run_until_done();
+    assert_null(job.reply);
+    assert_string_equal(job.failure_code, "verifier_crashed");
+    assert_int_equal(job.attempts, 2);
+    expect_one_more_is_answered();
+    verify_pool_count(pool, &counts);
+    assert_int_equal(counts.crashes, 2);
+}
+
+static void test_a_cancelled_job_is_forgotten_wherever_it_is(void **state)
+{
+    _cleanup_buffer_ struct buffer frame, slow;
+    struct verify_job running, waiting, again;
+
+    (void)state;
+    expect_one_more_is_answered(); /* now there are workers */
+    put_slow_frame(&slow);
+    put_frame(&frame, TEXT_LITERAL(EXACT));
+    submit(&running, &slow, 20 * US_PER_S);
+    submit(&again, &slow, 20 * US_PER_S);
+    submit(&waiting, &frame, 5 * US_PER_S);
+    verify_cancel_job(pool, &running);
+    verify_cancel_job(pool, &waiting);
+    verify_cancel_job(pool, &again);
+    verify_cancel_job(pool, &again);
+    outstanding = 0;
+    expect_one_more_is_answered();
+}
+
+static void test_a_lost_spawner_is_replaced_and_its_jobs_are_judged(void **state)
+{
+    static struct verify_job jobs[10];
+    _cleanup_buffer_ struct buffer frame;
+    struct verify_pool_counts counts;
+
+    (void)state;
+    expect_one_more_is_answered();
+    put_frame(&frame, TEXT_LITERAL(EXACT));
+    assert_int_equal(kill(spawner.pid, SIGKILL), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(jobs); i++)
+        submit(&jobs[i], &frame, 5 * US_PER_S);
+    run_until_done();
+    for (size_t i = 0; i < ARRAY_LENGTH(jobs); i++)
+        expect_answer(&jobs[i]);
+    expect_one_more_is_answered();
+    verify_pool_count(pool, &counts);
+    assert_true(counts.spawners_started >= 1);
+}
+
+int main(int argc, char **argv)
+{
+    spawner_main(argc, argv);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_thousand_jobs_are_answered_each_with_its_own_reply, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_queue_is_bounded, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_job_past_its_deadline_costs_its_worker_and_nobody_else, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_large_job_passes_in_parts, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_job_that_kills_its_worker_twice_has_crashed, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_cancelled_job_is_forgotten_wherever_it_is, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_lost_spawner_is_replaced_and_its_jobs_are_judged, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
