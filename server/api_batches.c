@@ -1,0 +1,301 @@
+#include "server/api_batches.h"
+
+#include "server/base/clock.h"
+#include "server/base/log.h"
+#include "server/live.h"
+#include "server/render.h"
+#include "server/settings.h"
+
+#include <stdio.h>
+
+/* --- POST: reading -------------------------------------------------------------------------------------- */
+
+/* From the worker part to the loop part. */
+struct new_batch {
+    struct batch_spec *spec;
+    int64_t wait_us; /* NEVER_US: until the batch has ended */
+};
+
+static void new_batch_destroy(void *parsed)
+{
+    struct new_batch *new_batch = parsed;
+    batch_spec_destroy(new_batch->spec);
+    free(new_batch);
+}
+
+void parse_batch(struct call *call)
+{
+    static const char *const known[] = {"wait", "arrays", NULL};
+    struct new_batch *new_batch = xcalloc(1, sizeof(*new_batch));
+    int arrays = 0;
+    new_batch->wait_us = NEVER_US;
+    call->parsed = new_batch;
+    call->parsed_destroy = new_batch_destroy;
+
+    if (call_check_query(call, known) < 0 || call_query_duration(call, "wait", &new_batch->wait_us) < 0 ||
+        call_query_arrays(call, &arrays) < 0)
+        return;
+    if (call->accept_ndjson) {
+        call_refuse(call, ERR_NOT_ACCEPTABLE, "Accept",
+                    "batches are not streamed as NDJSON yet: ask for application/json");
+        return;
+    }
+    new_batch->spec = batch_spec_read(call);
+}
+
+/* --- POST: creating ---------------------------------------------------------------------------------------- */
+
+struct creation {
+    struct store_op op;
+    struct server *server;
+    struct request *request; /* NULL: the client hung up */
+    struct batch_spec *spec;
+    struct store_new_group *groups;
+    char *key;
+    int64_t wait_us;
+    bool respond_async;
+    size_t bytes;
+};
+
+static void creation_destroy(struct creation *creation)
+{
+    batches_give_bytes(creation->server->batches, creation->bytes);
+    batch_spec_destroy(creation->spec);
+    free(creation->groups);
+    free(creation->key);
+    free(creation);
+}
+
+static bool creation_hung_up(struct request *request, void *arg)
+{
+    (void)request;
+    ((struct creation *)arg)->request = NULL;
+    return true;
+}
+
+static void fill_groups(struct creation *creation)
+{
+    const struct batch_spec *spec = creation->spec;
+    creation->groups = xcalloc(spec->group_count, sizeof(struct store_new_group));
+    for (size_t g = 0; g < spec->group_count; g++) {
+        const struct group_spec *group = &spec->groups[g];
+        creation->groups[g] = (struct store_new_group){.task = group->task,
+                                                       .draw = group->draw,
+                                                       .first_sample_index = group->first_sample_index,
+                                                       .n = group->n,
+                                                       .sampling = group->sampling_json,
+                                                       .verifiers = group->verifiers_json,
+                                                       .metadata = group->metadata_json,
+                                                       .prompt_ids = group->prompt_ids,
+                                                       .prompt_id_count = group->prompt_id_count};
+    }
+}
+
+static void fill_op(struct creation *creation)
+{
+    const struct batch_spec *spec = creation->spec;
+    struct store_create_batch *create = &creation->op.create_batch;
+    creation->op.kind = STORE_CREATE_BATCH;
+    creation->op.context = creation;
+    *create = (struct store_create_batch){
+        .run = spec->run,
+        .purpose = (enum store_purpose)spec->purpose,
+        .policy_revision = spec->policy_revision,
+        .max_staleness = spec->max_staleness,
+        .seed = spec->seed,
+        .idempotency_key = text_of(creation->key),
+        .request = {spec->body, spec->body_bytes},
+        .content_type = TEXT_LITERAL("application/json"),
+        .sampling = spec->sampling_json,
+        .objective = spec->objective_json,
+        .verifiers = spec->verifiers_json,
+        .metadata = spec->metadata_json,
+        .returns = spec->returns_json,
+        .deadline_us = clock_utc_us() + spec->deadline_us,
+        .deliver = STORE_REPLY,
+        .respond_async = creation->respond_async,
+        .groups = creation->groups,
+        .group_count = spec->group_count,
+    };
+    id_new_batch(create->id);
+    memcpy(create->request_sha256, spec->body_sha256, SHA256_BYTES);
+}
+
+/* 0, or -1 with the call refused. */
+static int admit(struct server *server, struct call *call, const struct batch_spec *spec)
+{
+    struct batches *batches = server->batches;
+    if (pool_count(server->pool) == 0)
+        return call_refuse(call, ERR_NO_ENGINE, NULL, "no engine is configured: start rolloutd with --engine URL");
+    if (server->draining || !server->ready)
+        return call_refuse(call, ERR_DRAINING, NULL,
+                           server->draining ? "the service is shutting down" : "the service is still starting");
+    if (batches->count >= (size_t)server->settings->batches_limit)
+        return call_refuse(call, ERR_QUEUE_FULL, NULL, "%zu batches are running; batches_limit is reached",
+                           batches->count);
+    if (!batches_take_bytes(batches, batch_spec_bytes(spec)))
+        return call_refuse(call, ERR_QUEUE_FULL, NULL,
+                           "the memory budget is used up; try again when batches have ended");
+    return 0;
+}
+
+void create_batch(struct server *server, struct request *request)
+{
+    struct call *call = request_call(request);
+    struct new_batch *new_batch = call->parsed;
+    if (admit(server, call, new_batch->spec) < 0) {
+        call->reply.retry_after_s = call->reply.status == 429 || call->reply.status == 503 ? 1 : 0;
+        request_answer(request);
+        return;
+    }
+    struct creation *creation = xcalloc(1, sizeof(*creation));
+    creation->server = server;
+    creation->request = request;
+    creation->spec = TAKE_PTR(new_batch->spec);
+    creation->bytes = batch_spec_bytes(creation->spec);
+    creation->key = call->idempotency_key ? xstrdup(call->idempotency_key) : NULL;
+    creation->wait_us = new_batch->wait_us;
+    creation->respond_async = call->prefer_async;
+    fill_groups(creation);
+    fill_op(creation);
+    if (store_submit(server->store, &creation->op)) {
+        request_on_hangup(request, creation_hung_up, creation);
+        return;
+    }
+    request_refuse(request, ERR_QUEUE_FULL, NULL, "the store's queue is full; try again");
+    creation_destroy(creation);
+}
+
+/* --- POST: on record ------------------------------------------------------------------------------------------ */
+
+static void wait_for(struct live_batch *live, struct request *request, int64_t wait_us, bool respond_async)
+{
+    struct waiter_rules rules = {.created = true, .until_us = NEVER_US};
+    int64_t now_us = loop_now_us(live->server->loop);
+    if (respond_async)
+        rules.until_us = now_us;
+    else if (wait_us < NEVER_US - now_us)
+        rules.until_us = now_us + wait_us;
+    waiter_add(live, request, &rules);
+}
+
+static void begin_batch(struct creation *creation)
+{
+    const struct store_create_batch *created = &creation->op.create_batch;
+    struct batches *batches = creation->server->batches;
+    struct live_batch *live = live_create(batches, creation->spec, created->id, created->deadline_us);
+
+    creation->spec = NULL;
+    live->reserved_bytes = creation->bytes;
+    creation->bytes = 0;
+    batch_spec_drop_body(live->spec);
+    live->policy_revision = created->policy_revision;
+    live->incarnation = created->incarnation;
+    live->admitted_utc_us = created->created_at_us;
+    live->has_key = creation->key != NULL;
+    if (created->current_revision > live->run->revision)
+        live->run->revision = created->current_revision;
+    live->jobs++; /* until its first waiter is known */
+    if (creation->request)
+        wait_for(live, creation->request, creation->wait_us, creation->respond_async);
+    live_start(live);
+    if (!creation->request && !live->has_key)
+        live_event(live, &(struct batch_event){.kind = EVENT_CANCEL});
+    live->jobs--;
+    live_destroy_if_done(live);
+}
+
+/* The key was used before, with the same body: the same answer, running or done. */
+static void join_batch(struct creation *creation)
+{
+    const char *id = creation->op.create_batch.id;
+    struct live_batch *live = batches_find(creation->server->batches, text_of(id));
+    if (!creation->request)
+        return;
+    if (live)
+        wait_for(live, creation->request, creation->wait_us, creation->respond_async);
+    else
+        request_answer_batch(creation->request, id);
+}
+
+static const struct {
+    enum store_status status;
+    enum error_code code;
+    const char *path;
+    const char *message;
+} creation_refusals[] = {
+    {STORE_IDEMPOTENCY_CONFLICT, ERR_IDEMPOTENCY_CONFLICT, "Idempotency-Key", "this key was used with another body"},
+    {STORE_REVISION_CONFLICT, ERR_REVISION_CONFLICT, "policy_revision",
+     "the run has moved on: this revision is further behind than max_staleness allows"},
+    {STORE_DISK_FULL, ERR_DISK_FULL, NULL, "the disk is full: nothing was created"},
+    {STORE_REFUSED, ERR_INTERNAL, NULL, "the record refused the batch"},
+    {STORE_UNAVAILABLE, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be written: nothing was created"},
+};
+
+static void refuse_creation(const struct creation *creation)
+{
+    size_t i = 0;
+    while (i + 1 < ARRAY_LENGTH(creation_refusals) && creation_refusals[i].status != creation->op.status)
+        i++;
+    log_event(LOG_LEVEL_WARNING, "batch not created", "why", creation->op.message, NULL);
+    if (creation->request)
+        request_refuse(creation->request, creation_refusals[i].code, creation_refusals[i].path, "%s",
+                       creation_refusals[i].message);
+}
+
+void batch_created(struct store_op *op)
+{
+    struct creation *creation = op->context;
+    if (op->status == STORE_OK)
+        begin_batch(creation);
+    else if (op->status == STORE_EXISTS)
+        join_batch(creation);
+    else
+        refuse_creation(creation);
+    creation_destroy(creation);
+}
+
+void answer_batch(struct call *call)
+{
+    render_answer_batch(call, text_of(call->subject));
+}
+
+/* --- GET and DELETE ----------------------------------------------------------------------------------------------- */
+
+void get_batch(struct server *server, struct request *request)
+{
+    static const char *const known[] = {"wait", "arrays", NULL};
+    struct call *call = request_call(request);
+    int64_t wait_us = server->settings->wait_get_us;
+    int arrays = 0;
+    if (call_check_query(call, known) < 0 || call_query_duration(call, "wait", &wait_us) < 0 ||
+        call_query_arrays(call, &arrays) < 0) {
+        request_answer(request);
+        return;
+    }
+    struct live_batch *live = batches_find(server->batches, call->args[0]);
+    if (live) {
+        waiter_add(live, request, &(struct waiter_rules){.until_us = loop_now_us(server->loop) + wait_us});
+        return;
+    }
+    snprintf(call->subject, sizeof(call->subject), "%.*s",
+             (int)(call->args[0].length_bytes < ID_BYTES ? call->args[0].length_bytes : ID_BYTES - 1),
+             call->args[0].data);
+    request_continue_on_worker(request, answer_batch);
+}
+
+/* Ends what runs and answers with the batch as it ended; one that has ended already is simply shown. */
+void cancel_batch(struct server *server, struct request *request)
+{
+    struct call *call = request_call(request);
+    struct live_batch *live = batches_find(server->batches, call->args[0]);
+    if (!live) {
+        get_batch(server, request);
+        return;
+    }
+    live->jobs++;
+    waiter_add(live, request, &(struct waiter_rules){.until_us = NEVER_US});
+    live_event(live, &(struct batch_event){.kind = EVENT_CANCEL});
+    live->jobs--;
+    live_destroy_if_done(live);
+}

@@ -1,0 +1,17 @@
+/* /v1/batches: creating, waiting, cancelling. Listing and paging are in api_records.h. */
+#ifndef SERVER_API_BATCHES_H
+#define SERVER_API_BATCHES_H
+
+#include "server/http.h"
+#include "server/server.h"
+
+void parse_batch(struct call *call);                               /* worker: POST */
+void create_batch(struct server *server, struct request *request); /* loop: POST */
+void get_batch(struct server *server, struct request *request);    /* loop */
+void cancel_batch(struct server *server, struct request *request); /* loop */
+
+/* Worker: the batch that call->subject names, streamed from the record; 404 if there is none. Honours ?arrays= and the
+ * request's `return`. */
+void answer_batch(struct call *call);
+
+#endif

@@ -1,0 +1,30 @@
+/* POST /v1/objective and GET /v1/presets.
+ *
+ * The objective is computed on a worker. A call that is kept (stored form with an optimizer_step) leaves its reply
+ * unanswered and an operation for the store in call->parsed: the loop part submits it and answers when it is on disk.
+ * All others are answered by the worker. */
+#ifndef SERVER_API_OBJECTIVE_H
+#define SERVER_API_OBJECTIVE_H
+
+#include "server/base/buffer.h"
+#include "server/call.h"
+#include "server/store/store.h"
+
+struct server;
+struct request;
+
+/* call->parsed of a call to be kept. The reply's body is in call->reply.body already, its status not. */
+struct objective_kept {
+    struct store_op op; /* STORE_RECORD_OBJECTIVE, filled; its texts live in here */
+    char *run;
+    struct buffer objective_json;
+    struct buffer sums_json;
+};
+void objective_kept_destroy(void *kept);
+
+void objective_handler(struct call *call);                             /* worker */
+void record_objective(struct server *server, struct request *request); /* loop */
+void objective_recorded(struct store_op *op);                          /* loop: the store is done */
+void presets_handler(struct call *call);                               /* worker */
+
+#endif

@@ -1,0 +1,528 @@
+#include "server/api_records.h"
+
+#include "server/base/clock.h"
+#include "server/render.h"
+#include "server/settings.h"
+
+#include <math.h>
+
+enum { LIMIT_DEFAULT = 100, LIMIT_MAXIMUM = 1000 };
+
+/* ---- common
+ * ----------------------------------------------------------------------------------------------------------------- */
+
+static int refuse_unreadable(struct call *call)
+{
+    return call_refuse(call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");
+}
+
+/* 0, or -1 with the call refused. `what`: "rollout", for the message. */
+static int check_status(struct call *call, enum store_status status, const char *path, const char *what)
+{
+    if (status == STORE_OK)
+        return 0;
+    if (status == STORE_NOT_FOUND)
+        return call_refuse(call, ERR_NOT_FOUND, path, "no %s has this %s", what, path);
+    if (status == STORE_INVALID_CURSOR)
+        return call_refuse(call, ERR_INVALID_FIELD, "cursor",
+                           "not a cursor of this list with these filters and this order");
+    return refuse_unreadable(call);
+}
+
+/* What every handler does first: only known parameters, and a database. */
+static int enter(struct call *call, const char *const *known)
+{
+    if (call_check_query(call, known) < 0)
+        return -1;
+    return call->reader ? 0 : refuse_unreadable(call);
+}
+
+/* One of a list of words. *value is its index; absent leaves it. */
+static int query_choice(struct call *call, const char *name, const char *const *words, int *value)
+{
+    struct text text = call_query(call, name);
+    if (!text.data)
+        return 0;
+    int index = store_name_index(words, text);
+    if (index < 0) {
+        _cleanup_buffer_ struct buffer list = {0};
+        buffer_init(&list, 1024);
+        for (size_t i = 0; words[i]; i++)
+            buffer_append_format(&list, "%s%s", i ? ", " : "", words[i]);
+        return call_refuse(call, ERR_INVALID_FIELD, name, "expected one of %s", list.data);
+    }
+    *value = index;
+    return 0;
+}
+
+static int query_flag(struct call *call, const char *name, int *value)
+{
+    bool flag = *value > 0;
+    if (!call_query(call, name).data)
+        return 0;
+    if (call_query_bool(call, name, &flag) < 0)
+        return -1;
+    *value = flag;
+    return 0;
+}
+
+static int query_time(struct call *call, const char *name, int64_t *value_us)
+{
+    struct text text = call_query(call, name);
+    if (text.data && !clock_parse_rfc3339(text, value_us))
+        return call_refuse(call, ERR_INVALID_FIELD, name, "expected a time like 2026-01-31T12:00:00Z");
+    return 0;
+}
+
+static int query_descending(struct call *call, bool *descending)
+{
+    static const char *const words[] = {"asc", "desc", NULL};
+    int order = *descending;
+    if (query_choice(call, "order", words, &order) < 0)
+        return -1;
+    *descending = order == 1;
+    return 0;
+}
+
+/* The cursor as given; an empty one is none of ours. */
+struct page {
+    int64_t limit;
+    struct text cursor;
+};
+
+static int query_page(struct call *call, struct page *page)
+{
+    page->limit = LIMIT_DEFAULT;
+    page->cursor = call_query(call, "cursor");
+    return call_query_int(call, "limit", 1, LIMIT_MAXIMUM, &page->limit);
+}
+
+static void put_next(struct json_write *json, const char *next)
+{
+    json_put_string(json, "next", *next ? next : NULL);
+}
+
+/* Surrogates and contributions need the objective and the totals of the batch. */
+static int read_terms(struct call *call, const char *batch_id, struct render_terms *ret_terms,
+                      enum store_batch_state *ret_state)
+{
+    _cleanup_(store_batch_finish) struct store_batch batch = {0};
+    if (store_read_batch(call->reader, text_of(batch_id), &batch) != STORE_OK)
+        return refuse_unreadable(call);
+    render_terms_init(ret_terms, &batch);
+    *ret_state = batch.state;
+    return 0;
+}
+
+/* ---- rollouts
+ * --------------------------------------------------------------------------------------------------------------- */
+
+/* "id,reward,text". 0, or -1 with the call refused. */
+static int query_fields(struct call *call, render_fields *fields)
+{
+    struct text list = call_query(call, "fields");
+    if (!list.data)
+        return 0;
+    *fields = 0;
+    const char *end = list.data + list.length_bytes;
+    for (const char *at = list.data; at <= end;) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        struct text name = {at, (size_t)((comma ? comma : end) - at)};
+        render_fields field = render_field(name);
+        if (!field)
+            return call_refuse(call, ERR_INVALID_FIELD, "fields", "a rollout has no member %.*s",
+                               (int)(name.length_bytes < 64 ? name.length_bytes : 64), name.data);
+        *fields |= field;
+        at = (comma ? comma : end) + 1;
+    }
+    return 0;
+}
+
+static int query_texts(struct call *call, struct store_rollout_filter *filter)
+{
+    filter->run = call_query(call, "run");
+    filter->task = call_query(call, "task");
+    filter->batch = call_query(call, "batch");
+    filter->group = call_query(call, "group");
+    filter->failure = call_query(call, "failure");
+    filter->finish_reason = call_query(call, "finish_reason");
+    filter->engine = call_query(call, "engine");
+    return 0;
+}
+
+static int query_revisions(struct call *call, struct store_rollout_filter *filter)
+{
+    if (call_query_int(call, "revision_min", 0, INT64_MAX, &filter->revision_min) < 0 ||
+        call_query_int(call, "revision_max", 0, INT64_MAX, &filter->revision_max) < 0)
+        return -1;
+    if (!call_query(call, "revision").data)
+        return 0;
+    if (filter->revision_min >= 0 || filter->revision_max >= 0)
+        return call_refuse(call, ERR_INVALID_FIELD, "revision",
+                           "give either revision, or revision_min and revision_max");
+    if (call_query_int(call, "revision", 0, INT64_MAX, &filter->revision_min) < 0)
+        return -1;
+    filter->revision_max = filter->revision_min;
+    return 0;
+}
+
+static int query_state(struct call *call, struct store_rollout_filter *filter)
+{
+    if (text_equals(call_query(call, "state"), "pending"))
+        return call_refuse(call, ERR_INVALID_FIELD, "state", "what is pending has no row yet: see /v1/pending");
+    return query_choice(call, "state", store_rollout_state_names, &filter->state);
+}
+
+static int query_filter(struct call *call, struct store_rollout_filter *filter)
+{
+    store_rollout_filter_init(filter);
+    query_texts(call, filter);
+    if (query_state(call, filter) < 0 || query_choice(call, "purpose", store_purpose_names, &filter->purpose) < 0 ||
+        query_revisions(call, filter) < 0 ||
+        call_query_int(call, "incarnation", 0, INT64_MAX, &filter->incarnation) < 0 ||
+        call_query_double(call, "reward_min", &filter->reward_min) < 0 ||
+        call_query_double(call, "reward_max", &filter->reward_max) < 0 ||
+        query_time(call, "since", &filter->since_us) < 0 || query_time(call, "until", &filter->until_us) < 0 ||
+        query_flag(call, "straddles", &filter->straddles) < 0 ||
+        query_flag(call, "trainable", &filter->trainable) < 0 ||
+        query_flag(call, "seed_honoured", &filter->seed_honoured) < 0)
+        return -1;
+    return query_descending(call, &filter->descending);
+}
+
+/* Rows of a page are mostly of few batches: the terms of the last one are kept. */
+struct terms_cache {
+    char batch_id[ID_BYTES];
+    struct render_terms terms;
+    enum store_batch_state state;
+};
+
+static int render_item(struct call *call, struct json_write *json, const struct store_rollout *rollout,
+                       struct render_scope *scope, struct terms_cache *cache)
+{
+    bool needs_terms = scope->arrays != JSON_ARRAYS_NONE && scope->fields & render_arrays();
+    if (needs_terms && strcmp(cache->batch_id, rollout->batch_id) != 0) {
+        if (read_terms(call, rollout->batch_id, &cache->terms, &cache->state) < 0)
+            return -1;
+        memcpy(cache->batch_id, rollout->batch_id, ID_BYTES);
+    }
+    scope->terms = needs_terms ? &cache->terms : NULL;
+    render_rollout(json, rollout, scope);
+    scope->terms = NULL;
+    return 0;
+}
+
+static void answer_rollouts(struct call *call, const struct store_rollouts *page, struct render_scope *scope)
+{
+    struct terms_cache cache = {.batch_id = ""};
+    struct json_write json;
+    json_write_init(&json, &call->reply.body);
+    json_object_begin(&json);
+    json_key(&json, "items");
+    json_array_begin(&json);
+    for (size_t i = 0; i < page->count; i++)
+        if (render_item(call, &json, &page->rollouts[i], scope, &cache) < 0)
+            return;
+    json_array_end(&json);
+    put_next(&json, page->next);
+    json_object_end(&json);
+    call_answer_json(call, 200);
+}
+
+void list_rollouts(struct call *call)
+{
+    static const char *const known[] = {
+        "run",     "task",      "batch",        "group",         "failure",     "finish_reason", "engine",     "state",
+        "purpose", "revision",  "revision_min", "revision_max",  "incarnation", "reward_min",    "reward_max", "since",
+        "until",   "straddles", "trainable",    "seed_honoured", "order",       "limit",         "cursor",     "fields",
+        "arrays",  NULL};
+    _cleanup_(store_rollouts_finish) struct store_rollouts rollouts = {0};
+    struct render_scope scope = {.fields = RENDER_ALL, .alone = true};
+    struct store_rollout_filter filter;
+    struct page page;
+    if (enter(call, known) < 0 || query_filter(call, &filter) < 0 || query_page(call, &page) < 0 ||
+        query_fields(call, &scope.fields) < 0)
+        return;
+    bool asks_for_arrays = call_query(call, "fields").data && scope.fields & render_arrays();
+    int arrays = asks_for_arrays ? JSON_ARRAYS_PLAIN : JSON_ARRAYS_NONE;
+    if (call_query_arrays(call, &arrays) < 0)
+        return;
+    scope.arrays = (enum json_arrays)arrays;
+    enum store_status status =
+        store_list_rollouts(call->reader, &filter, page.cursor, (size_t)page.limit, (size_t)call->settings->scan_budget,
+                            render_with(scope.fields, scope.arrays), &rollouts);
+    if (check_status(call, status, "cursor", "list") == 0)
+        answer_rollouts(call, &rollouts, &scope);
+}
+
+void get_rollout(struct call *call)
+{
+    static const char *const known[] = {"arrays", "fields", NULL};
+    _cleanup_(store_rollouts_finish) struct store_rollouts rollout = {0};
+    struct render_scope scope = {.fields = RENDER_ALL, .alone = true};
+    struct terms_cache cache = {.batch_id = ""};
+    struct json_write json;
+    int arrays = JSON_ARRAYS_PLAIN;
+    if (enter(call, known) < 0 || call_query_arrays(call, &arrays) < 0 || query_fields(call, &scope.fields) < 0)
+        return;
+    scope.arrays = (enum json_arrays)arrays;
+    enum store_status status =
+        store_read_rollout(call->reader, call->args[0], render_with(scope.fields, scope.arrays), &rollout);
+    if (check_status(call, status, "id", "rollout") < 0)
+        return;
+    json_write_init(&json, &call->reply.body);
+    if (render_item(call, &json, rollout.rollouts, &scope, &cache) == 0)
+        call_answer_json(call, 200);
+}
+
+/* ---- groups
+ * ----------------------------------------------------------------------------------------------------------------- */
+
+void get_group(struct call *call)
+{
+    static const char *const known[] = {"arrays", NULL};
+    _cleanup_(store_group_finish) struct store_group group = {0};
+    struct render_scope scope = {.fields = RENDER_ALL, .alone = true};
+    struct render_terms terms;
+    struct json_write json;
+    int arrays = JSON_ARRAYS_PLAIN;
+    if (enter(call, known) < 0 || call_query_arrays(call, &arrays) < 0)
+        return;
+    scope.arrays = (enum json_arrays)arrays;
+    enum store_status status =
+        store_read_group(call->reader, call->args[0], render_with(scope.fields, scope.arrays), &group);
+    if (check_status(call, status, "id", "group") < 0 ||
+        read_terms(call, group.batch_id, &terms, &scope.batch_state) < 0)
+        return;
+    scope.terms = &terms;
+    json_write_init(&json, &call->reply.body);
+    render_group(&json, &group, &scope);
+    call_answer_json(call, 200);
+}
+
+/* The cursor of a batch's groups is the id of the next one. */
+static int first_group(struct call *call, struct text cursor, int64_t *ret_index)
+{
+    char batch_id[ID_BYTES];
+    *ret_index = 0;
+    if (!cursor.data || (id_split_group(cursor, batch_id, ret_index) && text_equals(call->args[0], batch_id)))
+        return 0;
+    return check_status(call, STORE_INVALID_CURSOR, "cursor", "list");
+}
+
+/* A page also ends when it has grown large. */
+static int render_groups(struct call *call, struct json_write *json, const struct store_batch *batch, int64_t *index,
+                         int64_t limit, const struct render_scope *scope)
+{
+    enum { PAGE_BYTES = 64 * 1024 * 1024 };
+    int64_t end = limit < batch->group_count - *index ? *index + limit : batch->group_count;
+    for (; *index < end && call->reply.body.length_bytes < PAGE_BYTES; (*index)++) {
+        _cleanup_(store_group_finish) struct store_group group = {0};
+        char id[ID_BYTES];
+        id_of_group(batch->id, *index, id);
+        if (store_read_group(call->reader, text_of(id), render_with(scope->fields, scope->arrays), &group) != STORE_OK)
+            return refuse_unreadable(call);
+        render_group(json, &group, scope);
+    }
+    return 0;
+}
+
+static void answer_groups(struct call *call, const struct store_batch *batch, int64_t index, int64_t limit,
+                          enum json_arrays arrays)
+{
+    char next[ID_BYTES] = "";
+    struct render_terms terms;
+    struct json_write json;
+    render_terms_init(&terms, batch);
+    struct render_scope scope = {.fields = RENDER_ALL, .arrays = arrays, .batch_state = batch->state, .terms = &terms};
+    json_write_init(&json, &call->reply.body);
+    json_object_begin(&json);
+    json_key(&json, "items");
+    json_array_begin(&json);
+    if (render_groups(call, &json, batch, &index, limit, &scope) < 0)
+        return;
+    json_array_end(&json);
+    if (index < batch->group_count)
+        id_of_group(batch->id, index, next);
+    put_next(&json, next);
+    json_object_end(&json);
+    call_answer_json(call, 200);
+}
+
+void list_batch_groups(struct call *call)
+{
+    static const char *const known[] = {"arrays", "limit", "cursor", NULL};
+    _cleanup_(store_batch_finish) struct store_batch batch = {0};
+    struct page page;
+    int64_t index;
+    int arrays = JSON_ARRAYS_PLAIN;
+    if (enter(call, known) < 0 || query_page(call, &page) < 0 || call_query_arrays(call, &arrays) < 0 ||
+        first_group(call, page.cursor, &index) < 0)
+        return;
+    if (check_status(call, store_read_batch(call->reader, call->args[0], &batch), "id", "batch") == 0)
+        answer_groups(call, &batch, index, page.limit, (enum json_arrays)arrays);
+}
+
+/* ---- batches
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+void list_batches(struct call *call)
+{
+    static const char *const known[] = {"run", "state", "order", "limit", "cursor", NULL};
+    _cleanup_(store_batches_finish) struct store_batches batches = {0};
+    struct json_write json;
+    struct page page;
+    bool descending = false;
+    int state = -1;
+    if (enter(call, known) < 0 || query_page(call, &page) < 0 || query_descending(call, &descending) < 0 ||
+        query_choice(call, "state", store_batch_state_names, &state) < 0)
+        return;
+    enum store_status status = store_list_batches(call->reader, call_query(call, "run"), state, descending, page.cursor,
+                                                  (size_t)page.limit, (size_t)call->settings->scan_budget, &batches);
+    if (check_status(call, status, "cursor", "list") < 0)
+        return;
+    json_write_init(&json, &call->reply.body);
+    json_object_begin(&json);
+    json_key(&json, "items");
+    json_array_begin(&json);
+    for (size_t i = 0; i < batches.count; i++)
+        render_batch_line(&json, &batches.batches[i]);
+    json_array_end(&json);
+    put_next(&json, batches.next);
+    json_object_end(&json);
+    call_answer_json(call, 200);
+}
+
+/* The body as it was posted, under its own type. */
+void get_batch_request(struct call *call)
+{
+    static const char *const known[] = {NULL};
+    static const char *const types[] = {"application/json", "application/x-safetensors", "application/x-ndjson", NULL};
+    _cleanup_(store_request_finish) struct store_request request = {0};
+    if (enter(call, known) < 0 ||
+        check_status(call, store_read_request(call->reader, call->args[0], &request), "id", "batch") < 0)
+        return;
+    int type = store_name_index(types, request.content_type);
+    buffer_append(&call->reply.body, request.body.data, request.body.length_bytes);
+    if (call->reply.body.failed) {
+        call_refuse(call, ERR_INTERNAL, NULL, "the request does not fit into memory");
+        return;
+    }
+    call->reply.status = 200;
+    call->reply.content_type = type < 0 ? "application/octet-stream" : types[type];
+}
+
+/* ---- runs
+ * -------------------------------------------------------------------------------------------------------------------
+ */
+
+static void put_revision(struct json_write *json, const char *key, int64_t revision)
+{
+    if (revision < 0)
+        json_put_null(json, key);
+    else
+        json_put_int(json, key, revision);
+}
+
+static void put_run(struct json_write *json, const struct store_run *run)
+{
+    json_put_text(json, "run", run->name);
+    json_put_int(json, "incarnation", run->incarnation);
+    put_revision(json, "policy_revision", run->policy_revision);
+    json_put_time(json, "created_at", run->created_at_us);
+    json_key(json, "counts");
+    json_object_begin(json);
+    json_put_int(json, "batches", run->batches);
+    json_put_int(json, "rollouts", run->scored + run->failed + run->cancelled);
+    json_put_int(json, "scored", run->scored);
+    json_put_int(json, "failed", run->failed);
+    json_put_int(json, "cancelled", run->cancelled);
+    json_object_end(json);
+}
+
+void list_runs(struct call *call)
+{
+    static const char *const known[] = {"limit", "cursor", NULL};
+    _cleanup_(store_runs_finish) struct store_runs runs = {0};
+    struct json_write json;
+    struct page page;
+    if (enter(call, known) < 0 || query_page(call, &page) < 0 ||
+        check_status(call, store_list_runs(call->reader, page.cursor, (size_t)page.limit, &runs), "cursor", "list") < 0)
+        return;
+    json_write_init(&json, &call->reply.body);
+    json_object_begin(&json);
+    json_key(&json, "items");
+    json_array_begin(&json);
+    for (size_t i = 0; i < runs.count; i++) {
+        json_object_begin(&json);
+        put_run(&json, &runs.runs[i]);
+        json_object_end(&json);
+    }
+    json_array_end(&json);
+    put_next(&json, runs.next);
+    json_object_end(&json);
+    call_answer_json(call, 200);
+}
+
+static void put_incarnations(struct json_write *json, const struct store_run_detail *run)
+{
+    json_key(json, "incarnations");
+    json_array_begin(json);
+    for (size_t i = 0; i < run->incarnation_count; i++) {
+        json_object_begin(json);
+        json_put_int(json, "incarnation", run->incarnations[i].incarnation);
+        json_put_time(json, "opened_at", run->incarnations[i].opened_at_us);
+        put_revision(json, "rewind_to_step", run->incarnations[i].rewind_to_step);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void put_revisions(struct json_write *json, const struct store_run_detail *run)
+{
+    json_put_int(json, "revisions_declared", run->revisions_declared);
+    json_key(json, "revisions");
+    json_array_begin(json);
+    for (size_t i = 0; i < run->revision_count; i++) {
+        json_object_begin(json);
+        json_put_int(json, "incarnation", run->revisions[i].incarnation);
+        json_put_int(json, "revision", run->revisions[i].revision);
+        json_put_time(json, "declared_at", run->revisions[i].declared_at_us);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void put_objectives(struct json_write *json, const struct store_run_detail *run)
+{
+    json_key(json, "objectives");
+    json_array_begin(json);
+    for (size_t i = 0; i < run->objective_count; i++) {
+        json_object_begin(json);
+        json_put_raw(json, "objective", run->objectives[i].objective);
+        json_put_string(json, "first_batch", run->objectives[i].first_batch_id);
+        json_put_string(json, "purpose", store_purpose_names[run->objectives[i].purpose]);
+        json_put_time(json, "first_used_at", run->objectives[i].first_used_at_us);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+void get_run(struct call *call)
+{
+    static const char *const known[] = {NULL};
+    _cleanup_(store_run_detail_finish) struct store_run_detail run = {0};
+    struct json_write json;
+    if (enter(call, known) < 0 ||
+        check_status(call, store_read_run(call->reader, call->args[0], &run), "run", "run") < 0)
+        return;
+    json_write_init(&json, &call->reply.body);
+    json_object_begin(&json);
+    put_run(&json, &run.run);
+    json_put_null(&json, "manifest"); /* runs are not frozen yet */
+    put_incarnations(&json, &run);
+    put_revisions(&json, &run);
+    put_objectives(&json, &run);
+    json_object_end(&json);
+    call_answer_json(call, 200);
+}

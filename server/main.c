@@ -1,0 +1,67 @@
+/* rolloutd: between a reinforcement-learning trainer and its inference engines. */
+#include "client/transport.h"
+#include "server/routes.h"
+#include "server/server.h"
+#include "server/settings.h"
+#include "server/store/store.h"
+#include "verifiers/spawner.h"
+
+#include <curl/curl.h>
+#include <jansson.h>
+#include <microhttpd.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXIT_BAD_SETTING 2
+
+static int print_version(void)
+{
+    printf("rolloutd %s (libmicrohttpd %s, libcurl %s, jansson %s, SQLite %s)\n", ROLLOUTD_VERSION, MHD_get_version(),
+           curl_version_info(CURLVERSION_NOW)->version, JANSSON_VERSION, sqlite3_libversion());
+    return 0;
+}
+
+static int print_routes(void)
+{
+    for (size_t i = 0; i < route_count; i++)
+        printf("%s %s\n", routes[i].method, routes[i].pattern);
+    return 0;
+}
+
+static int check(const struct settings *settings)
+{
+    struct store_options options = {.path = settings->database};
+    char message[STORE_MESSAGE_BYTES];
+    if (store_check(&options, message) < 0) {
+        fprintf(stderr, "rolloutd: %s\n", message);
+        return 1;
+    }
+    printf("rolloutd: settings and database are in order\n");
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings;
+    struct settings_run run;
+    char message[SETTINGS_MESSAGE_BYTES];
+    int code = 0;
+
+    spawner_main(argc, argv);
+    json_object_seed(0);
+    if (argc == 2 && strcmp(argv[1], "--routes") == 0)
+        return print_routes();
+    if (settings_load(argc, argv, &settings, &run, message) < 0) {
+        fprintf(stderr, "rolloutd: %s\n", message);
+        code = EXIT_BAD_SETTING;
+    } else if (run.help) {
+        settings_print_help(stdout);
+    } else if (run.version) {
+        code = print_version();
+    } else {
+        code = run.check ? check(&settings) : server_run(&settings);
+    }
+    settings_finish(&settings);
+    return code;
+}

@@ -1,0 +1,102 @@
+/* objective_call: one POST /v1/objective between its parts: the request as read (objective_request.c), the record
+ * looked up for its rollouts (objective_record.c), the reply (objective_reply.c). One thread at a time. */
+#ifndef SERVER_OBJECTIVE_CALL_H
+#define SERVER_OBJECTIVE_CALL_H
+
+#include "server/base/buffer.h"
+#include "server/base/ids.h"
+#include "server/base/json_write.h"
+#include "server/json_input.h"
+#include "server/objective/objective.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct store_reader;
+
+/* What the reply carries for each token, in the order of the reply; the bits of `returns`. */
+enum objective_array {
+    ARRAY_SURROGATES,
+    ARRAY_CONTRIBUTIONS,
+    ARRAY_DLOSS_DLOGP,
+    ARRAY_RATIOS,
+    ARRAY_WEIGHTS,
+    ARRAY_CLIPPED,
+    ARRAY_KL,
+    ARRAY_SELECTED,
+    ARRAY_COUNT
+};
+extern const char *const objective_array_names[ARRAY_COUNT];
+
+/* One of `sequences`, as it was written. */
+struct objective_item {
+    struct text rollout; /* the stored form: an id. TEXT_NONE: stateless */
+    struct text group;
+    bool has_reward; /* reward or rewards */
+    bool has_advantage;
+    struct numbers logprobs, old_logprobs, ref_logprobs, rollout_logprobs;
+    struct numbers mask;
+    struct numbers token_advantages;
+};
+
+struct objective_call {
+    struct call *call;
+    struct json_input input;
+    struct objective_knobs knobs;
+    bool has_objective;                   /* the request brings one */
+    struct objective_item *items;         /* [count] */
+    struct objective_sequence *sequences; /* [count]; what is evaluated */
+    size_t count;
+    struct text *group_names; /* [group_count], in order of first appearance */
+    struct objective_group *groups;
+    size_t group_count;
+    struct objective_totals totals;
+    bool has_totals;
+    bool advantages_given; /* by the request, or found in the record */
+    bool stored;           /* the stored form */
+    json_t *group_sizes;   /* NULL: none */
+    int64_t pass_at[16];
+    size_t pass_at_count;
+
+    unsigned returns; /* bits of enum objective_array */
+    int arrays;       /* enum json_arrays */
+
+    /* how the call is kept: stored form only */
+    bool keep;
+    struct text run;        /* of its rollouts */
+    int64_t optimizer_step; /* -1: not said */
+    int64_t ppo_epoch;
+    int64_t part;
+
+    struct buffer notes;             /* JSON texts, separated by commas */
+    struct objective_memory *memory; /* what was allocated on the way */
+    struct store_results *results;   /* what the record gave */
+};
+
+/* Reads body and query. 0, or -1 with the call refused. objective_call_finish() is needed either way. */
+int objective_request_read(struct objective_call *objective, struct call *call);
+void objective_call_finish(struct objective_call *objective);
+
+/* Stored form: looks up every rollout, fills its sequence, finds its advantage. 0, or -1 with the call refused. */
+int objective_record_fill(struct objective_call *objective, struct store_reader *reader);
+void store_results_destroy(struct store_results *results);
+
+/* Room for the arrays that the reply carries. */
+int objective_reply_prepare(struct objective_call *objective);
+void objective_reply_write(struct objective_call *objective, const struct objective_request *request,
+                           const struct objective_result *result);
+
+/* Names each group's number by its name's first appearance: item i gets sequences[i].group. */
+int objective_number_groups(struct objective_call *objective);
+
+/* calloc that lives as long as the objective_call. NULL: no memory (the call is refused then). */
+void *objective_allocate(struct objective_call *objective, size_t count, size_t size_bytes);
+void objective_note(struct objective_call *objective, const char *text); /* once each */
+
+/* `sequences[index].field`, or with [token]; then refuses. */
+#define NO_TOKEN SIZE_MAX
+int objective_refuse(struct objective_call *objective, enum error_code code, size_t index, const char *field,
+                     size_t token, const char *message);
+
+#endif

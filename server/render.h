@@ -1,0 +1,61 @@
+/* render: the record as the JSON of the contract's section 3.
+ *
+ * Pure but for the stream of a batch, which reads the record group by group: a batch is never one buffer. Any thread,
+ * one at a time. */
+#ifndef SERVER_RENDER_H
+#define SERVER_RENDER_H
+
+#include "server/base/json_write.h"
+#include "server/call.h"
+#include "server/objective/objective.h"
+#include "server/store/store.h"
+
+#include <jansson.h>
+
+/* A set of members of the rollout object (render_rollout.c has the table) and of the group's `prompt_ids`. */
+typedef uint64_t render_fields;
+#define RENDER_ALL UINT64_MAX
+
+/* The member of this name, 0 if there is none. */
+render_fields render_field(struct text name);
+/* Members that are arrays of numbers, and the group's `prompt_ids`: what ?arrays= and `return` are about. */
+render_fields render_arrays(void);
+/* What must be read from the record for them: flags of enum store_with. */
+unsigned render_with(render_fields fields, enum json_arrays arrays);
+
+/* What a batch adds to its rollouts: its objective, and its totals once it has ended. */
+struct render_terms {
+    struct objective_knobs knobs;
+    struct objective_totals totals;
+    bool known;  /* the objective can be read: there are surrogates */
+    bool closed; /* there are totals: there are contributions */
+};
+void render_terms_init(struct render_terms *terms, const struct store_batch *batch);
+
+struct render_scope {
+    render_fields fields;
+    enum json_arrays arrays;
+    enum store_batch_state batch_state; /* says what a member without a row is: pending, or lost with its batch */
+    const struct render_terms *terms;   /* NULL: no surrogates and no contributions */
+    bool alone; /* not inside its group or batch: says which run, batch, group and task it is of */
+};
+
+/* One object each. */
+void render_rollout(struct json_write *json, const struct store_rollout *rollout, const struct render_scope *scope);
+void render_group(struct json_write *json, const struct store_group *group, const struct render_scope *scope);
+/* Members of an object that the caller has opened: all of a batch but its groups. */
+void render_batch_members(struct json_write *json, const struct store_batch *batch);
+/* The short form of lists. */
+void render_batch_line(struct json_write *json, const struct store_batch *batch);
+
+/* `return` of a request, a list of names of arrays. 0, or -1 with the call refused (400, path return[i]). list NULL:
+ * everything. */
+int render_read_returns(struct call *call, const json_t *list, render_fields *ret_fields);
+/* The same from the record, where it was checked before. */
+render_fields render_stored_returns(struct text returns);
+
+/* Answers with a batch from the record, streamed by groups; while it runs without them. 404 if there is none.
+ * Honours ?arrays= and the request's `return`. */
+void render_answer_batch(struct call *call, struct text batch_id);
+
+#endif
