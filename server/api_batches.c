@@ -193,8 +193,8 @@ static void begin_batch(struct creation *creation)
     live->incarnation = created->incarnation;
     live->admitted_utc_us = created->created_at_us;
     live->has_key = creation->key != NULL;
-    if (created->current_revision > live->run->revision)
-        live->run->revision = created->current_revision;
+    live->run->revision = created->current_revision;
+    live->run->incarnation = created->incarnation;
     live->jobs++; /* until its first waiter is known */
     if (creation->request)
         wait_for(live, creation->request, creation->wait_us, creation->respond_async);

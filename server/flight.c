@@ -288,6 +288,8 @@ void flight_dispatch(struct flight *flight, struct engine *engine)
         live->group_revisions[group] = current ? live->run->revision : live->policy_revision;
     flight->revision = live->group_revisions[group];
     flight->engine = engine;
+    flight->incarnation = live->run->incarnation;
+    flight->run_revision = live->run->revision;
     flight->dispatched_us = clock_monotonic_us();
     pool_begin(live->server->pool, engine);
     fill_request(flight);

@@ -24,7 +24,8 @@
 /* What the service knows about a run while it has batches of it. */
 struct run_state {
     char *name;
-    int64_t revision; /* the current one; -1: none declared */
+    int64_t revision;    /* the current one; -1: none declared */
+    int64_t incarnation; /* how often the trainer went back */
     UT_hash_handle hh;
 };
 
@@ -101,7 +102,9 @@ struct flight {
     struct buffer rewards_json;
     struct buffer heldout_json;
 
-    int64_t revision; /* at dispatch */
+    int64_t revision;    /* of its group */
+    int64_t incarnation; /* the run's at dispatch, as is the next */
+    int64_t run_revision;
     int64_t dispatched_us;
     int64_t engine_us;
     int64_t verify_began_us;

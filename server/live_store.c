@@ -13,6 +13,16 @@
 
 /* --- a row ------------------------------------------------------------------------------------------------ */
 
+/* An evaluation may be of older weights than the run's, so only a change while it was in flight counts for it. */
+static int64_t revision_at_end(const struct flight *flight)
+{
+    const struct live_batch *live = flight->live;
+    bool changed = live->run->revision != flight->run_revision;
+    if (live->spec->purpose == STORE_EVAL && !changed)
+        return flight->revision;
+    return live->run->revision >= 0 ? live->run->revision : flight->revision;
+}
+
 static void fill_sample(struct flight *flight)
 {
     struct store_rollout *row = &flight->row;
@@ -32,8 +42,7 @@ static void fill_sample(struct flight *flight)
     row->engine_revision = sample->engine_revision;
     row->seed_sent = (int64_t)sample->seed_sent;
     row->seed_honoured = sample->seed_honoured ? STORE_KNOWN_YES : STORE_KNOWN_NO;
-    row->revision_at_end =
-        flight->live->run->revision > flight->revision ? flight->live->run->revision : flight->revision;
+    row->revision_at_end = revision_at_end(flight);
     row->straddles = row->revision_at_end != row->policy_revision;
 }
 
@@ -43,6 +52,7 @@ static void fill_common(struct flight *flight)
     const struct batch_rollout *rollout = &live->batch.rollouts[flight->rollout];
     flight->row = (struct store_rollout){
         .sample_index = flight_sample_index(flight),
+        .incarnation = flight->incarnation,
         .reward = NAN,
         .advantage = NAN,
         .shaped_reward = NAN,

@@ -18,6 +18,7 @@ struct resumed {
     int64_t policy_revision;
     int64_t incarnation;
     int64_t run_revision;
+    int64_t run_incarnation;
     int64_t created_at_us;
     int64_t deadline_us;
     bool has_key;
@@ -63,14 +64,15 @@ static void read_groups(struct store_reader *reader, struct resumed *resumed)
     store_groups_finish(&groups);
 }
 
-static int64_t run_revision(struct store_reader *reader, struct text run)
+static void read_run(struct store_reader *reader, struct text run, struct resumed *resumed)
 {
     struct store_run_detail detail = {0};
-    int64_t revision = -1;
-    if (store_read_run(reader, run, &detail) == STORE_OK)
-        revision = detail.run.policy_revision;
+    resumed->run_revision = -1;
+    if (store_read_run(reader, run, &detail) == STORE_OK) {
+        resumed->run_revision = detail.run.policy_revision;
+        resumed->run_incarnation = detail.run.incarnation;
+    }
     store_run_detail_finish(&detail);
-    return revision;
 }
 
 static struct resumed *read_one(struct store_reader *reader, const struct settings *settings, const char *id)
@@ -89,7 +91,7 @@ static struct resumed *read_one(struct store_reader *reader, const struct settin
         resumed->created_at_us = batch.created_at_us;
         resumed->deadline_us = batch.deadline_us;
         resumed->has_key = batch.idempotency_key.data != NULL;
-        resumed->run_revision = run_revision(reader, batch.run);
+        read_run(reader, batch.run, resumed);
         read_groups(reader, resumed);
         store_read_batch_members(reader, text_of(id), &resumed->members);
     }
@@ -142,7 +144,8 @@ static void go_on(struct server *server, struct resumed *resumed)
     live->admitted_utc_us = resumed->created_at_us;
     live->has_key = resumed->has_key;
     live->answered_async = true; /* its waiters died with the last process; it must not be cancelled by new ones */
-    live->run->revision = resumed->run_revision > live->run->revision ? resumed->run_revision : live->run->revision;
+    live->run->incarnation = resumed->run_incarnation;
+    live->run->revision = resumed->run_revision;
     for (size_t i = 0; i < resumed->members.count; i++)
         restore_member(live, &resumed->members.members[i]);
     for (uint32_t g = 0; g < live->spec->group_count; g++)
