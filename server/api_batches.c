@@ -2,6 +2,7 @@
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
+#include "server/feed.h"
 #include "server/live.h"
 #include "server/render.h"
 #include "server/settings.h"
@@ -35,12 +36,10 @@ void parse_batch(struct call *call)
     if (call_check_query(call, known) < 0 || call_query_duration(call, "wait", &new_batch->wait_us) < 0 ||
         call_query_arrays(call, &arrays) < 0)
         return;
-    if (call->accept_ndjson) {
-        call_refuse(call, ERR_NOT_ACCEPTABLE, "Accept",
-                    "batches are not streamed as NDJSON yet: ask for application/json");
-        return;
-    }
     new_batch->spec = batch_spec_read(call);
+    if (new_batch->spec && call->accept_ndjson && objective_needs_whole_batch(&new_batch->spec->objective))
+        call_refuse(call, ERR_OBJECTIVE_OPTIONS, "objective.advantage",
+                    "an advantage rule over the whole batch cannot be streamed by groups: ask for application/json");
 }
 
 /* --- POST: creating ---------------------------------------------------------------------------------------- */
@@ -281,7 +280,7 @@ void get_batch(struct server *server, struct request *request)
     snprintf(call->subject, sizeof(call->subject), "%.*s",
              (int)(call->args[0].length_bytes < ID_BYTES ? call->args[0].length_bytes : ID_BYTES - 1),
              call->args[0].data);
-    request_continue_on_worker(request, answer_batch);
+    request_continue_on_worker(request, call->accept_ndjson ? feed_answer_ended : answer_batch);
 }
 
 /* Ends what runs and answers with the batch as it ended; one that has ended already is simply shown. */

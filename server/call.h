@@ -26,11 +26,16 @@ struct query_parameter {
     struct text value; /* decoded; TEXT_NONE if there was no '=' */
 };
 
-/* A reply in parts, each made on a worker just before it is sent, so that a slow reader costs memory for one part only.
- */
+/* A reply in parts, each made on a worker just before it is sent, so that a slow reader costs memory for one part only. */
+enum stream_state {
+    STREAM_CUT = -1, /* cut the connection: what was sent cannot be finished */
+    STREAM_LAST,     /* this was the last part */
+    STREAM_MORE,
+    STREAM_WAIT, /* nothing to send yet: somebody will say when there is (request_stream_wake) */
+};
+
 struct stream {
-    /* Worker thread: appends the next part. 1: more will follow, 0: that was the last, -1: cut the connection. */
-    int (*produce)(struct stream *stream, struct store_reader *reader, struct buffer *part);
+    int (*produce)(struct stream *stream, struct store_reader *reader, struct buffer *part); /* worker; enum stream_state */
     void (*destroy)(struct stream *stream);
 };
 

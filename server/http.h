@@ -54,4 +54,7 @@ void request_continue_on_worker(struct request *request, void (*work)(struct cal
  * ends now. Or it returns false, because somebody still works with the call and will answer it. */
 void request_on_hangup(struct request *request, bool (*hung_up)(struct request *request, void *arg), void *arg);
 
+/* Loop thread: a stream that said STREAM_WAIT has something now. Also fine before the request was answered. */
+void request_stream_wake(struct request *request);
+
 #endif

@@ -49,7 +49,9 @@ struct request {
     void (*work)(struct call *call); /* what the worker runs */
     struct buffer part;
     size_t part_sent_bytes;
-    int produced; /* what produce() said last: 1 more, 0 last, -1 cut */
+    int produced; /* what produce() said last */
+    bool stream_waits; /* it said STREAM_WAIT and nobody has woken it */
+    bool stream_woken; /* since produce() was asked last */
     struct loop_timer stream_timer;
 };
 

@@ -53,6 +53,13 @@ static void *begin_request(void *arg, const char *uri, struct MHD_Connection *co
     return request;
 }
 
+/* Tells whoever waits for something on the request's behalf that nobody is there any more. True: it may end now. */
+static bool let_go(struct request *request)
+{
+    bool (*hung_up)(struct request *, void *) = TAKE_PTR(request->hung_up);
+    return !hung_up || hung_up(request, request->hung_up_arg);
+}
+
 static void end_request(void *arg, struct MHD_Connection *connection, void **con_cls,
                         enum MHD_RequestTerminationCode how)
 {
@@ -63,6 +70,7 @@ static void end_request(void *arg, struct MHD_Connection *connection, void **con
     if (!request)
         return;
     *con_cls = NULL;
+    (void)let_go(request); /* a stream that ended before what it waits for */
     metric_http(request->route ? (size_t)(request->route - routes) : route_count, request->call.reply.status,
                 clock_monotonic_us() - request->began_us);
     body_finish(request);
@@ -104,7 +112,7 @@ static void client_hung_up(void *arg, uint32_t events)
     loop_unwatch(TAKE_PTR(request->hangup_source));
     if (request->on_worker)
         return; /* the worker's return ends it */
-    if (request->hung_up && !request->hung_up(request, request->hung_up_arg))
+    if (!let_go(request))
         return; /* whoever still works with the call will answer it */
     request->state = REQUEST_READY;
     request_resume(request);
@@ -166,6 +174,12 @@ void request_continue_on_worker(struct request *request, void (*work)(struct cal
 
 void request_answer(struct request *request)
 {
+    if (request->call.reply.stream && request->hung_up) {
+        request->state = REQUEST_READY; /* it goes on waiting for its parts, and its client may go */
+        request_resume(request);
+        return;
+    }
+    request->hung_up = NULL;
     loop_unwatch(TAKE_PTR(request->hangup_source));
     request->state = REQUEST_READY;
     request_resume(request);
@@ -397,8 +411,7 @@ void http_release_waiting(struct http *http)
         next = request->next;
         if (request->state != REQUEST_WAITING || request->on_worker || !request->suspended)
             continue;
-        bool free_to_end = !request->hung_up || request->hung_up(request, request->hung_up_arg);
-        if (free_to_end)
+        if (let_go(request))
             request_refuse(request, ERR_DRAINING, NULL, "the service is shutting down");
     }
 }

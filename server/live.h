@@ -200,7 +200,9 @@ struct waiter_rules {
     int64_t until_us; /* CLOCK_MONOTONIC; NEVER_US: until it has ended */
     bool created;     /* a POST: a wait that ends first is answered 202 */
 };
+/* A request that accepts NDJSON gets a line for each group when it is closed, whatever its `wait`; the others wait for the end. */
 void waiter_add(struct live_batch *live, struct request *request, const struct waiter_rules *rules);
+void waiters_group_closed(struct live_batch *live, uint32_t group);
 void waiters_answer(struct live_batch *live);
 /* The store cannot write: those who wait are told so, the batch goes on. */
 void waiters_refuse(struct live_batch *live, enum error_code code, const char *message);

@@ -346,6 +346,8 @@ static void group_closed(struct store_op *op)
     }
     if (op->status != STORE_OK && op->status != STORE_EXISTS)
         log_event(LOG_LEVEL_ERROR, "a group was refused by the store", "group", close->id, "why", op->message, NULL);
+    if (!live->batch.groups[close->group].closed)
+        waiters_group_closed(live, close->group);
     live_event(live, &(struct batch_event){.kind = EVENT_GROUP_CLOSED, .index = close->group});
     free(close->advantages);
     free(close->shaped);

@@ -5,6 +5,7 @@
 #include "server/api_batches.h"
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
+#include "server/feed.h"
 
 #include <stdio.h>
 
@@ -12,6 +13,7 @@ struct waiter {
     struct live_batch *live;
     struct request *request;
     struct waiter_rules rules;
+    struct feed *feed; /* NULL: it waits for the end only */
     struct loop_timer timer;
     struct waiter *previous;
     struct waiter *next;
@@ -70,6 +72,52 @@ static bool hung_up(struct request *request, void *arg)
     return true;
 }
 
+static struct waiter *join(struct live_batch *live, struct request *request, const struct waiter_rules *rules)
+{
+    struct waiter *waiter = xcalloc(1, sizeof(*waiter));
+    *waiter = (struct waiter){.live = live, .request = request, .rules = *rules, .next = live->waiters};
+    if (live->waiters)
+        live->waiters->previous = waiter;
+    live->waiters = waiter;
+    request_on_hangup(request, hung_up, waiter);
+    return waiter;
+}
+
+static void add_feed(struct live_batch *live, struct request *request)
+{
+    struct call *call = request_call(request);
+    int arrays = JSON_ARRAYS_PLAIN;
+    (void)call_query_arrays(call, &arrays); /* checked before */
+    struct waiter *waiter = join(live, request, &(struct waiter_rules){.until_us = NEVER_US, .created = true});
+    waiter->feed = feed_create(live->id, live->batch.group_count, arrays);
+    for (uint32_t g = 0; g < live->batch.group_count; g++)
+        if (live->batch.groups[g].closed)
+            feed_group_closed(waiter->feed, g);
+    call->reply.status = 200;
+    call->reply.content_type = "application/x-ndjson";
+    call->reply.stream = feed_stream(waiter->feed);
+    request_answer(request);
+}
+
+void waiters_group_closed(struct live_batch *live, uint32_t group)
+{
+    for (struct waiter *waiter = live->waiters; waiter; waiter = waiter->next)
+        if (waiter->feed) {
+            feed_group_closed(waiter->feed, group);
+            request_stream_wake(waiter->request);
+        }
+}
+
+/* The feed lives on with its request; nobody tells it anything any more. */
+static void leave_feed(struct waiter *waiter, void (*say)(struct feed *feed))
+{
+    struct feed *feed = waiter->feed;
+    struct request *request = waiter_remove(waiter);
+    request_on_hangup(request, NULL, NULL);
+    say(feed);
+    request_stream_wake(request);
+}
+
 void waiter_add(struct live_batch *live, struct request *request, const struct waiter_rules *rules)
 {
     if (batch_is_terminal(&live->batch)) {
@@ -80,26 +128,29 @@ void waiter_add(struct live_batch *live, struct request *request, const struct w
         answer_running(live, request, rules->created);
         return;
     }
-    struct waiter *waiter = xcalloc(1, sizeof(*waiter));
-    *waiter = (struct waiter){.live = live, .request = request, .rules = *rules, .next = live->waiters};
-    if (live->waiters)
-        live->waiters->previous = waiter;
-    live->waiters = waiter;
+    if (request_call(request)->accept_ndjson) {
+        add_feed(live, request);
+        return;
+    }
+    struct waiter *waiter = join(live, request, rules);
     if (rules->until_us != NEVER_US)
         loop_timer_set(live->server->loop, &waiter->timer, rules->until_us, wait_ended, waiter);
-    request_on_hangup(request, hung_up, waiter);
 }
 
 void request_answer_batch(struct request *request, const char *batch_id)
 {
     struct call *call = request_call(request);
     snprintf(call->subject, sizeof(call->subject), "%s", batch_id);
-    request_continue_on_worker(request, answer_batch);
+    request_continue_on_worker(request, call->accept_ndjson ? feed_answer_ended : answer_batch);
 }
 
 void waiters_answer(struct live_batch *live)
 {
     while (live->waiters) {
+        if (live->waiters->feed) {
+            leave_feed(live->waiters, feed_ended);
+            continue;
+        }
         struct request *request = waiter_remove(live->waiters);
         request_answer_batch(request, live->id);
     }
@@ -107,15 +158,22 @@ void waiters_answer(struct live_batch *live)
 
 void waiters_refuse(struct live_batch *live, enum error_code code, const char *message)
 {
-    while (live->waiters) {
+    for (struct waiter *waiter = live->waiters, *next; waiter; waiter = next) {
+        next = waiter->next;
+        if (waiter->feed)
+            continue;                /* its status is sent: it goes on when the store does */
         live->answered_async = true; /* nobody's hang-up may cancel what they were told goes on */
-        request_refuse(waiter_remove(live->waiters), code, NULL, "%s (%s)", message, live->id);
+        request_refuse(waiter_remove(waiter), code, NULL, "%s (%s)", message, live->id);
     }
 }
 
 void waiters_release(struct live_batch *live)
 {
     while (live->waiters) {
+        if (live->waiters->feed) {
+            leave_feed(live->waiters, feed_cut);
+            continue;
+        }
         bool created = live->waiters->rules.created;
         answer_running(live, waiter_remove(live->waiters), created);
     }

@@ -1,0 +1,154 @@
+#include "server/feed.h"
+
+#include "server/render.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#define PART_BYTES ((size_t)256 * 1024)
+
+struct feed {
+    struct stream stream; /* first */
+    struct store_batch batch;
+    struct render_terms terms;
+    struct render_scope scope;
+    bool opened; /* the four above are filled */
+    char batch_id[ID_BYTES];
+    int arrays;
+    uint32_t *order; /* [groups]; the loop thread appends, the worker reads below `closed` */
+    atomic_size_t closed;
+    atomic_bool ended;
+    atomic_bool cut;
+    size_t sent;
+};
+
+static void feed_destroy(struct stream *stream)
+{
+    struct feed *feed = (struct feed *)stream;
+    store_batch_finish(&feed->batch);
+    free(feed->order);
+    free(feed);
+}
+
+static int open_batch(struct feed *feed, struct store_reader *reader)
+{
+    store_batch_finish(&feed->batch);
+    if (!reader || store_read_batch(reader, text_of(feed->batch_id), &feed->batch) != STORE_OK)
+        return -1;
+    render_terms_init(&feed->terms, &feed->batch);
+    feed->terms.closed = false; /* no totals yet: contributions are not guessed */
+    feed->scope = (struct render_scope){.fields = render_stored_returns(feed->batch.returns),
+                                        .arrays = (enum json_arrays)feed->arrays,
+                                        .batch_state = feed->batch.state,
+                                        .terms = &feed->terms};
+    feed->opened = true;
+    return 0;
+}
+
+static int write_group(struct feed *feed, struct store_reader *reader, uint32_t index, struct buffer *part)
+{
+    char id[ID_BYTES];
+    struct store_group group;
+    struct json_write json;
+    id_of_group(feed->batch_id, index, id);
+    enum store_status status =
+        store_read_group(reader, text_of(id), render_with(feed->scope.fields, feed->arrays), &group);
+    if (status == STORE_OK) {
+        json_write_init(&json, part);
+        json_object_begin(&json);
+        json_key(&json, "group");
+        render_group(&json, &group, &feed->scope);
+        json_object_end(&json);
+        buffer_append_byte(part, '\n');
+    }
+    store_group_finish(&group);
+    return status == STORE_OK ? 0 : -1;
+}
+
+static int write_last(struct feed *feed, struct store_reader *reader, struct buffer *part)
+{
+    struct json_write json;
+    if (open_batch(feed, reader) < 0)
+        return -1;
+    json_write_init(&json, part);
+    json_object_begin(&json);
+    json_key(&json, "batch");
+    json_object_begin(&json);
+    render_batch_members(&json, &feed->batch);
+    json_object_end(&json);
+    json_object_end(&json);
+    buffer_append_byte(part, '\n');
+    return STREAM_LAST;
+}
+
+static int produce(struct stream *stream, struct store_reader *reader, struct buffer *part)
+{
+    struct feed *feed = (struct feed *)stream;
+    bool ended = feed->ended; /* before `closed`: what was closed by then is all */
+    size_t closed = feed->closed;
+
+    if (feed->cut || (!feed->opened && open_batch(feed, reader) < 0))
+        return STREAM_CUT;
+    while (feed->sent < closed && part->length_bytes < PART_BYTES)
+        if (!reader || write_group(feed, reader, feed->order[feed->sent++], part) < 0)
+            return STREAM_CUT;
+    if (feed->sent < closed)
+        return STREAM_MORE;
+    if (ended)
+        return write_last(feed, reader, part);
+    return part->length_bytes > 0 ? STREAM_MORE : STREAM_WAIT;
+}
+
+struct feed *feed_create(const char *batch_id, size_t groups, int arrays)
+{
+    struct feed *feed = xcalloc(1, sizeof(*feed));
+    feed->stream = (struct stream){produce, feed_destroy};
+    feed->order = xcalloc(groups + 1, sizeof(uint32_t));
+    feed->arrays = arrays;
+    snprintf(feed->batch_id, sizeof(feed->batch_id), "%s", batch_id);
+    return feed;
+}
+
+struct stream *feed_stream(struct feed *feed)
+{
+    return &feed->stream;
+}
+
+void feed_group_closed(struct feed *feed, uint32_t group)
+{
+    feed->order[feed->closed] = group;
+    feed->closed++;
+}
+
+void feed_ended(struct feed *feed)
+{
+    feed->ended = true;
+}
+
+void feed_cut(struct feed *feed)
+{
+    feed->cut = true;
+}
+
+void feed_answer_ended(struct call *call)
+{
+    struct store_batch batch = {0};
+    int arrays = JSON_ARRAYS_PLAIN;
+    enum store_status status =
+        call->reader ? store_read_batch(call->reader, text_of(call->subject), &batch) : STORE_UNAVAILABLE;
+
+    if (status == STORE_NOT_FOUND)
+        call_refuse(call, ERR_NOT_FOUND, "id", "no batch has this id");
+    else if (status != STORE_OK)
+        call_refuse(call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");
+    if (status == STORE_OK && call_query_arrays(call, &arrays) == 0) {
+        struct feed *feed = feed_create(batch.id, (size_t)batch.group_count, arrays);
+        for (int64_t g = 0; g < batch.group_count; g++)
+            feed_group_closed(feed, (uint32_t)g);
+        feed_ended(feed);
+        call->reply.status = 200;
+        call->reply.content_type = "application/x-ndjson";
+        call->reply.stream = feed_stream(feed);
+    }
+    store_batch_finish(&batch);
+}
