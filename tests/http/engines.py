@@ -1,0 +1,103 @@
+"""Engines for the tests: one that is told what to answer, the toy engine, a real language model."""
+import importlib.util
+import itertools
+import os
+import subprocess
+import sys
+import threading
+
+from harness import ROOT, eventually, http_request
+
+REPORTS_ENGINE = os.path.join(ROOT, "tests", "tools", "reports_engine.py")
+COUNTER = itertools.count()
+
+
+class ScriptedEngine:
+    """tests/tools/reports_engine.py in a thread of this process; its rules are described there."""
+
+    def __init__(self, kind="vllm", model=None):
+        spec = importlib.util.spec_from_file_location(f"reports_engine_{next(COUNTER)}", REPORTS_ENGINE)
+        self.module = importlib.util.module_from_spec(spec)  # a fresh copy: its state is global to the module
+        spec.loader.exec_module(self.module)
+        self.server = self.module.Server(("127.0.0.1", 0), self.module.Handler)
+        self.port = self.server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.for_rolloutd = f"{self.url}#kind={kind}" + (f"&model={model}" if model else "")
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def rules(self, *rules):
+        with self.module.LOCK:
+            self.module.STATE.update(rules=[dict(rule) for rule in rules], log=[], max_open=0, turn=0)
+
+    @property
+    def requests(self):
+        with self.module.LOCK:
+            return [dict(entry) for entry in self.module.STATE["log"]]
+
+    @property
+    def samples(self):
+        """Requests that asked for tokens, not probes or tokenization."""
+        return [entry for entry in self.requests if "prompt" in entry["body"] or "messages" in entry["body"]]
+
+    def samples_for(self, text):
+        return [entry for entry in self.samples if text in str(entry["body"])]
+
+    @property
+    def open(self):
+        with self.module.LOCK:
+            return self.module.STATE["open"]
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class ProcessEngine:
+    """An engine in a process of its own."""
+    kind = "vllm"
+
+    def __init__(self, folder, command):
+        self.log_file = os.path.join(str(folder), "engine.log")
+        with open(self.log_file, "wb") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            self.url = eventually(self.ready, "the engine to say READY", 120)
+        except BaseException:
+            self.close()
+            raise
+        self.for_rolloutd = f"{self.url}#kind={self.kind}"
+
+    def log(self):
+        with open(self.log_file, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def ready(self):
+        assert self.process.poll() is None, f"the engine ended with {self.process.returncode}:\n{self.log()}"
+        lines = [line for line in self.log().splitlines(keepends=True) if line.startswith("READY ") and line.endswith("\n")]
+        return lines[0].split()[1].rstrip("/") if lines else None
+
+    def post(self, path, body):
+        reply = http_request(self.url, "POST", path, body)
+        assert reply.status == 200, reply
+        return reply
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+
+class ToyEngine(ProcessEngine):
+    def __init__(self, folder, *args):
+        super().__init__(folder, [sys.executable, os.path.join(ROOT, "deploy", "demo", "toy_engine.py"), *args])
+
+
+class RealEngine(ProcessEngine):
+    kind = "llamacpp"
+
+    def __init__(self, folder, python):
+        super().__init__(folder, [python, os.path.join(ROOT, "deploy", "demo", "real_engine.py"), "--slots", "4", "--context", "1024"])

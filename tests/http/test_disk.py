@@ -1,0 +1,62 @@
+"""A full disk: nothing is lost, nobody waits for ever, and the service recovers by itself."""
+import os
+import resource
+import time
+
+from harness import eventually
+from material import assert_sums_up, make_batch, make_group, sampling
+
+RIGHT = {"text": "\\boxed{42}", "ids": [11, 12, 2], "lp": [-0.5, -0.25, -0.125]}
+
+
+def limit_files(service, size):
+    """A limit on the size of a file is as good as a full disk."""
+    hard = resource.prlimit(service.pid, resource.RLIMIT_FSIZE)[1]
+    resource.prlimit(service.pid, resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
+
+
+def commit_failures(service):
+    return service.log().count("commit failed")
+
+
+def full_while_sampling(service, engine):
+    """A batch of which no row can be stored; its request."""
+    engine.rules({**RIGHT, "delay": 0.3})
+    body = make_batch(make_group("a", "P" * 5000), make_group("b"), sampling=sampling(4), deadline="2m")
+    headers = {"Idempotency-Key": "k"}
+    identity = service.post("/v1/batches", body, {**headers, "Prefer": "respond-async"}).json["id"]
+    eventually(lambda: engine.open == 8, "all to be sampling")
+    limit_files(service, os.path.getsize(service.log_file) + 4096)
+    eventually(lambda: service.get("/readyz").status == 503, "the disk to be full")
+    return identity, body, headers
+
+
+def test_a_batch_is_completed_when_there_is_room_again(service, engine):
+    identity, body, headers = full_while_sampling(service, engine)
+    assert service.get("/healthz").status == 200
+    reply = service.post("/v1/batches", make_batch(run="new"))
+    assert (reply.status, reply.error["code"]) == (507, "disk_full")
+    assert service.put("/v1/runs/new/policy", {"revision": 1}).status == 507
+    limit_files(service, None)
+    batch = service.settled(identity)
+    assert batch["state"] == "complete" and batch["summary"]["scored"] == 8 and len(engine.samples) == 8
+    assert_sums_up(batch)
+    assert service.post("/v1/batches", body, headers).json["id"] == identity
+
+
+def test_reading_goes_on_while_the_disk_is_full(service, engine):
+    """A GET that waits is told how the batch stands, 200 always; whoever waits for the end is told why it does not come."""
+    identity, body, headers = full_while_sampling(service, engine)
+    reply = service.get(f"/v1/batches/{identity}", wait="600ms")
+    assert reply.status == 200 and reply.json["state"] == "running" and reply.json["waiting"]["storing"] == 8
+    assert service.post("/v1/batches", body, headers).status == 507
+    assert service.delete(f"/v1/batches/{identity}").status == 507
+
+
+def test_a_full_disk_is_tried_now_and_then_and_not_all_the_time(service, engine):
+    full_while_sampling(service, engine)
+    before = commit_failures(service)
+    eventually(lambda: commit_failures(service) > before, "another try")
+    time.sleep(1)
+    after = commit_failures(service)
+    assert after - before < 12, "a try each 250 ms"

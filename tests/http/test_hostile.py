@@ -1,0 +1,140 @@
+"""Clients that leave, stall, flood or ask for too much: the others are served, and everything is given back."""
+import json
+import os
+import signal
+import threading
+
+from harness import eventually, http_request
+from material import make_batch, make_group, rollouts, sampling
+
+RIGHT = {"text": "\\boxed{42}"}
+VERIFY = json.dumps({"verifiers": [{"name": "exact"}], "items": [{"id": "1", "completion": "4", "reference": "4"}]}).encode()
+
+
+def post(body, path="/v1/verify", head=""):
+    """The bytes of a POST."""
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{head}Content-Length: {len(raw)}\r\n\r\n".encode() + raw
+
+
+def descriptors(service):
+    return len(os.listdir(f"/proc/{service.pid}/fd"))
+
+
+# -- leaving -------------------------------------------------------------------------------------------------------------
+
+def test_a_part_of_a_request_that_comes_together_with_the_end_is_not_kept(start):
+    """The library reads the part and waits for the next edge, which has been: the connection would stay until connection_timeout."""
+    service = start(settings={"connection_timeout": "1h", "body_timeout": "1h"})
+    whole = post(VERIFY)
+    with service.wire() as wire:
+        assert wire.send(whole).reply().status == 200
+    before = descriptors(service)
+    os.kill(service.pid, signal.SIGSTOP)
+    for cut in range(1, len(whole), 5):
+        service.wire().send(whole[:cut]).close()
+    os.kill(service.pid, signal.SIGCONT)
+    eventually(lambda: descriptors(service) <= before + 6, "the connections to be closed", 10)
+
+
+def test_a_client_that_only_ends_its_own_direction_gets_what_is_answered_at_once(plain):
+    with plain.wire() as wire:
+        wire.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 20).socket.shutdown(1)
+        assert [wire.reply().status for _ in range(20)] == [200] * 20
+
+
+def test_headers_that_the_library_cannot_take_leave_nothing_behind(start):
+    """Whether something is left is said by the leak sanitizer when the service ends."""
+    service = start()
+    with service.wire() as wire:
+        wire.send("GET /healthz HTTP/1.1\r\nHost: x\r\nCookie: " + "a=b; " * 5000 + "\r\n\r\n").closed()
+    assert service.get("/healthz").status == 200
+
+
+def test_hang_ups_in_the_middle_of_a_verification_free_the_workers(start):
+    service = start()
+    body = {"verifiers": [{"name": "exact"}], "items": [{"completion": "4", "reference": "4"}] * 5000}
+    for _ in range(6):
+        wire = service.wire().send(post(body))
+        eventually(lambda: service.get("/healthz").status == 200, "an answer")
+        wire.close()
+    assert http_request(service.url, "POST", "/v1/verify", VERIFY).json["items"][0]["reward"] == 1
+
+
+# -- asking for too much --------------------------------------------------------------------------------------------------
+
+def test_a_sample_that_may_be_larger_than_the_memory_budget_is_sent_alone(start, engine):
+    """Its own batch holds some of the budget already: it must not wait for that, nor hold up the others until its deadline."""
+    engine.rules(RIGHT)
+    service = start(engine, settings={"memory_budget": "1MiB"})
+    batch = service.batch(make_batch(make_group("a"), make_group("b"), sampling=sampling(2, max_tokens=1000000), deadline="10s"))
+    assert batch["state"] == "complete" and [rollout["reward"] for rollout in rollouts(batch)] == [1] * 4
+
+
+def test_batches_that_come_at_once_keep_the_limit_too(start, engine):
+    engine.rules({"delay": 1, **RIGHT})
+    service = start(engine, settings={"batches_limit": 3})
+    wires = [service.wire() for _ in range(12)]
+    os.kill(service.pid, signal.SIGSTOP)
+    for wire in wires:
+        wire.send(post(make_batch(), "/v1/batches", "Prefer: respond-async\r\n"))
+    os.kill(service.pid, signal.SIGCONT)
+    assert sorted(wire.reply().status for wire in wires) == [202] * 3 + [429] * 9
+    assert eventually(lambda: service.post("/v1/batches", make_batch()).status == 200, "room again")
+
+
+def test_bodies_together_keep_within_the_memory_budget(start):
+    service = start(settings={"memory_budget": "2MiB"})
+    large = post(VERIFY + b" " * 1500000)
+    with service.wire() as first, service.wire() as second:
+        first.send(large[:-1000])
+        eventually(lambda: service.get("/healthz").status == 200, "an answer")
+        try:
+            second.send(large)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        refusal = second.reply()
+        assert (refusal.status, refusal.error["code"], refusal.headers["retry-after"]) == (429, "queue_full", "1")
+        assert first.send(large[-1000:]).reply().status == 200
+    with service.wire() as third:
+        assert third.send(large).reply().status == 200
+
+
+# -- shutting down ---------------------------------------------------------------------------------------------------------
+
+def test_readers_that_never_stop_do_not_keep_it_from_ending(start, engine):
+    """There is always somebody whose request a worker has: only sending away those who come later ends that."""
+    engine.rules(RIGHT)
+    service, answers = start(engine), []
+    service.batch(make_batch(sampling=sampling(64)))
+
+    def read(wire):
+        try:
+            while True:
+                answers.append(wire.reply().status)
+        except (OSError, EOFError):
+            wire.close()
+    wires = [service.wire() for _ in range(8)]
+    readers = [threading.Thread(target=read, args=(wire,)) for wire in wires]
+    for wire, reader in zip(wires, readers):
+        wire.send(b"GET /v1/rollouts?limit=64 HTTP/1.1\r\nHost: x\r\n\r\n" * 500)
+        reader.start()
+    assert service.terminate() == 0
+    for reader in readers:
+        reader.join()
+    assert answers.count(200) < 4000 and set(answers) <= {200, 503}
+
+
+def test_who_comes_to_wait_while_it_is_leaving_is_sent_away(start, engine):
+    engine.rules({"delay": 60})
+    service = start(engine, settings={"drain_timeout": "200ms"})
+    identity = service.post("/v1/batches", make_batch(), {"Prefer": "respond-async"}).json["id"]
+    with service.wire() as stalled, service.wire() as waiter, service.wire() as late:
+        stalled.send(b"GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n" * 1000)  # more than the sockets hold: it keeps the service
+        waiter.send(f"GET /v1/batches/{identity}?wait=10m HTTP/1.1\r\nHost: x\r\n\r\n")
+        service.remember_family()
+        service.process.send_signal(signal.SIGTERM)
+        assert waiter.reply().json["state"] == "running"  # from now on it is leaving
+        refusal = late.send(f"GET /v1/batches/{identity}?wait=10m HTTP/1.1\r\nHost: x\r\n\r\n").reply()
+        assert (refusal.status, refusal.error["code"], refusal.headers["connection"]) == (503, "draining", "close")
+        assert service.wait_exit() == 0
