@@ -96,7 +96,10 @@ size_t exchange_reply_limit_bytes(const struct exchange *exchange)
         request->prompt.length_bytes + request->messages.length_bytes + exchange->rendered.length_bytes;
     size_t prompt_ids = request->prompt_id_count + exchange->prompt_id_count + prompt_bytes;
     size_t tokens = request->sampling.max_tokens > 0 ? (size_t)request->sampling.max_tokens : 0;
-    const size_t token_bytes = 512, id_bytes = 12, rest_bytes = 1024 * 1024, most_bytes = 1024 * 1024 * 1024;
+    const size_t token_bytes = 512;
+    const size_t id_bytes = 12;
+    const size_t rest_bytes = 1024 * 1024;
+    const size_t most_bytes = 1024 * 1024 * 1024;
 
     if (tokens > most_bytes / token_bytes || prompt_ids > most_bytes / id_bytes)
         return most_bytes;

@@ -131,9 +131,9 @@ struct engine *pool_at(struct pool *pool, size_t index)
 
 struct engine *pool_find(struct pool *pool, struct text name)
 {
-    for (size_t i = 0; i < pool->count; i++)
-        if (text_equals(name, pool->engines[i].name))
-            return &pool->engines[i];
+    for (struct engine *engine = pool->engines; engine < pool->engines + pool->count; engine++)
+        if (text_equals(name, engine->name))
+            return engine;
     return NULL;
 }
 
@@ -158,27 +158,58 @@ static bool is_usable(struct engine *engine, int64_t now_us)
 /* Less of its limit in use; then the one that was picked longest ago. */
 static bool is_better(const struct engine *left, const struct engine *right)
 {
-    size_t left_load = left->in_flight * right->in_flight_limit, right_load = right->in_flight * left->in_flight_limit;
+    size_t left_load = left->in_flight * right->in_flight_limit;
+    size_t right_load = right->in_flight * left->in_flight_limit;
 
     return left_load != right_load ? left_load < right_load : left->picked < right->picked;
 }
 
-static struct engine *best_engine(struct pool *pool, const struct engine *avoid, int64_t now_us)
+static bool is_sound(const struct engine *engine)
+{
+    return (engine->state == ENGINE_UP || engine->state == ENGINE_COOLING) && engine->doubts < POOL_DOUBTS_MAX;
+}
+
+bool pool_has_another(const struct pool *pool, const struct engine *engine)
+{
+    for (size_t i = 0; i < pool->count; i++)
+        if (&pool->engines[i] != engine && is_sound(&pool->engines[i]))
+            return true;
+    return false;
+}
+
+/* `avoid`: where the sample to be sent has failed before. */
+static bool is_spared(const struct pool *pool, const struct engine *engine, const struct engine *avoid, int64_t now_us)
+{
+    return engine->doubts >= POOL_DOUBTS_MAX &&
+           (engine == avoid || engine->in_flight > 0 || now_us < engine->trial_at_us) && pool_has_another(pool, engine);
+}
+
+static struct engine *best_engine(struct pool *pool, const struct engine *avoid, bool strictly, int64_t now_us)
 {
     struct engine *best = NULL;
 
     for (size_t i = 0; i < pool->count; i++) {
         struct engine *engine = &pool->engines[i];
 
-        if (is_usable(engine, now_us) && engine != avoid && engine->in_flight < engine->in_flight_limit &&
+        if (is_usable(engine, now_us) && !(strictly && engine == avoid) &&
+            engine->in_flight < engine->in_flight_limit && !is_spared(pool, engine, avoid, now_us) &&
             (!best || is_better(engine, best)))
             best = engine;
     }
     return best;
 }
 
+/* When an engine that is not up, or is spared, may be picked. */
+static int64_t usable_at_us(const struct engine *engine, const struct engine *avoid)
+{
+    if (engine->state != ENGINE_UP)
+        return engine->probing ? NEVER_US : engine->paused_until_us;
+    return engine == avoid || engine->in_flight > 0 ? NEVER_US : engine->trial_at_us;
+}
+
 /* Why there is none. */
-static enum pool_answer answer_without(struct pool *pool, struct engine **ret_engine, int64_t *ret_at_us)
+static enum pool_answer answer_without(struct pool *pool, const struct engine *avoid, int64_t now_us,
+                                       struct engine **ret_engine, int64_t *ret_at_us)
 {
     bool one_may_come = false;
 
@@ -186,10 +217,10 @@ static enum pool_answer answer_without(struct pool *pool, struct engine **ret_en
     for (size_t i = 0; i < pool->count; i++) {
         struct engine *engine = &pool->engines[i];
 
-        if (engine->state == ENGINE_UP)
+        if (engine->state == ENGINE_UP && !is_spared(pool, engine, avoid, now_us))
             return POOL_BUSY;
-        if (!engine->probing && engine->paused_until_us < *ret_at_us)
-            *ret_at_us = engine->paused_until_us;
+        if (usable_at_us(engine, avoid) < *ret_at_us)
+            *ret_at_us = usable_at_us(engine, avoid);
         if (engine->state != ENGINE_DOWN)
             one_may_come = true;
         else if (!*ret_engine || engine->paused_until_us > (*ret_engine)->paused_until_us)
@@ -203,16 +234,16 @@ static enum pool_answer answer_without(struct pool *pool, struct engine **ret_en
 enum pool_answer pool_pick(struct pool *pool, const struct engine *avoid, int64_t now_us, struct engine **ret_engine,
                            int64_t *ret_at_us)
 {
-    struct engine *best = best_engine(pool, avoid, now_us);
+    struct engine *best = best_engine(pool, avoid, true, now_us);
 
     *ret_at_us = now_us;
     *ret_engine = NULL;
     if (!pool->count)
         return POOL_NONE;
     if (!best && avoid)
-        best = best_engine(pool, NULL, now_us);
+        best = best_engine(pool, avoid, false, now_us);
     if (!best)
-        return answer_without(pool, ret_engine, ret_at_us);
+        return answer_without(pool, avoid, now_us, ret_engine, ret_at_us);
     best->picked = ++pool->picks;
     *ret_engine = best;
     return POOL_PICKED;
@@ -220,12 +251,17 @@ enum pool_answer pool_pick(struct pool *pool, const struct engine *avoid, int64_
 
 /* --- health -------------------------------------------------------------------------------------- */
 
-int64_t engine_pause_us(const struct engine *engine)
+static int64_t pause_us(unsigned failures)
 {
-    unsigned doublings = engine->failures > 1 ? engine->failures - 1 : 0;
+    unsigned doublings = failures > 1 ? failures - 1 : 0;
 
     return doublings > 10 || POOL_PAUSE_MIN_US << doublings > POOL_PAUSE_MAX_US ? POOL_PAUSE_MAX_US
                                                                                 : POOL_PAUSE_MIN_US << doublings;
+}
+
+int64_t engine_pause_us(const struct engine *engine)
+{
+    return pause_us(engine->failures);
 }
 
 static void take_down(struct engine *engine, int64_t now_us)
@@ -249,12 +285,23 @@ static void cool_down(struct engine *engine, int64_t asked_us, int64_t now_us)
     engine->state = ENGINE_COOLING;
 }
 
+/* Whatever the request may have had to do with it: a sound engine gives samples between such failures. */
+static void doubt(struct engine *engine, const struct sample_error *error, int64_t now_us)
+{
+    if (error->code == SAMPLE_ENGINE_OVERLOADED)
+        return;
+    engine->doubts++;
+    if (engine->doubts >= POOL_DOUBTS_MAX && now_us >= engine->trial_at_us) /* the many in flight count once */
+        engine->trial_at_us = now_us + pause_us(++engine->trials);
+}
+
 void engine_failed(struct engine *engine, const struct sample_error *error, int64_t now_us)
 {
     bool is_fault = error->code == SAMPLE_ENGINE_TIMEOUT || error->code == SAMPLE_ENGINE_UNREACHABLE ||
                     (error->code == SAMPLE_ENGINE_ERROR && error->retryable);
 
     engine->last_error = *error;
+    doubt(engine, error, now_us);
     if (error->code == SAMPLE_ENGINE_OVERLOADED || error->retry_after_us > 0) {
         cool_down(engine, error->retry_after_us, now_us);
     } else if (engine->state == ENGINE_DOWN) {
@@ -283,6 +330,8 @@ void pool_end_cancelled(struct pool *pool, struct engine *engine)
 void pool_end(struct pool *pool, struct engine *engine, const struct sample_error *error, int64_t now_us)
 {
     pool_end_cancelled(pool, engine);
+    if (!error)
+        engine->doubts = engine->trials = 0;
     if (error)
         engine_failed(engine, error, now_us);
     else if (engine->state == ENGINE_UP)

@@ -2,7 +2,11 @@
  *
  * An engine is UNKNOWN until a probe has found out what it is, UP, COOLING (it said, or we think, that it wants a
  * pause), or DOWN (unreachable or broken; only a probe brings it back). An engine that is down at the start is no
- * error: it is probed again, with pauses that double up to POOL_PAUSE_MAX_US. Loop thread only. */
+ * error: it is probed again, with pauses that double up to POOL_PAUSE_MAX_US.
+ *
+ * One that answers every probe and no sample (another model, another path, a proxy's page) is up, fast and idle, so it
+ * would get most of the work. So after POOL_DOUBTS_MAX failures in a row, and as long as another engine is sound, it
+ * gets single requests at growing distances until it gives a sample. Loop thread only. */
 #ifndef CLIENT_POOL_H
 #define CLIENT_POOL_H
 
@@ -15,6 +19,7 @@
 #define POOL_PAUSE_MIN_US INT64_C(250000)
 #define POOL_PAUSE_MAX_US INT64_C(15000000)
 #define POOL_ENGINES_MAX 256
+#define POOL_DOUBTS_MAX 3
 
 struct pool_engine {
     const char *name;       /* "e1" …; NULL: made from the position */
@@ -40,6 +45,9 @@ struct engine {
     size_t in_flight_limit;
     int64_t paused_until_us;        /* COOLING: usable again; DOWN and UNKNOWN: probed again */
     unsigned failures;              /* in a row */
+    unsigned doubts;                /* failures since the last sample, those for want of room left out */
+    unsigned trials;                /* single requests that failed since then */
+    int64_t trial_at_us;            /* when the next one may be sent */
     uint64_t picked;                /* number of the last pick: ties go to the longest idle */
     int64_t context_tokens;         /* prompt and completion; 0: unknown */
     size_t slots;                   /* how many it works on at once; 0: unknown */
@@ -72,10 +80,13 @@ enum pool_answer {
                 */
     POOL_NONE, /* no engine is configured */
 };
-/* The usable engine with the smallest share of its limit in flight; another than `avoid` (may be NULL) if there is one.
+/* The usable engine with the smallest share of its limit in flight; another than `avoid` (where it failed before;
+ * may be NULL) if there is one.
  * Engines that are COOLING and whose pause is over become UP here. ret_at_us: for WAIT and DOWN. */
 enum pool_answer pool_pick(struct pool *pool, const struct engine *avoid, int64_t now_us, struct engine **ret_engine,
                            int64_t *ret_at_us);
+/* Whether another engine than this one is sound: what this one refuses may be asked of that one. */
+bool pool_has_another(const struct pool *pool, const struct engine *engine);
 
 /* Around each request; error NULL: it gave a sample. Preparing steps count like samples. A cancelled request ends with
  * pool_end_cancelled(), which says nothing about the engine. */

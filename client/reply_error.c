@@ -80,7 +80,8 @@ enum exchange_outcome refuse_bytes(struct sample_error *ret_error, const struct 
                                    const struct engine_reply *reply)
 {
     char head[QUOTED_BYTES];
-    size_t line, column;
+    size_t line;
+    size_t column;
 
     ret_error->code = SAMPLE_INVALID_REPLY;
     ret_error->retryable = true;
@@ -237,7 +238,8 @@ enum exchange_outcome refuse_engine_error(struct sample_error *ret_error, int st
                                           const struct engine_reply *reply)
 {
     struct meaning meaning = meaning_of(status, error);
-    char message[QUOTED_BYTES], code[QUOTED_BYTES];
+    char message[QUOTED_BYTES];
+    char code[QUOTED_BYTES];
 
     quote(message, buffer_text(&error->message));
     quote(code, buffer_text(error->code.length_bytes ? &error->code : &error->type));
@@ -291,7 +293,9 @@ static int64_t date_us(struct text value, int64_t now_utc_us)
     /* Not strptime(): month names must be English in every locale. RFC 9110 section 5.6.7, the form that is still
      * written. */
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    char copy[40], month[4], zone[4];
+    char copy[40];
+    char month[4];
+    char zone[4];
     struct tm tm = {.tm_isdst = 0};
     const char *found;
 
@@ -299,6 +303,7 @@ static int64_t date_us(struct text value, int64_t now_utc_us)
         return 0;
     memcpy(copy, value.data, value.length_bytes);
     copy[value.length_bytes] = '\0';
+    /* NOLINTNEXTLINE(cert-err34-c): the widths leave no room for an overflow */
     if (sscanf(copy, "%*3[A-Za-z], %2d %3[A-Za-z] %4d %2d:%2d:%2d %3[A-Z]", &tm.tm_mday, month, &tm.tm_year,
                &tm.tm_hour, &tm.tm_min, &tm.tm_sec, zone) != 7)
         return 0;

@@ -221,7 +221,8 @@ static struct text place_text(char **at, struct text text)
 
 bool sample_pack(const struct sample *parts, struct sample *ret_sample)
 {
-    size_t ids_bytes = parts->id_count * sizeof(uint32_t), prompt_bytes = parts->prompt_id_count * sizeof(uint32_t);
+    size_t ids_bytes = parts->id_count * sizeof(uint32_t);
+    size_t prompt_bytes = parts->prompt_id_count * sizeof(uint32_t);
     char *at =
         malloc(2 * ids_bytes + prompt_bytes + parts->text.length_bytes + parts->engine_revision.length_bytes + 2);
 

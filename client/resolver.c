@@ -60,8 +60,8 @@ static size_t append_address(char *out, size_t size_bytes, size_t at, const stru
 
 int resolver_getaddrinfo(const char *host, const char *port, char *ret_addresses, size_t size_bytes)
 {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV},
-                    *found = NULL;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
     int error = getaddrinfo(host, port, &hints, &found);
     size_t at = 0;
 

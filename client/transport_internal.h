@@ -50,8 +50,8 @@ struct transfer {
 };
 
 /* transport_socket.c: curl's wishes to the host's loop. */
-int transport_socket_wish(CURL *easy, curl_socket_t fd, int what, void *transport, void *watched);
-int transport_timer_wish(CURLM *multi, long timeout_ms, void *transport);
+int transport_socket_wish(CURL *easy, curl_socket_t fd, int what, void *arg, void *known);
+int transport_timer_wish(CURLM *multi, long timeout_ms, void *arg);
 void transport_set_timer(struct transport *transport);
 
 /* transport.c: after anything that may have ended a transfer. */

@@ -51,7 +51,8 @@ void transfer_conclude(struct transfer *transfer, CURLcode code)
 {
     struct transfer_reply *reply = &transfer->reply;
     curl_off_t sent_at_us = 0;
-    long status = 0, connects = 0;
+    long status = 0;
+    long connects = 0;
 
     curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connects);

@@ -13,6 +13,7 @@
 /* --- what comes ---------------------------------------------------------------------------------- */
 
 /* Just before curl sends the request, also when it sends it again by itself. */
+/* NOLINTNEXTLINE(readability-non-const-parameter): curl says what its type is */
 static int count_send(void *arg, char *remote_address, char *local_address, int remote_port, int local_port)
 {
     struct transfer *transfer = arg;
@@ -67,7 +68,8 @@ static bool is_address(const char *host)
 static bool find_name(struct transfer *transfer)
 {
     CURLU *url = curl_url();
-    char *host = NULL, *port = NULL;
+    char *host = NULL;
+    char *port = NULL;
     bool usable = url && !curl_url_set(url, CURLUPART_URL, transfer->url, 0) &&
                   !curl_url_get(url, CURLUPART_HOST, &host, 0) &&
                   !curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);

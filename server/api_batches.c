@@ -6,6 +6,7 @@
 #include "server/live.h"
 #include "server/render.h"
 #include "server/settings.h"
+#include "server/unstored.h"
 
 #include <stdio.h>
 
@@ -15,6 +16,10 @@
 struct new_batch {
     struct batch_spec *spec;
     int64_t wait_us; /* NEVER_US: until the batch has ended */
+    int arrays;      /* enum json_arrays */
+    /* of the run, for a score that is not stored */
+    int64_t policy_revision;
+    int64_t incarnation;
 };
 
 static void new_batch_destroy(void *parsed)
@@ -24,22 +29,58 @@ static void new_batch_destroy(void *parsed)
     free(new_batch);
 }
 
-void parse_batch(struct call *call)
+/* 0, or -1 with the call refused. */
+static int parse(struct call *call, enum batch_origin origin)
 {
     static const char *const known[] = {"wait", "arrays", NULL};
     struct new_batch *new_batch = xcalloc(1, sizeof(*new_batch));
-    int arrays = 0;
     new_batch->wait_us = NEVER_US;
     call->parsed = new_batch;
     call->parsed_destroy = new_batch_destroy;
 
     if (call_check_query(call, known) < 0 || call_query_duration(call, "wait", &new_batch->wait_us) < 0 ||
-        call_query_arrays(call, &arrays) < 0)
+        call_query_arrays(call, &new_batch->arrays) < 0)
+        return -1;
+    new_batch->spec = origin == BATCH_GIVEN ? score_spec_read(call) : batch_spec_read(call);
+    if (!new_batch->spec)
+        return -1;
+    if (call->accept_ndjson && objective_needs_whole_batch(&new_batch->spec->objective))
+        return call_refuse(
+            call, ERR_OBJECTIVE_OPTIONS, "objective.advantage",
+            "an advantage rule over the whole batch cannot be streamed by groups: ask for application/json");
+    return 0;
+}
+
+void parse_batch(struct call *call)
+{
+    parse(call, BATCH_SAMPLED);
+}
+
+static void read_run(struct call *call, struct new_batch *new_batch)
+{
+    struct store_run_detail detail = {0};
+    if (call->reader && store_read_run(call->reader, new_batch->spec->run, &detail) == STORE_OK) {
+        new_batch->policy_revision = detail.run.policy_revision < 0 ? 0 : detail.run.policy_revision;
+        new_batch->incarnation = detail.run.incarnation;
+    }
+    if (new_batch->spec->policy_revision >= 0)
+        new_batch->policy_revision = new_batch->spec->policy_revision;
+    store_run_detail_finish(&detail);
+}
+
+void parse_score(struct call *call)
+{
+    if (parse(call, BATCH_GIVEN) < 0)
         return;
-    new_batch->spec = batch_spec_read(call);
-    if (new_batch->spec && call->accept_ndjson && objective_needs_whole_batch(&new_batch->spec->objective))
-        call_refuse(call, ERR_OBJECTIVE_OPTIONS, "objective.advantage",
-                    "an advantage rule over the whole batch cannot be streamed by groups: ask for application/json");
+    struct new_batch *new_batch = call->parsed;
+    if (new_batch->spec->store)
+        return;
+    if (new_batch->wait_us != NEVER_US)
+        call_refuse(call, ERR_INVALID_FIELD, "wait", "what is not stored is answered when it is done, or not at all");
+    else if (call->accept_ndjson)
+        call_refuse(call, ERR_NOT_ACCEPTABLE, "store", "what is not stored is not streamed: ask for application/json");
+    else
+        read_run(call, new_batch);
 }
 
 /* --- POST: creating ---------------------------------------------------------------------------------------- */
@@ -58,6 +99,7 @@ struct creation {
 
 static void creation_destroy(struct creation *creation)
 {
+    creation->server->batches->creations--;
     batches_give_bytes(creation->server->batches, creation->bytes);
     batch_spec_destroy(creation->spec);
     free(creation->groups);
@@ -120,22 +162,50 @@ static void fill_op(struct creation *creation)
     memcpy(create->request_sha256, spec->body_sha256, SHA256_BYTES);
 }
 
+static size_t bytes_of(const struct batch_spec *spec)
+{
+    return batch_spec_bytes(spec) + (spec->store ? 0 : unstored_bytes(spec));
+}
+
 /* 0, or -1 with the call refused. */
 static int admit(struct server *server, struct call *call, const struct batch_spec *spec)
 {
     struct batches *batches = server->batches;
-    if (pool_count(server->pool) == 0)
+    if (pool_count(server->pool) == 0 && spec->origin == BATCH_SAMPLED)
         return call_refuse(call, ERR_NO_ENGINE, NULL, "no engine is configured: start rolloutd with --engine URL");
     if (server->draining || !server->ready)
         return call_refuse(call, ERR_DRAINING, NULL,
                            server->draining ? "the service is shutting down" : "the service is still starting");
-    if (batches->count >= (size_t)server->settings->batches_limit)
+    if (batches->count + batches->creations >= (size_t)server->settings->batches_limit)
         return call_refuse(call, ERR_QUEUE_FULL, NULL, "%zu batches are running; batches_limit is reached",
-                           batches->count);
-    if (!batches_take_bytes(batches, batch_spec_bytes(spec)))
+                           batches->count + batches->creations);
+    if (!batches_take_bytes(batches, bytes_of(spec)))
         return call_refuse(call, ERR_QUEUE_FULL, NULL,
                            "the memory budget is used up; try again when batches have ended");
     return 0;
+}
+
+/* It begins at once, and ends with its answer. */
+static void begin_unstored(struct server *server, struct request *request)
+{
+    struct new_batch *new_batch = request_call(request)->parsed;
+    size_t bytes = bytes_of(new_batch->spec);
+    char id[ID_BYTES];
+
+    id_new_batch(id);
+    struct live_batch *live =
+        live_create(server->batches, new_batch->spec, id, clock_utc_us() + new_batch->spec->deadline_us);
+    new_batch->spec = NULL;
+    live->unstored = unstored_create(live->spec, new_batch->arrays);
+    live->reserved_bytes = bytes;
+    batch_spec_drop_body(live->spec);
+    live->policy_revision = new_batch->policy_revision;
+    live->incarnation = new_batch->incarnation;
+    live->jobs++;
+    waiter_add(live, request, &(struct waiter_rules){.created = true, .until_us = NEVER_US});
+    live_start(live);
+    live->jobs--;
+    live_destroy_if_done(live);
 }
 
 void create_batch(struct server *server, struct request *request)
@@ -147,8 +217,13 @@ void create_batch(struct server *server, struct request *request)
         request_answer(request);
         return;
     }
+    if (!new_batch->spec->store) {
+        begin_unstored(server, request);
+        return;
+    }
     struct creation *creation = xcalloc(1, sizeof(*creation));
     creation->server = server;
+    server->batches->creations++;
     creation->request = request;
     creation->spec = TAKE_PTR(new_batch->spec);
     creation->bytes = batch_spec_bytes(creation->spec);

@@ -1,4 +1,4 @@
-/* /v1/batches: creating, waiting, cancelling. Listing and paging are in api_records.h. */
+/* /v1/batches and /v1/score: creating, waiting, cancelling. Listing and paging are in api_records.h. */
 #ifndef SERVER_API_BATCHES_H
 #define SERVER_API_BATCHES_H
 
@@ -6,7 +6,8 @@
 #include "server/server.h"
 
 void parse_batch(struct call *call);                               /* worker: POST */
-void create_batch(struct server *server, struct request *request); /* loop: POST */
+void parse_score(struct call *call);                               /* worker: POST /v1/score */
+void create_batch(struct server *server, struct request *request); /* loop: POST of either */
 void get_batch(struct server *server, struct request *request);    /* loop */
 void cancel_batch(struct server *server, struct request *request); /* loop */
 

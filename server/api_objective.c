@@ -2,7 +2,9 @@
 #include "server/api_objective.h"
 
 #include "server/objective_call.h"
+#include "server/objective_explain.h"
 #include "server/objective_json.h"
+#include "server/objective_tensors.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -138,11 +140,17 @@ static int answer(struct objective_call *objective, struct call *call)
     if (objective->stored && objective_record_fill(objective, call->reader) < 0)
         return -1;
     default_old_logprobs(objective);
+    if (objective_explain_read(objective) < 0)
+        return -1;
     if (objective_reply_prepare(objective) < 0 || evaluate(objective, &request, &result) < 0)
         return -1;
-    objective_reply_write(objective, &request, &result);
-    if (!objective->keep)
+    if (objective->explain) {
+        objective_explain_write(objective, &request, &result);
         return call_answer_json(call, 200);
+    }
+    objective_tensors_reply(objective, &request, &result);
+    if (!objective->keep)
+        return objective_answer(call);
     call->parsed = keep(objective, &result);
     call->parsed_destroy = objective_kept_destroy;
     return 0;

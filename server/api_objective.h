@@ -20,7 +20,7 @@ struct objective_kept {
     struct buffer objective_json;
     struct buffer sums_json;
 };
-void objective_kept_destroy(void *kept);
+void objective_kept_destroy(void *pointer);
 
 void objective_handler(struct call *call);                             /* worker */
 void record_objective(struct server *server, struct request *request); /* loop */

@@ -2,6 +2,7 @@
 #include "server/api_objective.h"
 
 #include "server/http.h"
+#include "server/objective_tensors.h"
 #include "server/server.h"
 
 struct keeping {
@@ -39,7 +40,7 @@ static void answer(struct request *request, enum store_status status)
     switch (status) {
     case STORE_OK:
     case STORE_EXISTS:
-        call_answer_json(request_call(request), 200);
+        objective_answer(request_call(request));
         request_answer(request);
         break;
     case STORE_DISK_FULL:

@@ -134,7 +134,8 @@ static int read_item(struct json_input *input, const json_t *value, size_t index
 {
     struct verify_item *item = &request->items[index];
     struct item_fields read = {.completion_tokens = -1};
-    char path[PATH_BYTES], own[PATH_BYTES];
+    char path[PATH_BYTES];
+    char own[PATH_BYTES];
 
     path_index(path, "", "items", index);
     path_join(own, path, "verifiers");

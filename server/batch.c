@@ -82,6 +82,11 @@ void batch_restore_group(struct batch *batch, uint32_t index)
     group->closed = true;
 }
 
+void batch_restore_cut(struct batch *batch, enum batch_state outcome)
+{
+    batch->outcome = outcome;
+}
+
 /* --- the queue ----------------------------------------------------------------------------------------- */
 
 static void enqueue(struct batch *batch, uint32_t index)
@@ -186,13 +191,13 @@ static void batch_may_close(struct batch *batch, struct actions *actions)
 /* Ends everything that is not on its way into the store. */
 static void cut_short(struct batch *batch, enum batch_state outcome, enum rollout_end end, struct actions *actions)
 {
-    if (batch->state != BATCH_RUNNING || batch->outcome != BATCH_COMPLETE)
+    if (batch->state != BATCH_RUNNING)
         return;
     for (uint32_t i = 0; i < batch->rollout_count; i++) {
         enum rollout_phase phase = batch->rollouts[i].phase;
         if (phase >= PHASE_STORING)
             continue;
-        batch->outcome = outcome;
+        batch->outcome = batch->outcome == BATCH_COMPLETE ? outcome : batch->outcome;
         if (phase == PHASE_SAMPLING)
             act(actions, ACTION_STOP_SAMPLE, i);
         if (phase == PHASE_VERIFYING)

@@ -140,8 +140,10 @@ void actions_finish(struct actions *actions);
 void batch_step(struct batch *batch, const struct batch_event *event, int64_t now_us, struct actions *actions);
 
 /* After a restart, before EVENT_STARTED: this rollout, or this group, is in the store already. */
-void batch_restore_rollout(struct batch *batch, uint32_t rollout);
-void batch_restore_group(struct batch *batch, uint32_t group);
+void batch_restore_rollout(struct batch *batch, uint32_t index);
+void batch_restore_group(struct batch *batch, uint32_t index);
+/* One of its rollouts was cut short before: so was the batch, also if nothing is left to be cut. */
+void batch_restore_cut(struct batch *batch, enum batch_state outcome);
 
 /* The next rollout to dispatch, or -1. */
 int64_t batch_peek_queued(const struct batch *batch);
@@ -150,7 +152,7 @@ int64_t batch_peek_queued(const struct batch *batch);
 int64_t batch_next_time(const struct batch *batch);
 
 /* How long a request for this rollout, sent now, may take. */
-int64_t batch_time_left(const struct batch *batch, uint32_t rollout, int64_t now_us);
+int64_t batch_time_left(const struct batch *batch, uint32_t index, int64_t now_us);
 
 static inline bool batch_is_terminal(const struct batch *batch)
 {

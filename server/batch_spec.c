@@ -15,6 +15,7 @@
 #define JSON_MAX_BYTES ((size_t)1 << 30)
 
 static const char *const lifted_names[] = {"prompt_ids", "stop_token_ids", NULL};
+static const char *const lifted_of_score[] = {"prompt_ids", "completion_ids", "logprobs", "completion_mask", NULL};
 
 /* --- memory ---------------------------------------------------------------------------------------- */
 
@@ -55,8 +56,11 @@ void batch_spec_destroy(struct batch_spec *spec)
 {
     if (!spec)
         return;
-    for (size_t g = 0; g < spec->group_count; g++)
+    for (size_t g = 0; g < spec->group_count; g++) {
+        for (int64_t i = 0; i < spec->groups[g].n && spec->groups[g].completions; i++)
+            verifier_list_unref(spec->groups[g].completions[i].verifiers);
         verifier_list_unref(spec->groups[g].verifiers);
+    }
     verifier_list_unref(spec->verifiers);
     json_input_finish(&spec->input);
     for (size_t i = 0; i < spec->owned_count; i++)
@@ -69,7 +73,9 @@ void batch_spec_destroy(struct batch_spec *spec)
 
 size_t batch_spec_bytes(const struct batch_spec *spec)
 {
-    return 2 * spec->body_bytes + spec->group_count * sizeof(struct group_spec) + spec->rollout_count * 64;
+    /* given completions are in here once more, on their way to the verifiers */
+    size_t times = spec->origin == BATCH_GIVEN ? 3 : 2;
+    return times * spec->body_bytes + spec->group_count * sizeof(struct group_spec) + spec->rollout_count * 64;
 }
 
 /* --- sampling --------------------------------------------------------------------------------------- */
@@ -173,7 +179,7 @@ int batch_spec_read_sampling(struct batch_spec *spec, const json_t *object, cons
     if (fields.stop && read_stop(spec, fields.stop, where, sampling) < 0)
         return -1;
     if (fields.stop_token_ids.values) {
-        uint32_t *ids;
+        uint32_t *ids = NULL;
         path_join(where, path, "stop_token_ids");
         if (batch_spec_read_ids(spec, &fields.stop_token_ids, where, &ids) < 0)
             return -1;
@@ -229,6 +235,7 @@ struct batch_fields {
     int64_t rollout_timeout_us;
     int64_t max_staleness;
     bool strict_references;
+    bool store;
     json_t *returns;
     json_t *metadata;
     json_t *groups;
@@ -254,6 +261,26 @@ static const struct field batch_table[] = {
     {"rollout_timeout", FIELD_DURATION, 0, BATCH(rollout_timeout_us), 0, 0, NULL},
     {"max_staleness", FIELD_INT, FIELD_NULLABLE, BATCH(max_staleness), 0, 9223372036854775807.0, NULL},
     {"strict_references", FIELD_BOOL, 0, BATCH(strict_references), 0, 0, NULL},
+    {"return", FIELD_ARRAY, 0, BATCH(returns), 0, 0, NULL},
+    {"metadata", FIELD_OBJECT, 0, BATCH(metadata), 0, 0, NULL},
+    {"groups", FIELD_ARRAY, FIELD_REQUIRED | FIELD_LIFTED, BATCH(groups), 0, 0, NULL},
+    {"pass_at", FIELD_ARRAY, 0, BATCH(pass_at), 0, 0, NULL},
+    {"pass_verifier", FIELD_TEXT, 0, BATCH(pass_verifier), 0, 0, NULL},
+    {"pass_threshold", FIELD_DOUBLE, 0, BATCH(pass_threshold), 0, 0, NULL},
+};
+
+/* What has been sampled already needs no engine, no settings of sampling, no time for it. */
+static const struct field score_table[] = {
+    {"run", FIELD_TEXT, FIELD_REQUIRED, BATCH(run), 0, RUN_MAX_BYTES, NULL},
+    {"policy_revision", FIELD_INT, 0, BATCH(policy_revision), 0, 9223372036854775807.0, NULL},
+    {"purpose", FIELD_CHOICE, 0, BATCH(purpose), 0, 0, store_purpose_names},
+    {"verifiers", FIELD_ARRAY, 0, BATCH(verifiers), 0, 0, NULL},
+    {"missing", FIELD_CHOICE, 0, BATCH(missing), 0, 0, reward_missing_names},
+    {"objective", FIELD_OBJECT, 0, BATCH(objective), 0, 0, NULL},
+    {"deadline", FIELD_DURATION, 0, BATCH(deadline_us), 0, 0, NULL},
+    {"max_staleness", FIELD_INT, FIELD_NULLABLE, BATCH(max_staleness), 0, 9223372036854775807.0, NULL},
+    {"strict_references", FIELD_BOOL, 0, BATCH(strict_references), 0, 0, NULL},
+    {"store", FIELD_BOOL, 0, BATCH(store), 0, 0, NULL},
     {"return", FIELD_ARRAY, 0, BATCH(returns), 0, 0, NULL},
     {"metadata", FIELD_OBJECT, 0, BATCH(metadata), 0, 0, NULL},
     {"groups", FIELD_ARRAY, FIELD_REQUIRED | FIELD_LIFTED, BATCH(groups), 0, 0, NULL},
@@ -302,8 +329,8 @@ static void copy_fields(struct batch_spec *spec, const struct batch_fields *fiel
 {
     spec->run = fields->run;
     spec->policy_revision = fields->policy_revision;
-    spec->seed = (uint64_t)fields->seed;
-    if (fields->seed < 0) {
+    spec->seed = spec->origin == BATCH_GIVEN ? 0 : (uint64_t)fields->seed;
+    if (fields->seed < 0 && spec->origin == BATCH_SAMPLED) {
         random_bytes(&spec->seed, sizeof(spec->seed));
         spec->seed >>= 1;
     }
@@ -314,6 +341,7 @@ static void copy_fields(struct batch_spec *spec, const struct batch_fields *fiel
     spec->rollout_timeout_us = fields->rollout_timeout_us;
     spec->max_staleness = fields->max_staleness;
     spec->strict_references = fields->strict_references;
+    spec->store = fields->store;
     spec->returns_json = batch_spec_dump(spec, fields->returns);
     spec->metadata_json = batch_spec_dump(spec, fields->metadata);
 }
@@ -348,8 +376,11 @@ static int read_body(struct batch_spec *spec, const struct settings *settings)
                                   .seed = -1,
                                   .deadline_us = settings->default_deadline_us,
                                   .rollout_timeout_us = settings->rollout_timeout_us,
-                                  .max_staleness = settings->max_staleness};
-    if (json_read_object(&spec->input, spec->input.root, "", batch_table, ARRAY_LENGTH(batch_table), &fields) < 0)
+                                  .max_staleness = settings->max_staleness,
+                                  .store = true};
+    bool given = spec->origin == BATCH_GIVEN;
+    if (json_read_object(&spec->input, spec->input.root, "", given ? score_table : batch_table,
+                         given ? ARRAY_LENGTH(score_table) : ARRAY_LENGTH(batch_table), &fields) < 0)
         return -1;
     if (check_fields(spec->input.call, &fields) < 0)
         return -1;
@@ -359,7 +390,7 @@ static int read_body(struct batch_spec *spec, const struct settings *settings)
         return -1;
     if (fields.sampling && batch_spec_read_sampling(spec, fields.sampling, "sampling", &spec->sampling, &spec->n) < 0)
         return -1;
-    spec->sampling_json = write_sampling(spec);
+    spec->sampling_json = given ? TEXT_LITERAL("null") : write_sampling(spec);
     _cleanup_(json_decrefp) json_t *none = json_array();
     spec->verifiers = verifier_list_read(&spec->input, fields.verifiers ? fields.verifiers : none, "verifiers");
     if (!spec->verifiers)
@@ -382,10 +413,11 @@ static bool keep_body(struct batch_spec *spec, const struct call *call)
     return true;
 }
 
-struct batch_spec *batch_spec_read(struct call *call)
+static struct batch_spec *read_spec(struct call *call, enum batch_origin origin)
 {
     const struct settings *settings = call->settings;
     struct batch_spec *spec = xcalloc(1, sizeof(*spec));
+    spec->origin = origin;
     spec->n = settings->sampling_n;
     spec->sampling = (struct sampling){.max_tokens = settings->sampling_max_tokens,
                                        .temperature = settings->sampling_temperature,
@@ -393,11 +425,24 @@ struct batch_spec *batch_spec_read(struct call *call)
     bool kept = keep_body(spec, call);
     if (!kept)
         call_refuse(call, ERR_QUEUE_FULL, NULL, "there is no memory for this body now");
-    if (!kept || json_input_init(&spec->input, call, lifted_names) < 0 || read_body(spec, settings) < 0) {
+    if (!kept ||
+        json_input_init(&spec->input, call, origin == BATCH_GIVEN ? lifted_of_score : lifted_names) < 0 ||
+        read_body(spec, settings) < 0) {
         batch_spec_destroy(spec);
         return NULL;
     }
+    lifted_finish(&spec->input.lifted); /* what was needed of them is packed now */
     free(TAKE_PTR(call->body));
     call->body_bytes = 0;
     return spec;
+}
+
+struct batch_spec *batch_spec_read(struct call *call)
+{
+    return read_spec(call, BATCH_SAMPLED);
+}
+
+struct batch_spec *score_spec_read(struct call *call)
+{
+    return read_spec(call, BATCH_GIVEN);
 }

@@ -19,6 +19,7 @@ struct group_fields {
     json_t *sampling;
     json_t *verifiers;
     json_t *metadata;
+    json_t *completions;
 };
 
 #define GROUP(field) offsetof(struct group_fields, field)
@@ -35,6 +36,20 @@ static const struct field group_table[] = {
     {"sampling", FIELD_OBJECT, 0, GROUP(sampling), 0, 0, NULL},
     {"verifiers", FIELD_ARRAY, 0, GROUP(verifiers), 0, 0, NULL},
     {"metadata", FIELD_OBJECT, 0, GROUP(metadata), 0, 0, NULL},
+};
+
+static const struct field score_group_table[] = {
+    {"task", FIELD_TEXT, FIELD_REQUIRED, GROUP(task), 0, 1024, NULL},
+    {"draw", FIELD_INT, 0, GROUP(draw), 0, 2147483647, NULL},
+    {"set", FIELD_TEXT, 0, GROUP(set), 0, 0, NULL},
+    {"tools", FIELD_ARRAY, 0, GROUP(tools), 0, 0, NULL},
+    {"prompt", FIELD_TEXT, 0, GROUP(prompt), 0, 0, NULL},
+    {"messages", FIELD_ARRAY, 0, GROUP(messages), 0, 0, NULL},
+    {"prompt_ids", FIELD_NUMBERS, 0, GROUP(prompt_ids), 0, 0, NULL},
+    {"reference", FIELD_ANY, 0, GROUP(reference), 0, 0, NULL},
+    {"verifiers", FIELD_ARRAY, 0, GROUP(verifiers), 0, 0, NULL},
+    {"metadata", FIELD_OBJECT, 0, GROUP(metadata), 0, 0, NULL},
+    {"completions", FIELD_ARRAY, FIELD_REQUIRED | FIELD_LIFTED, GROUP(completions), 0, 0, NULL},
 };
 
 /* One draw of one task, for finding doubles. */
@@ -54,7 +69,7 @@ static int refuse(struct batch_spec *spec, const char *path, const char *name, e
 static int check_prompt(struct batch_spec *spec, const char *path, const struct group_fields *fields)
 {
     int given = (fields->prompt.data != NULL) + (fields->messages != NULL) + (fields->prompt_ids.values != NULL);
-    if (given == 0)
+    if (given == 0 && spec->origin == BATCH_SAMPLED) /* what is only judged may come without its prompt */
         return refuse(spec, path, "prompt", ERR_MISSING_FIELD, "a group has one of prompt, messages, prompt_ids");
     if (given > 1)
         return refuse(spec, path, fields->prompt.data ? "prompt" : "messages", ERR_INVALID_FIELD,
@@ -125,7 +140,9 @@ static int read_group(struct batch_spec *spec, const json_t *object, const char 
     struct group_fields fields = {0};
     char where[PATH_BYTES];
 
-    if (json_read_object(&spec->input, object, path, group_table, ARRAY_LENGTH(group_table), &fields) < 0)
+    bool given = spec->origin == BATCH_GIVEN;
+    if (json_read_object(&spec->input, object, path, given ? score_group_table : group_table,
+                         given ? ARRAY_LENGTH(score_group_table) : ARRAY_LENGTH(group_table), &fields) < 0)
         return -1;
     if (fields.task.length_bytes == 0)
         return refuse(spec, path, "task", ERR_INVALID_FIELD, "a task has a name");
@@ -146,7 +163,9 @@ static int read_group(struct batch_spec *spec, const json_t *object, const char 
         return -1;
     if (read_verifiers(spec, path, &fields, group) < 0)
         return -1;
-    return check_references(spec, path, &fields, group);
+    if (check_references(spec, path, &fields, group) < 0)
+        return -1;
+    return given ? score_read_completions(spec, fields.completions, path, group) : 0;
 }
 
 static int note_task(struct batch_spec *spec, const char *path, const struct group_spec *group, struct seen_task **seen)

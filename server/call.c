@@ -71,13 +71,19 @@ int call_refuse(struct call *call, enum error_code code, const char *path, const
     return -1;
 }
 
-int call_answer_json(struct call *call, int status)
+int call_answer_bytes(struct call *call, int status, const char *content_type)
 {
-    buffer_append_byte(&call->reply.body, '\n');
     if (call->reply.body.failed)
         return call_refuse(call, ERR_INTERNAL, NULL, "the reply does not fit into memory");
     finish_reply(&call->reply, status);
+    call->reply.content_type = content_type;
     return 0;
+}
+
+int call_answer_json(struct call *call, int status)
+{
+    buffer_append_byte(&call->reply.body, '\n');
+    return call_answer_bytes(call, status, "application/json");
 }
 
 /* --- the query --- */

@@ -26,7 +26,8 @@ struct query_parameter {
     struct text value; /* decoded; TEXT_NONE if there was no '=' */
 };
 
-/* A reply in parts, each made on a worker just before it is sent, so that a slow reader costs memory for one part only. */
+/* A reply in parts, each made on a worker just before it is sent, so that a slow reader costs memory for one part only.
+ */
 enum stream_state {
     STREAM_CUT = -1, /* cut the connection: what was sent cannot be finished */
     STREAM_LAST,     /* this was the last part */
@@ -35,7 +36,8 @@ enum stream_state {
 };
 
 struct stream {
-    int (*produce)(struct stream *stream, struct store_reader *reader, struct buffer *part); /* worker; enum stream_state */
+    int (*produce)(struct stream *stream, struct store_reader *reader,
+                   struct buffer *part); /* worker; enum stream_state */
     void (*destroy)(struct stream *stream);
 };
 
@@ -61,9 +63,10 @@ struct call {
     const char *content_type;    /* without parameters, lower case; "" if there was none */
     const char *idempotency_key; /* NULL if there was none */
     const char *request_id;
-    bool prefer_async;  /* Prefer: respond-async */
-    bool accept_ndjson; /* Accept: application/x-ndjson */
-    bool authorized;    /* no token is configured, or the right one was given */
+    bool prefer_async;       /* Prefer: respond-async */
+    bool accept_ndjson;      /* Accept: application/x-ndjson */
+    bool accept_safetensors; /* Accept: application/x-safetensors */
+    bool authorized;         /* no token is configured, or the right one was given */
     const struct settings *settings;
     struct store_reader *reader; /* the worker's; NULL on the loop thread */
 
@@ -83,6 +86,8 @@ int call_refuse(struct call *call, enum error_code code, const char *path, const
 
 /* Fills the reply with a JSON body that was written into call->reply.body. */
 int call_answer_json(struct call *call, int status);
+/* The same for bytes of another type. */
+int call_answer_bytes(struct call *call, int status, const char *content_type);
 
 /* The value of a query parameter, or TEXT_NONE. */
 struct text call_query(const struct call *call, const char *name);

@@ -2,6 +2,7 @@
 #include "server/live.h"
 
 #include "server/base/json_write.h"
+#include "server/unstored.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -211,7 +212,10 @@ void close_compute(struct job *job, struct store_reader *reader)
     buffer_init(&close->notes, JSON_MAX_BYTES);
     buffer_init(&close->summary, JSON_MAX_BYTES);
     close->status = STORE_UNAVAILABLE;
-    if (reader)
+    if (close->live->unstored) {
+        unstored_members(close->live, &closing.members);
+        close->status = STORE_OK;
+    } else if (reader)
         close->status = store_read_batch_members(reader, text_of(close->batch_id), &closing.members);
     if (close->status != STORE_OK)
         return;

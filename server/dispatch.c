@@ -11,31 +11,38 @@
 #define WAIT_MIN_US (5 * US_PER_MS) /* a probe under way names no time */
 #define REPLY_BYTES_BASE ((size_t)64 * 1024)
 
-void dispatch_add(struct live_batch *live)
+/* Batches that need an engine and batches that need none do not wait behind each other. */
+static struct live_batch **ring_of(const struct live_batch *live)
 {
     struct batches *batches = live->server->batches;
+    return live->spec->origin == BATCH_GIVEN ? &batches->given_ring : &batches->ring;
+}
+
+void dispatch_add(struct live_batch *live)
+{
+    struct live_batch **ring = ring_of(live);
     if (live->in_dispatch)
         return;
     live->in_dispatch = true;
-    if (!batches->ring) {
+    if (!*ring) {
         live->ring_next = live->ring_previous = live;
-        batches->ring = live;
+        *ring = live;
         return;
     }
-    live->ring_next = batches->ring;
-    live->ring_previous = batches->ring->ring_previous;
+    live->ring_next = *ring;
+    live->ring_previous = (*ring)->ring_previous;
     live->ring_previous->ring_next = live;
     live->ring_next->ring_previous = live;
 }
 
 void dispatch_remove(struct live_batch *live)
 {
-    struct batches *batches = live->server->batches;
+    struct live_batch **ring = ring_of(live);
     if (!live->in_dispatch)
         return;
     live->in_dispatch = false;
-    if (batches->ring == live)
-        batches->ring = live->ring_next == live ? NULL : live->ring_next;
+    if (*ring == live)
+        *ring = live->ring_next == live ? NULL : live->ring_next;
     live->ring_previous->ring_next = live->ring_next;
     live->ring_next->ring_previous = live->ring_previous;
 }
@@ -43,6 +50,8 @@ void dispatch_remove(struct live_batch *live)
 static bool still_samples(const struct live_batch *live)
 {
     const size_t *in_phase = live->batch.in_phase;
+    if (live->spec->origin == BATCH_GIVEN)
+        return false;
     return in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] + in_phase[PHASE_SAMPLING] > 0;
 }
 
@@ -58,7 +67,8 @@ static bool pool_is_shared(const struct settings *settings)
 bool live_waits_for_pool(const struct live_batch *live)
 {
     const struct batches *batches = live->server->batches;
-    if (batches->pool_run == live->run || pool_is_shared(batches->server->settings))
+    if (live->spec->origin == BATCH_GIVEN || batches->pool_run == live->run ||
+        pool_is_shared(batches->server->settings))
         return false;
     for (const struct live_batch *other = batches->first; other; other = other->next)
         if (other->run == batches->pool_run && still_samples(other))
@@ -74,16 +84,23 @@ static bool pool_may_serve(struct batches *batches, const struct live_batch *liv
     return true;
 }
 
-static bool reserve(struct batches *batches, size_t bytes)
+/* In every later queue. */
+static bool reserve_place(struct batches *batches)
 {
-    if (batches->places >= batches->places_max || !batches_take_bytes(batches, bytes))
+    if (batches->places >= batches->places_max || !store_reserve(batches->server->store, 1))
         return false;
-    if (!store_reserve(batches->server->store, 1)) {
-        batches_give_bytes(batches, bytes);
-        return false;
-    }
     batches->places++;
     return true;
+}
+
+static bool reserve(struct batches *batches, size_t bytes)
+{
+    if (batches->places >= batches->places_max || !batches_take_flight_bytes(batches, bytes))
+        return false;
+    if (reserve_place(batches))
+        return true;
+    batches_give_flight_bytes(batches, bytes);
+    return false;
 }
 
 static void send_one(struct live_batch *live, uint32_t rollout, struct engine *engine, size_t bytes)
@@ -121,18 +138,18 @@ static bool dispatch_one(struct batches *batches, struct live_batch *live, uint3
     uint32_t group = live->batch.rollouts[rollout].group;
     size_t bytes = REPLY_BYTES_BASE + REPLY_BYTES_PER_TOKEN * (size_t)live->spec->groups[group].sampling.max_tokens;
 
-    switch (pool_pick(batches->server->pool, NULL, now_us, &engine, &at_us)) {
+    switch (pool_pick(batches->server->pool, live->failed_at[rollout], now_us, &engine, &at_us)) {
     case POOL_PICKED:
         if (!reserve(batches, bytes))
             return false;
         send_one(live, rollout, engine, bytes);
         return true;
     case POOL_DOWN:
-        if (engine->last_error.code == SAMPLE_ENGINE_UNREACHABLE) {
+        if (engine->last_error.code == SAMPLE_ENGINE_UNREACHABLE && at_us != NEVER_US) {
             fail_one(live, rollout, engine, at_us - now_us);
             return true;
         }
-        __attribute__((fallthrough)); /* it answered others with faults: no failure of this rollout, which waits */
+        __attribute__((fallthrough)); /* a probe is under way, or it answered others with faults: the rollout waits */
     case POOL_WAIT:
         at_us = at_us > now_us + WAIT_MIN_US ? at_us : now_us + WAIT_MIN_US;
         loop_timer_set(batches->server->loop, &batches->dispatch_timer, at_us, dispatch_again, batches);
@@ -144,11 +161,9 @@ static bool dispatch_one(struct batches *batches, struct live_batch *live, uint3
     return false;
 }
 
-void dispatch(struct batches *batches)
+/* One rollout of the next batch that has the pool; false if nothing more can be sent now. */
+static bool sample_next(struct batches *batches)
 {
-    if (batches->dispatching)
-        return;
-    batches->dispatching = true;
     size_t passed_over = 0;
     while (batches->ring && passed_over <= batches->count) {
         struct live_batch *live = batches->ring;
@@ -162,11 +177,45 @@ void dispatch(struct batches *batches)
             passed_over++;
             continue;
         }
-        passed_over = 0;
-        if (!dispatch_one(batches, live, (uint32_t)rollout)) {
-            batches->ring = live; /* its turn is still to come */
-            break;
+        if (dispatch_one(batches, live, (uint32_t)rollout))
+            return true;
+        batches->ring = live; /* its turn is still to come */
+        return false;
+    }
+    return false;
+}
+
+/* One completion that came with its request; its bytes were counted with it. False if there is none, or no place. */
+static bool take_next_given(struct batches *batches)
+{
+    while (batches->given_ring) {
+        struct live_batch *live = batches->given_ring;
+        int64_t rollout = batch_peek_queued(&live->batch);
+        if (rollout < 0) {
+            dispatch_remove(live);
+            continue;
         }
+        if (!reserve_place(batches))
+            return false;
+        batches->given_ring = live->ring_next;
+        live_event(live, &(struct batch_event){.kind = EVENT_DISPATCHED, .index = (uint32_t)rollout});
+        struct flight *flight = flight_create(live, (uint32_t)rollout);
+        flight->dispatched = true;
+        flight_take_given(flight);
+        return true;
+    }
+    return false;
+}
+
+void dispatch(struct batches *batches)
+{
+    if (batches->dispatching)
+        return;
+    batches->dispatching = true;
+    for (unsigned refused = 0; refused < 2;) { /* until neither kind can go on */
+        bool sent = batches->given_first ? take_next_given(batches) : sample_next(batches);
+        batches->given_first = !batches->given_first; /* they take turns for the places that get free */
+        refused = sent ? 0 : refused + 1;
     }
     batches->dispatching = false;
 }

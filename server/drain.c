@@ -16,10 +16,9 @@ static bool anybody_waits(struct server *server)
     return false;
 }
 
+/* Again and again: a body that was on its way may have become one more who waits. */
 static void say_goodbye(struct server *server)
 {
-    server->leaving = true;
-    server->leave_at_us = clock_monotonic_us() + GOODBYE_US;
     for (struct live_batch *live = server->batches->first, *next; live; live = next) {
         next = live->next;
         waiters_release(live);
@@ -33,7 +32,11 @@ static void look_again(void *arg)
     int64_t now_us = clock_monotonic_us();
     bool idle = server->batches->count == 0 && !anybody_waits(server);
 
-    if (!server->leaving && (idle || now_us >= server->drain_until_us))
+    if (!server->leaving && (idle || now_us >= server->drain_until_us)) {
+        server->leaving = true;
+        server->leave_at_us = now_us + GOODBYE_US;
+    }
+    if (server->leaving)
         say_goodbye(server);
     /* Suspended connections must be gone before the library may be stopped. */
     if (server->leaving && http_suspended(server->http) == 0 &&

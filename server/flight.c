@@ -11,7 +11,16 @@
 #include <stdio.h>
 
 #define VERDICTS_MAX_BYTES ((size_t)16 << 20)
+#define TIMEOUT_SLACK_US (20 * US_PER_MS) /* at the batch's deadline its timer comes first */
 #define FRAME_MAX_BYTES ((size_t)256 << 20)
+
+/* The completion of this rollout, if the request brought it. */
+static const struct completion_spec *find_given(const struct live_batch *live, uint32_t rollout)
+{
+    uint32_t index = live->batch.rollouts[rollout].group;
+    const struct group_spec *group = &live->spec->groups[index];
+    return group->completions ? &group->completions[rollout - live->batch.groups[index].first] : NULL;
+}
 
 /* --- life --------------------------------------------------------------------------------------------- */
 
@@ -21,6 +30,7 @@ struct flight *flight_create(struct live_batch *live, uint32_t rollout)
     flight->live = live;
     flight->rollout = rollout;
     flight->revision = live->group_revisions[live->batch.rollouts[rollout].group];
+    flight->given = find_given(live, rollout);
     buffer_init(&flight->frame, FRAME_MAX_BYTES);
     buffer_init(&flight->verdicts_json, VERDICTS_MAX_BYTES);
     buffer_init(&flight->rewards_json, VERDICTS_MAX_BYTES);
@@ -38,7 +48,7 @@ static void give_back(struct flight *flight)
         return;
     flight->dispatched = false;
     batches->places--;
-    batches_give_bytes(batches, flight->reserved_bytes);
+    batches_give_flight_bytes(batches, flight->reserved_bytes);
     if (!flight->op.reserved)
         store_release(flight->live->server->store, 1);
     dispatch(batches);
@@ -83,6 +93,8 @@ uint64_t flight_seed(const struct flight *flight)
 {
     const struct live_batch *live = flight->live;
     const struct group_spec *group = flight_group(flight);
+    if (flight->given) /* sampled elsewhere, with a seed that may not be known */
+        return flight->given->seed < 0 ? 0 : (uint64_t)flight->given->seed;
     return sample_seed(live->spec->seed, live->policy_revision, group->task, group->draw, flight_sample_index(flight),
                        live->batch.rollouts[flight->rollout].resample);
 }
@@ -104,17 +116,27 @@ static void leave_engine(struct flight *flight, const struct sample_error *error
         probe_engines(server->batches);
 }
 
+/* A refusal is believed at once only if there is nobody else to ask: it may be the engine's and not the request's. */
+static bool may_ask_another(const struct flight *flight)
+{
+    const struct live_batch *live = flight->live;
+    return flight->engine && !live->failed_at[flight->rollout] && flight->error.code != SAMPLE_CONTEXT_OVERFLOW &&
+           pool_has_another(live->server->pool, flight->engine);
+}
+
 /* The sample cannot come from this attempt. If the machine wants another one, this flight is over. (The flight keeps
  * the batch alive through the event.) */
 static void sample_failed(struct flight *flight)
 {
     struct live_batch *live = flight->live;
     struct batch_event event = {.kind = EVENT_SAMPLE_FAILED, .index = flight->rollout, .sent = flight->resends};
-    event.failure.retryable = flight->error.retryable;
+    event.failure.retryable = flight->error.retryable || may_ask_another(flight);
     event.failure.resample = flight->error.resample;
     event.failure.retry_after_us = flight->error.retry_after_us;
     log_event(LOG_LEVEL_DEBUG, "sample failed", "batch", live->id, "code", sample_failure_names[flight->error.code],
               "message", flight->error.message, NULL);
+    if (flight->engine)
+        live->failed_at[flight->rollout] = flight->engine;
     live_event(live, &event);
     if (live->batch.rollouts[flight->rollout].phase != PHASE_BACKOFF)
         return; /* it will be stored as failed */
@@ -235,7 +257,7 @@ static void send_call(struct flight *flight)
     struct live_batch *live = flight->live;
     flight->stage = FLIGHT_SAMPLING;
     if (!exchange_build(&flight->exchange, &flight->call, &flight->error)) {
-        leave_engine(flight, NULL);
+        pool_end_cancelled(live->server->pool, flight->engine);
         sample_failed(flight);
         return;
     }
@@ -246,7 +268,7 @@ static void send_call(struct flight *flight)
         .bearer_token = flight->engine->token,
         .request_id = flight->request_id,
         .body = flight->call.body.length_bytes ? buffer_text(&flight->call.body) : TEXT_NONE,
-        .timeout_us = batch_time_left(&live->batch, flight->rollout, clock_monotonic_us()) + US_PER_MS,
+        .timeout_us = batch_time_left(&live->batch, flight->rollout, clock_monotonic_us()) + TIMEOUT_SLACK_US,
         .connect_timeout_us = live->server->settings->engine_connect_timeout_us,
         .reply_limit_bytes = exchange_reply_limit_bytes(&flight->exchange),
     };
@@ -330,13 +352,16 @@ static void judge(struct job *job, struct store_reader *reader)
 {
     (void)reader;
     struct flight *flight = (struct flight *)job;
-    const struct verifier_list *list = flight_group(flight)->verifiers;
+    const struct verifier_list *asked = flight_group(flight)->verifiers;
+    const struct verifier_list *list = flight->given ? flight->given->verifiers : asked;
     struct json_write json;
 
     if (flight->verify.reply)
-        verdict_set_parse(list, (struct text){flight->verify.reply, flight->verify.reply_bytes}, &flight->verdicts);
+        verdict_set_parse(asked, (struct text){flight->verify.reply, flight->verify.reply_bytes}, &flight->verdicts);
     else
-        verdict_set_fail(list, flight->verify.failure_code, flight->verify.failure_message, true, &flight->verdicts);
+        verdict_set_fail(asked, flight->verify.failure_code, flight->verify.failure_message, true, &flight->verdicts);
+    if (flight->given)
+        verdict_set_add_given(&flight->verdicts, flight->given->given_scores, flight->given->given_count);
     flight->has_verdicts = true;
     flight->reward = reward_combine(list, &flight->verdicts, (enum reward_missing)flight->live->spec->missing);
     json_write_init(&json, &flight->verdicts_json);
@@ -386,4 +411,47 @@ void flight_stop_verifying(struct flight *flight)
         return;
     }
     verify_cancel_job(flight->live->server->verify_pool, &flight->verify);
+}
+
+/* --- completions that came with the request ------------------------------------------------------------------- */
+
+static bool given_failed(const struct flight *flight)
+{
+    return flight->given->failure.code.data || (flight->has_verdicts && flight->reward.failure);
+}
+
+static void prepared(struct job *job)
+{
+    struct flight *flight = (struct flight *)job;
+    if (flight->detached) {
+        flight_destroy(flight);
+        return;
+    }
+    live_event(flight->live, &(struct batch_event){.kind = given_failed(flight) ? EVENT_SAMPLE_FAILED : EVENT_SAMPLED,
+                                                   .index = flight->rollout,
+                                                   .judged = flight_group(flight)->verifiers->count == 0});
+}
+
+/* Worker: the frame for the verifiers; if there are none to ask, the rewards of the request are the whole judgement. */
+static void prepare(struct job *job, struct store_reader *reader)
+{
+    struct flight *flight = (struct flight *)job;
+    const struct completion_spec *given = flight->given;
+    const struct group_spec *group = flight_group(flight);
+
+    if (given->failure.code.data)
+        return;
+    if (group->verifiers->count > 0)
+        flight->frame_too_large = verify_request_build(group->verifiers, given->text, group->prompt,
+                                                       given->ids ? (int64_t)given->token_count : -1,
+                                                       group->reference_json, &flight->frame) < 0;
+    else if (given->given_count > 0)
+        judge(job, reader);
+}
+
+void flight_take_given(struct flight *flight)
+{
+    flight->stage = FLIGHT_PARSING;
+    flight->dispatched_us = clock_monotonic_us();
+    submit_job(flight, prepare, prepared);
 }

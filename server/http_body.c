@@ -61,6 +61,24 @@ static bool store_piece(struct request *request, const char *bytes, size_t lengt
     return move_to_spool(request) && write_all(request->spool_fd, bytes, length_bytes);
 }
 
+/* All bodies together keep within memory_budget, beside what batches hold; one alone always may come. */
+static bool hold_bytes(struct request *request, size_t length_bytes)
+{
+    struct server *server = request->server;
+    bool alone = server->body_bytes == (int64_t)request->held_bytes;
+    if (!alone && server->body_bytes + (int64_t)length_bytes > server->settings->memory_budget_bytes)
+        return false;
+    server->body_bytes += (int64_t)length_bytes;
+    request->held_bytes += length_bytes;
+    return true;
+}
+
+void body_release(struct request *request)
+{
+    request->server->body_bytes -= (int64_t)request->held_bytes;
+    request->held_bytes = 0;
+}
+
 bool body_take(struct request *request, const char *bytes, size_t length_bytes)
 {
     if (request->body_refused)
@@ -68,6 +86,10 @@ bool body_take(struct request *request, const char *bytes, size_t length_bytes)
     request->body_bytes += length_bytes;
     if (request->body_bytes > request->body_limit_bytes) {
         reply_canned(request, ERR_BODY_TOO_LARGE, "the body is larger than body_limit");
+        return false;
+    }
+    if (!hold_bytes(request, length_bytes)) {
+        reply_canned(request, ERR_QUEUE_FULL, "the bodies of other requests use up memory_budget; try again");
         return false;
     }
     if (!store_piece(request, bytes, length_bytes)) {
@@ -116,6 +138,7 @@ bool body_complete(struct request *request)
 void body_finish(struct request *request)
 {
     loop_timer_clear(request->server->loop, &request->body_timer);
+    body_release(request);
     buffer_finish(&request->body);
     if (request->spool_fd >= 0)
         close(request->spool_fd);

@@ -126,31 +126,12 @@ static int check_route(struct request *request, const char *method, const struct
 
 static int check_query(struct request *request)
 {
-    struct call *call = &request->call;
     struct text raw = buffer_text(&request->raw_uri);
-    const char *at = memchr(raw.data, '?', raw.length_bytes);
-    const char *end = raw.data + raw.length_bytes;
+    const char *mark = memchr(raw.data, '?', raw.length_bytes);
+    size_t path_bytes = mark ? (size_t)(mark + 1 - raw.data) : raw.length_bytes;
 
-    for (at = at ? at + 1 : end; at < end;) {
-        const char *ampersand = memchr(at, '&', (size_t)(end - at));
-        const char *stop = ampersand ? ampersand : end;
-        const char *equals = memchr(at, '=', (size_t)(stop - at));
-        struct query_parameter parameter = {TEXT_NONE, TEXT_NONE};
-        struct text name = {at, (size_t)((equals ? equals : stop) - at)};
-
-        bool sound = percent_decode(name, true, &request->decoded, &parameter.name);
-        if (sound && equals)
-            sound = percent_decode((struct text){equals + 1, (size_t)(stop - equals - 1)}, true, &request->decoded,
-                                   &parameter.value);
-        if (!sound)
-            return call_refuse(call, ERR_BAD_REQUEST, NULL, "the query has a broken escape, a NUL or broken UTF-8");
-        if (call->query_count == CALL_QUERY_MAX)
-            return call_refuse(call, ERR_BAD_REQUEST, NULL, "more than %d query parameters", CALL_QUERY_MAX);
-        if (stop > at)
-            call->query[call->query_count++] = parameter;
-        at = ampersand ? ampersand + 1 : end;
-    }
-    return 0;
+    return query_parse((struct text){raw.data + path_bytes, raw.length_bytes - path_bytes}, &request->call,
+                       &request->decoded);
 }
 
 /* "application/json; charset=utf-8" -> "application/json" among the known ones, or "". */
@@ -164,23 +145,36 @@ static const char *plain_type(const char *value)
     return "";
 }
 
+static int check_type(struct call *call, unsigned flags)
+{
+    bool json = strcmp(call->content_type, "application/json") == 0;
+    bool tensors = strcmp(call->content_type, "application/x-safetensors") == 0;
+    if (!(flags & ROUTE_BODY) || json || (tensors && flags & ROUTE_SAFETENSORS))
+        return 0;
+    return call_refuse(call, ERR_UNSUPPORTED_MEDIA_TYPE, NULL,
+                       "this route takes Content-Type: application/json%s (curl: use --json)",
+                       flags & ROUTE_SAFETENSORS ? " or application/x-safetensors" : "");
+}
+
 static int check_body(struct request *request, const struct headers *headers, size_t length_bytes)
 {
     struct call *call = &request->call;
+    const struct settings *settings = request->server->settings;
     call->content_type = plain_type(headers->content_type);
-    request->body_limit_bytes = (size_t)request->server->settings->body_limit_bytes;
+    bool tensors =
+        request->route->flags & ROUTE_SAFETENSORS && strcmp(call->content_type, "application/x-safetensors") == 0;
+    request->body_limit_bytes = (size_t)(tensors ? settings->safetensors_limit_bytes : settings->body_limit_bytes);
 
     if (headers->expect && strcasecmp(headers->expect, "100-continue") != 0)
         return call_refuse(call, ERR_EXPECTATION_FAILED, NULL, "the only expectation understood is 100-continue");
     if (headers->content_encoding && headers->content_encoding[0])
         return call_refuse(call, ERR_UNSUPPORTED_MEDIA_TYPE, NULL, "send the body without Content-Encoding");
     if (length_bytes > request->body_limit_bytes)
-        return call_refuse(call, ERR_BODY_TOO_LARGE, NULL, "the body has %zu bytes; body_limit is %zu", length_bytes,
-                           request->body_limit_bytes);
+        return call_refuse(call, ERR_BODY_TOO_LARGE, NULL, "the body has %zu bytes; %s is %zu", length_bytes,
+                           tensors ? "safetensors_limit" : "body_limit", request->body_limit_bytes);
     bool has_body = length_bytes > 0 || headers->transfer_encoding;
-    if (request->route->flags & ROUTE_BODY && strcmp(call->content_type, "application/json") != 0)
-        return call_refuse(call, ERR_UNSUPPORTED_MEDIA_TYPE, NULL,
-                           "this route takes Content-Type: application/json (curl: use --json)");
+    if (check_type(call, request->route->flags) < 0)
+        return -1;
     if (!(request->route->flags & ROUTE_BODY) && has_body && strcmp(request->route->method, "DELETE") != 0)
         return call_refuse(call, ERR_BAD_REQUEST, NULL, "this route takes no body");
     return 0;
@@ -197,6 +191,7 @@ static int check_preferences(struct request *request, const struct headers *head
 {
     struct call *call = &request->call;
     call->prefer_async = headers->prefer && strcasestr(headers->prefer, "respond-async");
+    call->accept_safetensors = headers->accept && strcasestr(headers->accept, "application/x-safetensors");
     call->accept_ndjson = headers->accept && strcasestr(headers->accept, "application/x-ndjson");
     if (!headers->idempotency_key)
         return 0;
@@ -217,7 +212,7 @@ static int check_all(struct request *request, const char *method, const struct h
     if (check_query(request) < 0 || check_body(request, headers, *ret_length_bytes) < 0 ||
         check_preferences(request, headers) < 0)
         return -1;
-    if (request->server->draining && request->route->flags & ROUTE_CREATES)
+    if (request->server->leaving || (request->server->draining && request->route->flags & ROUTE_CREATES))
         return call_refuse(call, ERR_DRAINING, NULL, "the service is shutting down and takes no new work");
     return 0;
 }
@@ -235,7 +230,8 @@ int check_first_call(struct request *request, const char *method, const char *ve
     buffer_reserve(&request->decoded, 2 * request->raw_uri.length_bytes + 1);
     if (check_all(request, method, &headers, &length_bytes) == 0)
         return 0;
-    request->call.reply.close = length_bytes > 0 || headers.transfer_encoding || headers.content_lengths > 1;
+    request->call.reply.close =
+        length_bytes > 0 || headers.transfer_encoding || headers.content_lengths > 1 || request->server->leaving;
     if (request->call.reply.status == 503)
         request->call.reply.retry_after_s = 5;
     return -1;

@@ -64,13 +64,14 @@ void reply_canned(struct request *request, enum error_code code, const char *mes
     if (!info)
         return;
     const struct buffer *body = &request->call.reply.body;
+    const char *retry_after = request->call.reply.status == 429 ? "Retry-After: 1\r\n" : "";
     _cleanup_buffer_ struct buffer wire;
     buffer_init(&wire, 16384);
     buffer_append_format(&wire,
                          "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-                         "X-Request-Id: %s\r\nConnection: close\r\n\r\n",
+                         "X-Request-Id: %s\r\n%sConnection: close\r\n\r\n",
                          error_rows[code].status, MHD_get_reason_phrase_for((unsigned)error_rows[code].status),
-                         body->length_bytes, request->request_id);
+                         body->length_bytes, request->request_id, retry_after);
     buffer_append(&wire, body->data, body->length_bytes);
     (void)!send(info->connect_fd, wire.data, wire.length_bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
     shutdown(info->connect_fd, SHUT_RDWR);

@@ -38,18 +38,19 @@ struct request {
     int spool_fd; /* -1: the body is in memory */
     size_t body_bytes;
     size_t body_limit_bytes;
+    size_t held_bytes;   /* of them in server->body_bytes */
     bool body_completed; /* the call has it */
     bool body_refused;   /* a canned reply was written; the rest is thrown away */
     struct loop_timer body_timer;
 
-    struct loop_source *hangup_source;
+    struct link *link;
     bool (*hung_up)(struct request *request, void *arg);
     void *hung_up_arg;
 
     void (*work)(struct call *call); /* what the worker runs */
     struct buffer part;
     size_t part_sent_bytes;
-    int produced; /* what produce() said last */
+    int produced;      /* what produce() said last */
     bool stream_waits; /* it said STREAM_WAIT and nobody has woken it */
     bool stream_woken; /* since produce() was asked last */
     struct loop_timer stream_timer;
@@ -61,6 +62,8 @@ void body_begin(struct request *request);
 bool body_take(struct request *request, const char *bytes, size_t length_bytes);
 /* Worker thread: the whole body as call->body, hashed. False without memory. */
 bool body_complete(struct request *request);
+/* The body's bytes are the handler's now, or gone. */
+void body_release(struct request *request);
 void body_finish(struct request *request);
 
 /* http_reply.c */

@@ -28,6 +28,18 @@ struct http {
     struct request *requests;
 };
 
+/* One client connection. Its end is watched here: a suspended connection is invisible to the library, and where the end
+ * comes together with a part of a request the library reads that part and waits for ever for an edge. */
+struct link {
+    struct http *http;
+    int fd;
+    struct loop_source *source;
+    struct request *request; /* the one that is under way; NULL: none */
+    bool watched;            /* it wants to know of a hang-up */
+    bool ended;              /* the client sends nothing any more */
+    struct loop_timer nudge;
+};
+
 /* --- a request's life ----------------------------------------------------------------------------- */
 
 static void *begin_request(void *arg, const char *uri, struct MHD_Connection *connection)
@@ -36,6 +48,8 @@ static void *begin_request(void *arg, const char *uri, struct MHD_Connection *co
     struct request *request = xcalloc(1, sizeof(*request));
     request->server = http->server;
     request->connection = connection;
+    request->link = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    request->link->request = request;
     request->spool_fd = -1;
     request->began_us = clock_monotonic_us();
     call_init(&request->call);
@@ -57,25 +71,21 @@ static void *begin_request(void *arg, const char *uri, struct MHD_Connection *co
 static bool let_go(struct request *request)
 {
     bool (*hung_up)(struct request *, void *) = TAKE_PTR(request->hung_up);
-    return !hung_up || hung_up(request, request->hung_up_arg);
+    if (!hung_up || hung_up(request, request->hung_up_arg))
+        return true;
+    request->hung_up = hung_up; /* it still works with the call, and will be asked again */
+    return false;
 }
 
-static void end_request(void *arg, struct MHD_Connection *connection, void **con_cls,
-                        enum MHD_RequestTerminationCode how)
+static void request_destroy(struct http *http, struct request *request)
 {
-    (void)connection;
-    (void)how;
-    struct http *http = arg;
-    struct request *request = *con_cls;
-    if (!request)
-        return;
-    *con_cls = NULL;
     (void)let_go(request); /* a stream that ended before what it waits for */
     metric_http(request->route ? (size_t)(request->route - routes) : route_count, request->call.reply.status,
                 clock_monotonic_us() - request->began_us);
     body_finish(request);
     stream_finish(request);
-    loop_unwatch(request->hangup_source);
+    request->link->request = NULL;
+    request->link->watched = false;
     call_finish(&request->call);
     buffer_finish(&request->raw_uri);
     buffer_finish(&request->decoded);
@@ -87,6 +97,15 @@ static void end_request(void *arg, struct MHD_Connection *connection, void **con
     if (request->next)
         request->next->previous = request->previous;
     free(request);
+}
+
+static void end_request(void *arg, struct MHD_Connection *connection, void **con_cls,
+                        enum MHD_RequestTerminationCode how)
+{
+    (void)connection;
+    (void)how;
+    if (*con_cls)
+        request_destroy(arg, TAKE_PTR(*con_cls));
 }
 
 void request_suspend(struct request *request)
@@ -103,13 +122,11 @@ void request_resume(struct request *request)
     MHD_resume_connection(request->connection);
 }
 
-static void client_hung_up(void *arg, uint32_t events)
+static void client_hung_up(struct request *request)
 {
-    struct request *request = arg;
-    if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) || request->gone)
-        return;
     request->gone = true;
-    loop_unwatch(TAKE_PTR(request->hangup_source));
+    request->link->watched = false;
+    loop_timer_clear(request->server->loop, &request->stream_timer); /* no worker may begin what ends now */
     if (request->on_worker)
         return; /* the worker's return ends it */
     if (!let_go(request))
@@ -120,11 +137,52 @@ static void client_hung_up(void *arg, uint32_t events)
 
 static void watch_hangup(struct request *request)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (info)
-        request->hangup_source =
-            loop_watch(request->server->loop, info->connect_fd, EPOLLRDHUP | EPOLLET, client_hung_up, request);
+    request->link->watched = true;
+    if (request->link->ended)
+        client_hung_up(request);
+}
+
+/* --- a connection's life ------------------------------------------------------------------------------ */
+
+/* Nothing more can come, so nothing is lost; the library gets a new edge, reads, and sees the end. */
+static void nudge(void *arg)
+{
+    const struct link *link = arg;
+    (void)shutdown(link->fd, SHUT_RD);
+}
+
+static void link_event(void *arg, uint32_t events)
+{
+    struct link *link = arg;
+    struct loop *loop = link->http->server->loop;
+    if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) || link->ended)
+        return;
+    link->ended = true;
+    if (link->watched)
+        client_hung_up(link->request);
+    else
+        loop_timer_set(loop, &link->nudge, loop_now_us(loop) + 1, nudge, link); /* after the library's turn */
+}
+
+static void connection_changed(void *arg, struct MHD_Connection *connection, void **socket_context,
+                               enum MHD_ConnectionNotificationCode what)
+{
+    struct http *http = arg;
+    struct loop *loop = http->server->loop;
+    struct link *link = *socket_context;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        link = xcalloc(1, sizeof(*link));
+        link->http = http;
+        link->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        link->source = loop_watch(loop, link->fd, EPOLLRDHUP | EPOLLET, link_event, link);
+        *socket_context = link;
+        return;
+    }
+    if (link->request) /* the library forgets those whose headers it could not take */
+        request_destroy(http, link->request);
+    loop_timer_clear(loop, &link->nudge);
+    loop_unwatch(link->source);
+    free(link);
 }
 
 /* --- work ------------------------------------------------------------------------------------------- */
@@ -148,6 +206,8 @@ static void returned_from_worker(struct job *job)
 {
     struct request *request = (struct request *)job;
     request->on_worker = false;
+    if (!request->call.body)
+        body_release(request);
     if (request->gone) {
         request->state = REQUEST_READY;
         request_resume(request);
@@ -163,8 +223,14 @@ static void returned_from_worker(struct job *job)
 void request_continue_on_worker(struct request *request, void (*work)(struct call *call))
 {
     request->work = work;
+    request->hung_up = NULL; /* who waited for something on its behalf has let it go */
     request->job.run = run_on_worker;
     request->job.done = returned_from_worker;
+    request->on_worker = true;
+    if (work != request->route->on_worker) { /* what has waited for its answer is not sent away now */
+        workers_submit_reserved(request->server->workers, &request->job);
+        return;
+    }
     request->on_worker = workers_submit(request->server->workers, &request->job);
     if (!request->on_worker) {
         request->call.reply.retry_after_s = QUEUE_RETRY_AFTER_S;
@@ -180,7 +246,7 @@ void request_answer(struct request *request)
         return;
     }
     request->hung_up = NULL;
-    loop_unwatch(TAKE_PTR(request->hangup_source));
+    request->link->watched = false;
     request->state = REQUEST_READY;
     request_resume(request);
 }
@@ -264,6 +330,8 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
 
 /* --- the daemon ----------------------------------------------------------------------------------------- */
 
+static void log_library(void *arg, const char *format, va_list args) _printf_(2, 0);
+
 static void log_library(void *arg, const char *format, va_list args)
 {
     (void)arg;
@@ -313,11 +381,15 @@ static int bind_address(const struct settings *settings)
 
 static int bound_port(int fd)
 {
-    struct sockaddr_storage bound = {0};
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } bound = {.v6 = {0}};
     socklen_t bound_bytes = sizeof(bound);
-    getsockname(fd, (struct sockaddr *)&bound, &bound_bytes);
-    return ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                             : ((struct sockaddr_in *)&bound)->sin_port);
+    if (getsockname(fd, &bound.any, &bound_bytes) < 0)
+        return 0;
+    return ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
 }
 
 static bool start_daemon(struct http *http, const struct settings *settings)
@@ -327,9 +399,9 @@ static bool start_daemon(struct http *http, const struct settings *settings)
         MHD_OPTION_EXTERNAL_LOGGER, log_library, http, MHD_OPTION_LISTEN_SOCKET, http->listen_fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)settings->connection_limit, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)(settings->connection_timeout_us / US_PER_S), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        CONNECTION_MEMORY_BYTES, MHD_OPTION_NOTIFY_COMPLETED, end_request, http, MHD_OPTION_URI_LOG_CALLBACK,
-        begin_request, http, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, http, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+        CONNECTION_MEMORY_BYTES, MHD_OPTION_NOTIFY_COMPLETED, end_request, http, MHD_OPTION_NOTIFY_CONNECTION,
+        connection_changed, http, MHD_OPTION_URI_LOG_CALLBACK, begin_request, http, MHD_OPTION_UNESCAPE_CALLBACK,
+        keep_escapes, http, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
     return http->daemon != NULL;
 }
 

@@ -30,13 +30,21 @@ struct json_input {
 int json_input_init(struct json_input *input, struct call *call, const char *const *lift);
 void json_input_finish(struct json_input *input);
 
-/* An array of numbers, however it was written. values[i] is NAN where the JSON had null. */
+/* An array of numbers, however it was written. values[i] is NAN where the JSON had null. At most one of the three is
+ * set; the last two only where a request is no JSON (objective_tensors.h). */
 struct numbers {
-    const double *values; /* NULL: absent */
+    const double *values; /* all NULL: absent */
     size_t count;
     bool has_null;
     bool all_integer;
+    const float *f32;
+    const uint8_t *u8;
 };
+
+static inline bool numbers_are_given(const struct numbers *numbers)
+{
+    return numbers->values || numbers->f32 || numbers->u8;
+}
 
 enum field_kind {
     FIELD_BOOL, /* bool */

@@ -6,6 +6,7 @@
 #include "server/base/log.h"
 #include "server/metrics.h"
 #include "server/settings.h"
+#include "server/unstored.h"
 
 #include <math.h>
 
@@ -36,6 +37,7 @@ void batches_destroy(struct batches *batches)
     loop_timer_clear(batches->server->loop, &batches->dispatch_timer);
     loop_timer_clear(batches->server->loop, &batches->probe_timer);
     loop_timer_clear(batches->server->loop, &batches->backlog_timer);
+    batches_forget_unread(batches);
     free(batches->probes);
     free(batches);
 }
@@ -44,7 +46,7 @@ struct live_batch *batches_find(struct batches *batches, struct text id)
 {
     struct live_batch *live;
     HASH_FIND(hh, batches->by_id, id.data, id.length_bytes, live);
-    return live;
+    return live && !live->unstored ? live : NULL;
 }
 
 struct run_state *batches_run(struct batches *batches, struct text name)
@@ -60,19 +62,39 @@ struct run_state *batches_run(struct batches *batches, struct text name)
     return run;
 }
 
-bool batches_take_bytes(struct batches *batches, size_t bytes)
+/* One thing always fits where nothing else of its kind is held, so that nothing waits for ever. */
+static bool take_bytes(struct batches *batches, int64_t held_bytes, size_t bytes)
 {
-    if (batches->bytes > 0 && batches->bytes + (int64_t)bytes > batches->bytes_max)
-        return false; /* one thing always fits, so that nothing waits for ever */
+    if (held_bytes > 0 && batches->bytes + (int64_t)bytes > batches->bytes_max)
+        return false;
     batches->bytes += (int64_t)bytes;
     metric_set(METRIC_MEMORY_USED_BYTES, 0, batches->bytes);
     return true;
+}
+
+bool batches_take_bytes(struct batches *batches, size_t bytes)
+{
+    return take_bytes(batches, batches->bytes, bytes);
 }
 
 void batches_give_bytes(struct batches *batches, size_t bytes)
 {
     batches->bytes -= (int64_t)bytes;
     metric_set(METRIC_MEMORY_USED_BYTES, 0, batches->bytes);
+}
+
+bool batches_take_flight_bytes(struct batches *batches, size_t bytes)
+{
+    if (!take_bytes(batches, batches->flight_bytes, bytes))
+        return false;
+    batches->flight_bytes += (int64_t)bytes;
+    return true;
+}
+
+void batches_give_flight_bytes(struct batches *batches, size_t bytes)
+{
+    batches->flight_bytes -= (int64_t)bytes;
+    batches_give_bytes(batches, bytes);
 }
 
 /* --- life -------------------------------------------------------------------------------------------- */
@@ -109,6 +131,7 @@ struct live_batch *live_create(struct batches *batches, struct batch_spec *spec,
 
     live->flights = xcalloc(spec->rollout_count, sizeof(struct flight *));
     live->rewards = xcalloc(spec->rollout_count, sizeof(double));
+    live->failed_at = xcalloc(spec->rollout_count, sizeof(struct engine *));
     live->group_revisions = xcalloc(spec->group_count, sizeof(int64_t));
     live->group_prompt_ids = xcalloc(spec->group_count, sizeof(uint32_t *));
     live->group_prompt_id_counts = xcalloc(spec->group_count, sizeof(size_t));
@@ -147,9 +170,11 @@ static void live_destroy(struct live_batch *live)
         free(live->group_prompt_ids[g]);
     free(live->flights);
     free(live->rewards);
+    free(live->failed_at);
     free(live->group_revisions);
     free(live->group_prompt_ids);
     free(live->group_prompt_id_counts);
+    unstored_destroy(live->unstored, live->spec->rollout_count);
     actions_finish(&live->actions);
     batch_finish(&live->batch);
     batch_spec_destroy(live->spec);
@@ -250,6 +275,8 @@ void live_start(struct live_batch *live)
     live->jobs++;
     if (clock_monotonic_us() >= live->batch.rules.deadline_us) /* it passed while the service was down */
         live_event(live, &(struct batch_event){.kind = EVENT_TIME});
+    if (live->batch.outcome == BATCH_CANCELLED) /* it died in the middle of that */
+        live_event(live, &(struct batch_event){.kind = EVENT_CANCEL});
     live_event(live, &(struct batch_event){.kind = EVENT_STARTED});
     live->jobs--;
     live_destroy_if_done(live);

@@ -30,6 +30,7 @@ struct run_state {
 };
 
 struct waiter;
+struct unstored;
 
 struct live_batch {
     struct server *server;
@@ -46,6 +47,7 @@ struct live_batch {
     int64_t deadline_utc_us;
     struct flight **flights;     /* [rollout]; NULL: nothing under way */
     double *rewards;             /* [rollout]; NAN: none */
+    struct engine **failed_at;   /* [rollout]; the engine of the last failed attempt */
     int64_t *group_revisions;    /* [group]; at its first dispatch, -1 before */
     uint32_t **group_prompt_ids; /* [group]; what the engine made of the prompt, NULL: not known */
     size_t *group_prompt_id_counts;
@@ -54,8 +56,9 @@ struct live_batch {
     struct waiter *waiters;
     bool answered_async; /* somebody was told 202: hang-ups do not cancel it */
     bool has_key;
-    bool in_dispatch; /* in the dispatcher's ring */
-    size_t jobs;      /* workers and the store have something of it */
+    struct unstored *unstored; /* a score that leaves no trace; NULL: it is on record */
+    bool in_dispatch;          /* in the dispatcher's ring */
+    size_t jobs;               /* workers and the store have something of it */
     size_t reserved_bytes;
     struct live_batch *previous;
     struct live_batch *next;
@@ -90,7 +93,8 @@ struct flight {
     enum exchange_outcome outcome;
     struct sample sample;
     bool has_sample;
-    struct sample_error error; /* message "" if there was none */
+    const struct completion_spec *given; /* instead of a sample: it came with the request. NULL: it did not */
+    struct sample_error error;           /* message "" if there was none */
 
     struct verify_job verify;
     struct buffer frame;
@@ -125,6 +129,8 @@ struct batches {
 
     /* dispatch.c */
     struct live_batch *ring;          /* the next to be asked */
+    struct live_batch *given_ring;    /* the same for those whose completions came with the request */
+    bool given_first;                 /* whose turn it is, if both want the next place */
     const struct run_state *pool_run; /* whose weights the pool has now */
     struct loop_timer dispatch_timer;
     struct loop_timer probe_timer;
@@ -135,12 +141,15 @@ struct batches {
     size_t places;
     size_t places_max;
     int64_t bytes;
+    int64_t flight_bytes; /* those of them that flights hold */
     int64_t bytes_max;
+    size_t creations; /* batches that the store is about to create */
 
     /* live_store.c: rows that found the store's queue full */
     struct flight *backlog_first;
     struct flight **backlog_last;
     struct loop_timer backlog_timer;
+    struct unread_batch *unread;
     bool store_failing; /* the last write failed */
     enum store_status store_failure;
     size_t without_scored; /* batches in a row that ended without a scored rollout */
@@ -158,13 +167,17 @@ void live_start(struct live_batch *live);
 /* One event, and everything that follows of it. */
 void live_event(struct live_batch *live, const struct batch_event *event);
 void live_destroy_if_done(struct live_batch *live);
-/* Memory for a request body, or for a flight, out of the budget. */
+/* Memory for a batch, or for a flight, out of the budget. */
 bool batches_take_bytes(struct batches *batches, size_t bytes);
 void batches_give_bytes(struct batches *batches, size_t bytes);
+bool batches_take_flight_bytes(struct batches *batches, size_t bytes);
+void batches_give_flight_bytes(struct batches *batches, size_t bytes);
 
 /* flight.c */
 struct flight *flight_create(struct live_batch *live, uint32_t rollout);
 void flight_dispatch(struct flight *flight, struct engine *engine);
+/* A completion that came with the request: to the verifiers. */
+void flight_take_given(struct flight *flight);
 /* An attempt that failed before anything was sent. */
 void flight_fail(struct flight *flight, const struct sample_error *error);
 void flight_stop_sampling(struct flight *flight);
@@ -179,7 +192,11 @@ int64_t flight_sample_index(const struct flight *flight);
 void live_store_rollout(struct live_batch *live, uint32_t rollout);
 void live_close_group(struct live_batch *live, uint32_t group);
 void live_close_batch(struct live_batch *live);
+enum store_batch_state live_end_state(const struct live_batch *live); /* how it ends, or has ended */
 void batches_pump_backlog(struct batches *batches);
+/* An unfinished batch whose request this version cannot read: its deadline ends it. */
+void batches_add_unread(struct batches *batches, const char *batch_id, int64_t deadline_utc_us);
+void batches_forget_unread(struct batches *batches);
 /* Loop thread: operations that the writer has finished. */
 void store_ops_finished(struct server *server, struct store_op *list);
 /* What becomes of each kind, in the file that submitted it. */
@@ -193,18 +210,19 @@ void dispatch_remove(struct live_batch *live);
 /* True while another run has the pool. */
 bool live_waits_for_pool(const struct live_batch *live);
 void dispatch(struct batches *batches);
-void probe_engines(void *batches);
+void probe_engines(void *arg);
 
 /* waiters.c */
 struct waiter_rules {
     int64_t until_us; /* CLOCK_MONOTONIC; NEVER_US: until it has ended */
     bool created;     /* a POST: a wait that ends first is answered 202 */
 };
-/* A request that accepts NDJSON gets a line for each group when it is closed, whatever its `wait`; the others wait for the end. */
+/* A request that accepts NDJSON gets a line for each group when it is closed, whatever its `wait`; the others wait for
+ * the end. */
 void waiter_add(struct live_batch *live, struct request *request, const struct waiter_rules *rules);
 void waiters_group_closed(struct live_batch *live, uint32_t group);
 void waiters_answer(struct live_batch *live);
-/* The store cannot write: those who wait are told so, the batch goes on. */
+/* The store cannot write: those who wait for the end are told so, the batch goes on. */
 void waiters_refuse(struct live_batch *live, enum error_code code, const char *message);
 void waiters_release(struct live_batch *live); /* at shutdown: 202 and the id */
 /* Sends a batch that has ended, from the record. */

@@ -52,10 +52,13 @@ void live_write_running(struct json_write *json, const struct live_batch *live)
 static const char *waits_for(const struct live_batch *live)
 {
     const size_t *in_phase = live->batch.in_phase;
+    bool given = live->spec->origin == BATCH_GIVEN;
     if (live->server->batches->store_failing)
         return "the store, which cannot write";
     if (in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] > 0 && live_waits_for_pool(live))
         return "the engines, which serve another run";
+    if (given && in_phase[PHASE_QUEUED] + in_phase[PHASE_SAMPLING] > 0)
+        return "a place in the verifiers' queue";
     if (in_phase[PHASE_SAMPLING] > 0)
         return "the engines";
     if (in_phase[PHASE_BACKOFF] > 0)

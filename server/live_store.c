@@ -5,6 +5,7 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/metrics.h"
+#include "server/unstored.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,6 +22,12 @@ static int64_t revision_at_end(const struct flight *flight)
     if (live->spec->purpose == STORE_EVAL && !changed)
         return flight->revision;
     return live->run->revision >= 0 ? live->run->revision : flight->revision;
+}
+
+/* The trainer went back to a checkpoint meanwhile, perhaps to one of the same number. */
+static bool went_back(const struct flight *flight)
+{
+    return flight->live->run->incarnation != flight->incarnation;
 }
 
 static void fill_sample(struct flight *flight)
@@ -43,7 +50,25 @@ static void fill_sample(struct flight *flight)
     row->seed_sent = (int64_t)sample->seed_sent;
     row->seed_honoured = sample->seed_honoured ? STORE_KNOWN_YES : STORE_KNOWN_NO;
     row->revision_at_end = revision_at_end(flight);
-    row->straddles = row->revision_at_end != row->policy_revision;
+    row->straddles = row->revision_at_end != row->policy_revision || went_back(flight);
+}
+
+/* Sampled elsewhere: what is not said about it is not known. */
+static void fill_given(struct flight *flight)
+{
+    struct store_rollout *row = &flight->row;
+    const struct completion_spec *given = flight->given;
+    row->text = given->text;
+    row->completion_ids = given->ids;
+    row->logprobs = given->logprobs;
+    row->completion_mask = given->mask;
+    row->token_count = given->token_count;
+    row->completion_tokens = (int64_t)given->token_count;
+    row->finish_reason = given->finish_reason;
+    row->trainable = given->ids != NULL;
+    row->engine = given->engine;
+    row->seed_sent = given->seed;
+    row->revision_at_end = row->policy_revision;
 }
 
 static void fill_common(struct flight *flight)
@@ -71,6 +96,8 @@ static void fill_common(struct flight *flight)
     };
     if (flight->has_sample)
         fill_sample(flight);
+    if (flight->given)
+        fill_given(flight);
     if (!flight->has_verdicts)
         return;
     flight->row.verdicts = buffer_text(&flight->verdicts_json);
@@ -82,7 +109,7 @@ static void fill_failure(struct flight *flight, enum rollout_end end)
 {
     struct store_failure *failure = &flight->row.failure;
     failure->attempts = flight->live->batch.rollouts[flight->rollout].attempts;
-    failure->stage = flight->has_sample ? TEXT_LITERAL("verify") : TEXT_LITERAL("sample");
+    failure->stage = flight->has_sample || flight->given ? TEXT_LITERAL("verify") : TEXT_LITERAL("sample");
     if (end == END_DEADLINE) {
         failure->code = TEXT_LITERAL("deadline");
         failure->message = TEXT_LITERAL("the batch's deadline passed before this rollout was finished");
@@ -90,6 +117,8 @@ static void fill_failure(struct flight *flight, enum rollout_end end)
     } else if (end == END_CANCELLED) {
         failure->code = TEXT_LITERAL("cancelled");
         failure->message = TEXT_LITERAL("the batch was cancelled");
+    } else if (flight->given && flight->given->failure.code.data) {
+        *failure = flight->given->failure;
     } else if (flight->has_verdicts) {
         failure->code = text_of(flight->reward.failure->failure_code);
         failure->message = text_of(flight->reward.failure->failure_message);
@@ -135,6 +164,18 @@ void batches_pump_backlog(struct batches *batches)
     }
 }
 
+/* Kept in memory is stored. */
+static void keep_unstored(struct flight *flight)
+{
+    struct live_batch *live = flight->live;
+    uint32_t rollout = flight->rollout;
+    unstored_keep_rollout(flight);
+    live->jobs++;
+    flight_destroy(flight);
+    live_event(live, &(struct batch_event){.kind = EVENT_STORED, .index = rollout});
+    live->jobs--;
+}
+
 void live_store_rollout(struct live_batch *live, uint32_t rollout)
 {
     struct flight *flight = live->flights[rollout];
@@ -143,6 +184,10 @@ void live_store_rollout(struct live_batch *live, uint32_t rollout)
         flight = flight_create(live, rollout);
     flight->stage = FLIGHT_STORING;
     fill_row(flight);
+    if (live->unstored) {
+        keep_unstored(flight);
+        return;
+    }
     id_of_group(live->id, group, flight->group_id);
     flight->op = (struct store_op){.kind = STORE_INSERT_ROLLOUT, .reserved = flight->dispatched, .context = flight};
     flight->op.insert_rollout = (struct store_insert_rollout){.group_id = flight->group_id,
@@ -159,20 +204,25 @@ static void pump(void *arg)
     batches_pump_backlog(arg);
 }
 
-/* Nothing is given up: the row is written again until the disk takes it. Those who wait are told. */
+static void tell_those_who_wait(struct live_batch *live, enum store_status status)
+{
+    if (status == STORE_DISK_FULL)
+        waiters_refuse(live, ERR_DISK_FULL, "the disk is full; the batch goes on and is stored when there is room");
+    else
+        waiters_refuse(live, ERR_STORE_UNAVAILABLE, "the database cannot be written; the batch goes on");
+}
+
+/* Nothing is given up: the row is written again until the disk takes it. */
 static void write_again(struct flight *flight)
 {
     struct batches *batches = flight->live->server->batches;
-    enum store_status status = flight->op.status;
     flight->op.reserved = false;
     flight->backlog_next = NULL;
     *batches->backlog_last = flight;
     batches->backlog_last = &flight->backlog_next;
     loop_timer_set(batches->server->loop, &batches->backlog_timer, clock_monotonic_us() + BACKLOG_RETRY_US, pump,
                    batches);
-    waiters_refuse(flight->live, status == STORE_DISK_FULL ? ERR_DISK_FULL : ERR_STORE_UNAVAILABLE,
-                   status == STORE_DISK_FULL ? "the disk is full; the batch goes on and is stored when there is room"
-                                             : "the database cannot be written; the batch goes on");
+    tell_those_who_wait(flight->live, flight->op.status);
 }
 
 static bool failed_for_now(enum store_status status)
@@ -261,6 +311,9 @@ static void submit_sooner_or_later(struct server *server, struct store_op *op)
         submit_late(server, op);
 }
 
+static void group_closed(struct store_op *op);
+static void batch_closed(struct store_op *op);
+
 static void close_one(struct live_batch *live, uint32_t group, const struct objective_group *statistics,
                       double *advantages)
 {
@@ -283,7 +336,12 @@ static void close_one(struct live_batch *live, uint32_t group, const struct obje
         .zero_variance = statistics->zero_variance,
     };
     live->jobs++;
-    submit_sooner_or_later(live->server, &close->op);
+    if (!live->unstored) {
+        submit_sooner_or_later(live->server, &close->op);
+        return;
+    }
+    unstored_close_group(live, group, &close->op.close_group);
+    group_closed(&close->op);
 }
 
 static void close_with_own_advantages(struct live_batch *live, uint32_t group)
@@ -342,6 +400,7 @@ static void group_closed(struct store_op *op)
     struct live_batch *live = close->live;
     if (failed_for_now(op->status)) {
         submit_late(live->server, op);
+        tell_those_who_wait(live, op->status);
         return;
     }
     if (op->status != STORE_OK && op->status != STORE_EXISTS)
@@ -363,6 +422,7 @@ static void batch_closed(struct store_op *op)
     struct batches *batches = live->server->batches;
     if (failed_for_now(op->status)) {
         submit_late(live->server, op);
+        tell_those_who_wait(live, op->status);
         return;
     }
     if (op->status != STORE_OK && op->status != STORE_EXISTS)
@@ -377,11 +437,16 @@ static void batch_closed(struct store_op *op)
     live_destroy_if_done(live);
 }
 
-static void close_computed(struct job *job)
+enum store_batch_state live_end_state(const struct live_batch *live)
 {
     static const enum store_batch_state states[] = {[BATCH_COMPLETE] = STORE_BATCH_COMPLETE,
                                                     [BATCH_CANCELLED] = STORE_BATCH_CANCELLED,
                                                     [BATCH_EXPIRED] = STORE_BATCH_EXPIRED};
+    return states[live->batch.outcome];
+}
+
+static void close_computed(struct job *job)
+{
     struct close_job *close = (struct close_job *)job;
     struct live_batch *live = close->live;
     if (close->status == STORE_UNAVAILABLE) { /* the record could not be read: try again */
@@ -391,7 +456,7 @@ static void close_computed(struct job *job)
     close->op = (struct store_op){.kind = STORE_CLOSE_BATCH, .context = close};
     close->op.close_batch = (struct store_close_batch){
         .batch_id = close->batch_id,
-        .state = states[live->batch.outcome],
+        .state = live_end_state(live),
         .loss = close->loss,
         .total_tokens = (int64_t)close->totals.tokens,
         .total_sequences = (int64_t)close->totals.sequences,
@@ -400,7 +465,18 @@ static void close_computed(struct job *job)
         .summary = buffer_text(&close->summary),
         .completed_at_us = clock_utc_us(),
     };
-    submit_sooner_or_later(live->server, &close->op);
+    if (live->unstored)
+        batch_closed(&close->op);
+    else
+        submit_sooner_or_later(live->server, &close->op);
+}
+
+/* Worker. */
+static void close_unstored(struct job *job, struct store_reader *reader)
+{
+    struct close_job *close = (struct close_job *)job;
+    close_compute(job, reader);
+    unstored_render(close->live, close);
 }
 
 void live_close_batch(struct live_batch *live)
@@ -409,10 +485,73 @@ void live_close_batch(struct live_batch *live)
     close->live = live;
     close->spec = live->spec;
     snprintf(close->batch_id, sizeof(close->batch_id), "%s", live->id);
-    close->job.run = close_compute;
+    close->job.run = live->unstored ? close_unstored : close_compute;
     close->job.done = close_computed;
     live->jobs++;
     workers_submit_reserved(live->server->workers, &close->job);
+}
+
+/* --- batches that could not be resumed -----------------------------------------------------------------------------
+ */
+
+struct unread_batch {
+    struct close_job close; /* without a live batch */
+    struct loop_timer timer;
+    struct server *server;
+    struct unread_batch *next;
+};
+
+static void unread_ended(void *arg)
+{
+    struct unread_batch *unread = arg;
+    struct close_job *close = &unread->close;
+    close->op = (struct store_op){.kind = STORE_CLOSE_BATCH, .context = close};
+    close->op.close_batch = (struct store_close_batch){
+        .batch_id = close->batch_id,
+        .state = STORE_BATCH_EXPIRED,
+        .loss = NAN,
+        .notes = TEXT_LITERAL("[\"after a restart the request could not be read: the rest was never sampled\"]"),
+    };
+    if (!store_submit(unread->server->store, &close->op))
+        loop_timer_set(unread->server->loop, &unread->timer, clock_monotonic_us() + BACKLOG_RETRY_US, unread_ended,
+                       unread);
+}
+
+static void unread_closed(struct store_op *op)
+{
+    struct unread_batch *unread = op->context; /* it begins with its close_job */
+    if (failed_for_now(op->status))
+        loop_timer_set(unread->server->loop, &unread->timer, clock_monotonic_us() + BACKLOG_RETRY_US, unread_ended,
+                       unread);
+}
+
+void batches_add_unread(struct batches *batches, const char *batch_id, int64_t deadline_utc_us)
+{
+    struct unread_batch *unread = xcalloc(1, sizeof(*unread));
+    unread->server = batches->server;
+    unread->next = batches->unread;
+    batches->unread = unread;
+    snprintf(unread->close.batch_id, sizeof(unread->close.batch_id), "%s", batch_id);
+    loop_timer_set(batches->server->loop, &unread->timer, clock_monotonic_us() + deadline_utc_us - clock_utc_us(),
+                   unread_ended, unread);
+}
+
+void batches_forget_unread(struct batches *batches)
+{
+    for (struct unread_batch *unread = batches->unread, *next; unread; unread = next) {
+        next = unread->next;
+        loop_timer_clear(batches->server->loop, &unread->timer);
+        free(unread);
+    }
+}
+
+static void batch_or_unread_closed(struct store_op *op)
+{
+    const struct close_job *close = op->context;
+    if (close->live)
+        batch_closed(op);
+    else
+        unread_closed(op);
 }
 
 /* --- the way back ------------------------------------------------------------------------------------------------ */
@@ -421,7 +560,7 @@ void store_ops_finished(struct server *server, struct store_op *list)
 {
     static void (*const finished[])(struct store_op * op) = {
         [STORE_CREATE_BATCH] = batch_created,     [STORE_INSERT_ROLLOUT] = rollout_stored,
-        [STORE_CLOSE_GROUP] = group_closed,       [STORE_CLOSE_BATCH] = batch_closed,
+        [STORE_CLOSE_GROUP] = group_closed,       [STORE_CLOSE_BATCH] = batch_or_unread_closed,
         [STORE_DECLARE_POLICY] = policy_declared, [STORE_RECORD_OBJECTIVE] = objective_recorded,
     };
     while (list) {
@@ -430,5 +569,6 @@ void store_ops_finished(struct server *server, struct store_op *list)
         note_health(server->batches, op);
         finished[op->kind](op);
     }
-    batches_pump_backlog(server->batches);
+    if (!server->batches->store_failing) /* else its timer does */
+        batches_pump_backlog(server->batches);
 }

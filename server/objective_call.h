@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct store_reader;
+struct objective_tensors;
 
 /* What the reply carries for each token, in the order of the reply; the bits of `returns`. */
 enum objective_array {
@@ -43,6 +44,7 @@ struct objective_item {
 struct objective_call {
     struct call *call;
     struct json_input input;
+    struct objective_tensors *tensors; /* the request came as safetensors; NULL: as JSON */
     struct objective_knobs knobs;
     bool has_objective;                   /* the request brings one */
     struct objective_item *items;         /* [count] */
@@ -61,6 +63,10 @@ struct objective_call {
 
     unsigned returns; /* bits of enum objective_array */
     int arrays;       /* enum json_arrays */
+
+    bool explain; /* one token's arithmetic is asked for */
+    size_t explain_sequence;
+    size_t explain_token;
 
     /* how the call is kept: stored form only */
     bool keep;

@@ -18,7 +18,8 @@ struct reader {
 static int refuse(const struct reader *reader, enum error_code code, const char *section, const char *name,
                   const char *message)
 {
-    char inner[PATH_BYTES], full[PATH_BYTES];
+    char inner[PATH_BYTES];
+    char full[PATH_BYTES];
 
     path_join(inner, section, name);
     path_join(full, reader->path, inner);
@@ -217,7 +218,8 @@ static int read_preset(const struct reader *reader, const json_t *value)
 /* Short for both bounds; it stands before what `loss` itself says. */
 static int read_epsilon(const struct reader *reader, const json_t *value)
 {
-    const struct objective_knob *low = find_knob("loss", "eps_low"), *high = find_knob("loss", "eps_high");
+    const struct objective_knob *low = find_knob("loss", "eps_low");
+    const struct objective_knob *high = find_knob("loss", "eps_high");
 
     if (!json_is_number(value))
         return refuse(reader, ERR_INVALID_FIELD, "", "epsilon", "a number is expected");

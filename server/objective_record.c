@@ -131,7 +131,8 @@ static const struct store_rollout *rollout_of(const struct objective_call *objec
 
 static int compare_ids(const void *left, const void *right, void *objective)
 {
-    size_t a = *(const size_t *)left, b = *(const size_t *)right;
+    size_t a = *(const size_t *)left;
+    size_t b = *(const size_t *)right;
     int order = strcmp(rollout_of(objective, a)->id, rollout_of(objective, b)->id);
     return order ? order : (a > b) - (a < b);
 }

@@ -1,6 +1,7 @@
 /* The body of POST /v1/objective, read and checked. */
 #include "server/objective_call.h"
 #include "server/objective_json.h"
+#include "server/objective_tensors.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -46,6 +47,7 @@ void objective_call_finish(struct objective_call *objective)
     store_results_destroy(TAKE_PTR(objective->results));
     buffer_finish(&objective->notes);
     json_input_finish(&objective->input);
+    objective_tensors_destroy(TAKE_PTR(objective->tensors));
 }
 
 void objective_note(struct objective_call *objective, const char *text)
@@ -133,7 +135,8 @@ static int read_score(struct objective_call *objective, size_t index, const char
                       double *ret_score, double *ret_weight)
 {
     char path[PATH_BYTES];
-    const json_t *score = json_object_get(part, "score"), *weight = json_object_get(part, "weight");
+    const json_t *score = json_object_get(part, "score");
+    const json_t *weight = json_object_get(part, "weight");
     bool whole = json_is_object(part) && json_object_size(part) == (weight ? 2U : 1U);
 
     snprintf(path, sizeof path, "rewards.%s", name);
@@ -147,7 +150,8 @@ static int read_score(struct objective_call *objective, size_t index, const char
 
 static int read_rewards(struct objective_call *objective, size_t index, json_t *rewards, double *ret_reward)
 {
-    size_t n = json_object_size(rewards), i = 0;
+    size_t n = json_object_size(rewards);
+    size_t i = 0;
     const char *name;
     json_t *part;
     double *scores = objective_allocate(objective, 2 * n + 1, sizeof *scores);
@@ -173,7 +177,7 @@ static int read_judgement(struct objective_call *objective, size_t index, const 
     bool single = fields->advantage != NULL;
 
     sequence->reward = NAN;
-    if (fields->step_rewards || fields->token_rewards.values)
+    if (fields->step_rewards || numbers_are_given(&fields->token_rewards))
         return objective_refuse(objective, ERR_OBJECTIVE_OPTIONS, index,
                                 fields->step_rewards ? "step_rewards" : "token_rewards", NO_TOKEN,
                                 "no estimator that this version computes reads them");
@@ -202,6 +206,13 @@ static int read_mask(struct objective_call *objective, size_t index)
     const struct numbers *mask = &objective->items[index].mask;
     uint8_t *bytes;
 
+    if (mask->u8) {
+        for (size_t t = 0; t < mask->count; t++)
+            if (mask->u8[t] > 1)
+                return objective_refuse(objective, ERR_INVALID_FIELD, index, "mask", t, "expected 0 or 1");
+        objective->sequences[index].mask = mask->u8;
+        return 0;
+    }
     if (!mask->values)
         return 0;
     if (!(bytes = objective_allocate(objective, mask->count + 1, 1)))
@@ -235,13 +246,13 @@ static int check_lengths(struct objective_call *objective, size_t index, const s
         {"completion_ids", &fields->completion_ids},
     };
 
-    if (!fields->logprobs.values)
+    if (!numbers_are_given(&fields->logprobs))
         return objective_refuse(objective, ERR_MISSING_FIELD, index, "logprobs", NO_TOKEN, "this field is required");
     if (tokens == 0)
         return objective_refuse(objective, ERR_EMPTY_COMPLETION, index, "logprobs", NO_TOKEN,
                                 "a completion has at least one token");
     for (size_t i = 0; i < ARRAY_LENGTH(arrays); i++) {
-        if (!arrays[i].numbers->values || arrays[i].numbers->count == tokens)
+        if (!numbers_are_given(arrays[i].numbers) || arrays[i].numbers->count == tokens)
             continue;
         snprintf(message, sizeof message, "%zu values, but logprobs has %zu", arrays[i].numbers->count, tokens);
         return objective_refuse(objective, ERR_LENGTH_MISMATCH, index, arrays[i].name, NO_TOKEN, message);
@@ -269,6 +280,8 @@ static int read_sequence(struct objective_call *objective, size_t index, const j
     if (json_read_object(&objective->input, object, path, single ? with_number : with_numbers,
                          ARRAY_LENGTH(with_number), &fields) < 0)
         return -1;
+    if (objective_tensors_fill(objective, index, object, with_numbers, ARRAY_LENGTH(with_numbers), &fields) < 0)
+        return -1;
     *item = (struct objective_item){.rollout = fields.group.data ? TEXT_NONE : fields.rollout,
                                     .group = fields.group,
                                     .logprobs = fields.logprobs,
@@ -281,10 +294,10 @@ static int read_sequence(struct objective_call *objective, size_t index, const j
     sequence->tokens = fields.logprobs.count;
     sequence->length = fields.length >= 0 ? fields.length : (int64_t)sequence->tokens;
     sequence->finish_reason = finish_of(fields.finish_reason);
-    sequence->logprobs.f64 = fields.logprobs.values;
-    sequence->old_logprobs.f64 = fields.old_logprobs.values;
-    sequence->ref_logprobs.f64 = fields.ref_logprobs.values;
-    sequence->rollout_logprobs.f64 = fields.rollout_logprobs.values;
+    sequence->logprobs = objective_values_of(&fields.logprobs);
+    sequence->old_logprobs = objective_values_of(&fields.old_logprobs);
+    sequence->ref_logprobs = objective_values_of(&fields.ref_logprobs);
+    sequence->rollout_logprobs = objective_values_of(&fields.rollout_logprobs);
     return read_mask(objective, index);
 }
 
@@ -297,7 +310,7 @@ static int check_form(struct objective_call *objective, size_t index)
     if (objective->stored != (item->rollout.data != NULL))
         return objective_refuse(objective, ERR_INVALID_FIELD, index, "rollout", NO_TOKEN,
                                 "stored rollouts and inline sequences do not mix in one request");
-    if (objective->stored && (item->has_reward || item->has_advantage || item->rollout_logprobs.values))
+    if (objective->stored && (item->has_reward || item->has_advantage || numbers_are_given(&item->rollout_logprobs)))
         return objective_refuse(objective, ERR_INVALID_FIELD, index,
                                 item->has_reward      ? "reward"
                                 : item->has_advantage ? "advantage"
@@ -347,7 +360,8 @@ static int compare_texts(struct text left, struct text right)
 /* By name, then by place: the first of equal names comes first. */
 static int compare_items(const void *left, const void *right, void *items)
 {
-    size_t a = *(const size_t *)left, b = *(const size_t *)right;
+    size_t a = *(const size_t *)left;
+    size_t b = *(const size_t *)right;
     const struct objective_item *all = items;
     int order = compare_texts(all[a].group, all[b].group);
     return order ? order : (a > b) - (a < b);
@@ -355,7 +369,8 @@ static int compare_items(const void *left, const void *right, void *items)
 
 int objective_number_groups(struct objective_call *objective)
 {
-    size_t n = objective->count, *order = objective_allocate(objective, n, sizeof *order);
+    size_t n = objective->count;
+    size_t *order = objective_allocate(objective, n, sizeof *order);
     size_t *first = objective_allocate(objective, n, sizeof *first);
 
     objective->group_names = objective_allocate(objective, n, sizeof *objective->group_names);
@@ -386,14 +401,28 @@ static int check_group_size(struct objective_call *objective, size_t group, cons
     snprintf(path, sizeof path, "group_sizes.%.*s", (int)name.length_bytes, name.data);
     if (!size)
         return call_refuse(objective->call, ERR_MISSING_FIELD, path, "the size of this group is missing");
-    if (!json_is_integer(size) || json_integer_value(size) < 1)
-        return call_refuse(objective->call, ERR_INVALID_FIELD, path, "expected an integer of at least 1");
     if ((json_int_t)members[group] < json_integer_value(size))
         return call_refuse(objective->call, ERR_INCOMPLETE_GROUP, path,
                            "%zu of %lld members are here: its mean and deviation would be those of a part",
                            members[group], (long long)json_integer_value(size));
     if ((json_int_t)members[group] > json_integer_value(size))
         return call_refuse(objective->call, ERR_INVALID_FIELD, path, "%zu members are here", members[group]);
+    return 0;
+}
+
+/* Also of groups that are not here: a caller may name those of the whole step with every part. */
+static int check_sizes_are_counts(const struct objective_call *objective)
+{
+    char path[PATH_BYTES];
+    const char *name;
+    json_t *size;
+
+    json_object_foreach(objective->group_sizes, name, size)
+    {
+        snprintf(path, sizeof path, "group_sizes.%s", name);
+        if (!json_is_integer(size) || json_integer_value(size) < 1)
+            return call_refuse(objective->call, ERR_INVALID_FIELD, path, "expected an integer of at least 1");
+    }
     return 0;
 }
 
@@ -404,6 +433,8 @@ static int check_group_sizes(struct objective_call *objective)
                            "with totals this may be a part, so the size of every group is needed");
     if (!objective->group_sizes)
         return 0;
+    if (check_sizes_are_counts(objective) < 0)
+        return -1;
     size_t *members = objective_allocate(objective, objective->group_count, sizeof *members);
     if (!members)
         return -1;
@@ -497,7 +528,7 @@ static int read_pass_at(struct objective_call *objective, const json_t *list)
 
 static int read_query(struct objective_call *objective)
 {
-    static const char *const known[] = {"arrays", NULL};
+    static const char *const known[] = {"arrays", "explain", NULL};
 
     objective->arrays = JSON_ARRAYS_PLAIN;
     if (call_check_query(objective->call, known) < 0)
@@ -505,16 +536,6 @@ static int read_query(struct objective_call *objective)
     if (call_query_arrays(objective->call, &objective->arrays) < 0)
         return -1;
     return 0;
-}
-
-static int read_media_type(struct objective_call *objective)
-{
-    const char *type = objective->call->content_type;
-
-    if (strcmp(type, "application/json") == 0)
-        return 0;
-    return call_refuse(objective->call, ERR_UNSUPPORTED_MEDIA_TYPE, NULL,
-                       "application/json is expected (with curl: --json instead of -d)");
 }
 
 static int read_body(struct objective_call *objective)
@@ -548,9 +569,11 @@ int objective_request_read(struct objective_call *objective, struct call *call)
 {
     *objective = (struct objective_call){.call = call};
     buffer_init(&objective->notes, 64 * 1024);
-    if (read_media_type(objective) < 0 || read_query(objective) < 0)
+    bool tensors = strcmp(call->content_type, SAFETENSORS_MEDIA_TYPE) == 0;
+    if (read_query(objective) < 0)
         return -1;
-    if (json_input_init(&objective->input, call, lifted_names) < 0)
+    if ((tensors ? objective_tensors_read(objective, lifted_names)
+                 : json_input_init(&objective->input, call, lifted_names)) < 0)
         return -1;
     return read_body(objective);
 }

@@ -47,7 +47,7 @@ static struct batch_spec *read_spec(const struct settings *settings, const struc
     call.body[request->body.length_bytes] = '\0';
     call.body_bytes = request->body.length_bytes;
     memcpy(call.body_sha256, request->sha256, SHA256_BYTES);
-    struct batch_spec *spec = batch_spec_read(&call);
+    struct batch_spec *spec = score_brings_completions(request->body) ? score_spec_read(&call) : batch_spec_read(&call);
     if (!spec)
         log_event(LOG_LEVEL_ERROR, "an unfinished batch cannot be read", "why", call.reply.body.data, NULL);
     call_finish(&call);
@@ -82,14 +82,15 @@ static struct resumed *read_one(struct store_reader *reader, const struct settin
     struct resumed *resumed = xcalloc(1, sizeof(*resumed));
     snprintf(resumed->id, sizeof(resumed->id), "%s", id);
     if (store_read_request(reader, text_of(id), &request) == STORE_OK &&
-        store_read_batch(reader, text_of(id), &batch) == STORE_OK)
+        store_read_batch(reader, text_of(id), &batch) == STORE_OK) {
+        resumed->deadline_us = batch.deadline_us;
         resumed->spec = read_spec(settings, &request);
+    }
     if (resumed->spec) {
         resumed->spec->seed = batch.seed;
         resumed->policy_revision = batch.policy_revision;
         resumed->incarnation = batch.incarnation;
         resumed->created_at_us = batch.created_at_us;
-        resumed->deadline_us = batch.deadline_us;
         resumed->has_key = batch.idempotency_key.data != NULL;
         read_run(reader, batch.run, resumed);
         read_groups(reader, resumed);
@@ -97,7 +98,7 @@ static struct resumed *read_one(struct store_reader *reader, const struct settin
     }
     store_request_finish(&request);
     store_batch_finish(&batch);
-    if (resumed->spec)
+    if (resumed->spec || resumed->deadline_us > 0)
         return resumed;
     free(resumed);
     return NULL;
@@ -123,6 +124,15 @@ static void read_unfinished(struct job *job, struct store_reader *reader)
     store_batches_finish(&batches);
 }
 
+/* A batch whose rollouts were cut short before the service died was cut short, also if nothing is left to be cut. */
+static void restore_cut(struct live_batch *live, const struct store_member *member)
+{
+    if (member->state == STORE_ROLLOUT_CANCELLED)
+        batch_restore_cut(&live->batch, BATCH_CANCELLED);
+    else if (text_equals(member->failure_code, "deadline") && live->deadline_utc_us <= clock_utc_us())
+        batch_restore_cut(&live->batch, BATCH_EXPIRED);
+}
+
 static void restore_member(struct live_batch *live, const struct store_member *member)
 {
     if (member->group_index < 0 || (size_t)member->group_index >= live->spec->group_count)
@@ -134,6 +144,7 @@ static void restore_member(struct live_batch *live, const struct store_member *m
     live->rewards[group->first + place] = member->reward;
     live->group_revisions[member->group_index] = member->policy_revision;
     batch_restore_rollout(&live->batch, group->first + (uint32_t)place);
+    restore_cut(live, member);
 }
 
 static void go_on(struct server *server, struct resumed *resumed)
@@ -143,9 +154,11 @@ static void go_on(struct server *server, struct resumed *resumed)
     live->incarnation = resumed->incarnation;
     live->admitted_utc_us = resumed->created_at_us;
     live->has_key = resumed->has_key;
-    live->answered_async = true; /* its waiters died with the last process; it must not be cancelled by new ones */
-    live->run->incarnation = resumed->run_incarnation;
-    live->run->revision = resumed->run_revision;
+    live->answered_async = true;   /* its waiters died with the last process; it must not be cancelled by new ones */
+    if (live->run->revision < 0) { /* nothing newer was declared while the record was read */
+        live->run->incarnation = resumed->run_incarnation;
+        live->run->revision = resumed->run_revision;
+    }
     for (size_t i = 0; i < resumed->members.count; i++)
         restore_member(live, &resumed->members.members[i]);
     for (uint32_t g = 0; g < live->spec->group_count; g++)
@@ -163,7 +176,10 @@ static void resumed_all(struct job *job)
     while (resume->first) {
         struct resumed *resumed = resume->first;
         resume->first = resumed->next;
-        go_on(resume->server, resumed);
+        if (resumed->spec)
+            go_on(resume->server, resumed);
+        else
+            batches_add_unread(resume->server->batches, resumed->id, resumed->deadline_us);
         store_members_finish(&resumed->members);
         free(resumed->group_closed);
         free(resumed);

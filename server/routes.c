@@ -23,10 +23,11 @@ const struct route routes[] = {
     {"GET", "/v1/batches/{id}/groups", 0, list_batch_groups, NULL},
     {"GET", "/v1/batches/{id}/request", 0, get_batch_request, NULL},
 
+    {"POST", "/v1/score", ROUTE_CREATES | ROUTE_BODY, parse_score, create_batch},
     {"POST", "/v1/verify", ROUTE_CREATES | ROUTE_BODY, verify_parse, verify_on_loop},
     {"GET", "/v1/verifiers", 0, list_verifiers, NULL},
 
-    {"POST", "/v1/objective", ROUTE_BODY, objective_handler, record_objective},
+    {"POST", "/v1/objective", ROUTE_BODY | ROUTE_SAFETENSORS, objective_handler, record_objective},
     {"GET", "/v1/presets", 0, presets_handler, NULL},
 
     {"GET", "/v1/rollouts", 0, list_rollouts, NULL},

@@ -9,9 +9,10 @@
 #include <stdbool.h>
 
 enum route_flags {
-    ROUTE_OPEN = 1,    /* needs no token */
-    ROUTE_CREATES = 2, /* refused while draining */
-    ROUTE_BODY = 4,    /* takes a JSON body */
+    ROUTE_OPEN = 1,        /* needs no token */
+    ROUTE_CREATES = 2,     /* refused while draining */
+    ROUTE_BODY = 4,        /* takes a JSON body */
+    ROUTE_SAFETENSORS = 8, /* or one of tensors, which may be larger */
 };
 
 struct route {
@@ -34,6 +35,9 @@ const struct route *route_find(const char *method, struct text raw_path, struct 
 /* Appends the decoded text to storage; false for a broken escape, NUL, or broken UTF-8. The buffer must not move while
  * the decoded text is used: reserve enough before. */
 bool percent_decode(struct text raw, bool plus_is_space, struct buffer *storage, struct text *ret_decoded);
+
+/* Reads what stands behind the '?' into call->query. 0, or -1 with the call refused. The storage as above. */
+int query_parse(struct text raw, struct call *call, struct buffer *storage);
 
 /* Methods of the path, for the Allow header: "GET, DELETE". */
 void route_allowed(struct text raw_path, char ret_allow[64]);

@@ -41,15 +41,15 @@ bool percent_decode(struct text raw, bool plus_is_space, struct buffer *storage,
     return utf8_is_valid(*ret_decoded, NULL);
 }
 
-static struct text take_segment(struct text *path)
+/* What stands before the separator, or everything; it and the separator are taken off the text. */
+static struct text take_part(struct text *text, char separator)
 {
-    const char *slash = memchr(path->data, '/', path->length_bytes);
-    size_t length_bytes = slash ? (size_t)(slash - path->data) : path->length_bytes;
-    struct text segment = {path->data, length_bytes};
-    size_t used_bytes = slash ? length_bytes + 1 : length_bytes;
-    path->data += used_bytes;
-    path->length_bytes -= used_bytes;
-    return segment;
+    const char *found = memchr(text->data, separator, text->length_bytes);
+    struct text part = {text->data, found ? (size_t)(found - text->data) : text->length_bytes};
+    size_t used_bytes = part.length_bytes + (found != NULL);
+    text->data += used_bytes;
+    text->length_bytes -= used_bytes;
+    return part;
 }
 
 /* Collects the raw segments that stand at {…}; false if the pattern does not fit. */
@@ -60,8 +60,8 @@ static bool pattern_fits(const char *pattern, struct text path, struct text args
     if (path.length_bytes > 0 && path.data[path.length_bytes - 1] == '/' && path.length_bytes > 1)
         return false;
     while (rest.length_bytes > 0 && path.length_bytes > 0) {
-        struct text wanted = take_segment(&rest);
-        struct text got = take_segment(&path);
+        struct text wanted = take_part(&rest, '/');
+        struct text got = take_part(&path, '/');
         if (wanted.length_bytes > 0 && wanted.data[0] == '{') {
             if (got.length_bytes == 0)
                 return false;
@@ -107,4 +107,24 @@ void route_allowed(struct text raw_path, char ret_allow[64])
     for (size_t i = 0; i < route_count; i++)
         if (pattern_fits(routes[i].pattern, raw_path, args, &count) && used < 48)
             used += (size_t)snprintf(ret_allow + used, 64 - used, "%s%s", used ? ", " : "", routes[i].method);
+}
+
+int query_parse(struct text raw, struct call *call, struct buffer *storage)
+{
+    while (raw.length_bytes > 0) {
+        struct text whole = take_part(&raw, '&');
+        struct text rest = whole;
+        struct text name = take_part(&rest, '=');
+        struct query_parameter parameter = {TEXT_NONE, TEXT_NONE};
+
+        if (!percent_decode(name, true, storage, &parameter.name) ||
+            (name.length_bytes < whole.length_bytes && !percent_decode(rest, true, storage, &parameter.value)))
+            return call_refuse(call, ERR_BAD_REQUEST, NULL, "the query has a broken escape, a NUL or broken UTF-8");
+        if (whole.length_bytes == 0)
+            continue;
+        if (call->query_count == CALL_QUERY_MAX)
+            return call_refuse(call, ERR_BAD_REQUEST, NULL, "more than %d query parameters", CALL_QUERY_MAX);
+        call->query[call->query_count++] = parameter;
+    }
+    return 0;
 }

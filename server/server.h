@@ -33,8 +33,9 @@ struct server {
     char url[128];
     bool ready; /* unfinished batches were read back: new ones may come */
     bool draining;
-    bool failed;  /* it ran, but the start was not completed */
-    bool leaving; /* the last replies are on their way */
+    bool failed;        /* it ran, but the start was not completed */
+    bool leaving;       /* the last replies are on their way */
+    int64_t body_bytes; /* of request bodies that are being received and read */
     int64_t drain_until_us;
     int64_t leave_at_us;
     struct loop_timer drain_timer;

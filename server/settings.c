@@ -259,8 +259,7 @@ static int parse_all(struct settings *settings, struct raw_settings *raw, char *
     return settings_parse_engines(raw, settings, ret_message);
 }
 
-int settings_load(int argc, char **argv, struct settings *ret_settings, struct settings_run *ret_run,
-                  char ret_message[SETTINGS_MESSAGE_BYTES])
+static int load(int argc, char **argv, struct settings *ret_settings, struct settings_run *ret_run, char *ret_message)
 {
     _cleanup_(raw_settings_finish) struct raw_settings raw = {0};
     struct command_line line = {&raw, ret_run, getenv(VARIABLE_PREFIX "CONFIG"), ret_message};
@@ -280,6 +279,23 @@ int settings_load(int argc, char **argv, struct settings *ret_settings, struct s
     if (parse_all(ret_settings, &raw, ret_message) < 0)
         return -1;
     return check_together(ret_settings, &raw, ret_message);
+}
+
+/* A message quotes what was given, whatever that was. */
+static void make_one_line(char *message)
+{
+    for (; *message; message++)
+        if ((unsigned char)*message < ' ' || *message == 0x7f)
+            *message = '?';
+}
+
+int settings_load(int argc, char **argv, struct settings *ret_settings, struct settings_run *ret_run,
+                  char ret_message[SETTINGS_MESSAGE_BYTES])
+{
+    int result = load(argc, argv, ret_settings, ret_run, ret_message);
+    if (result < 0)
+        make_one_line(ret_message);
+    return result;
 }
 
 void settings_finish(struct settings *settings)

@@ -168,13 +168,14 @@ void verifier_list_unref(struct verifier_list *list)
 {
     if (!list || __atomic_sub_fetch(&list->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
-    for (size_t i = 0; i < list->count; i++) {
+    for (size_t i = list->base ? list->base->count : 0; i < list->count; i++) {
         free(list->specs[i].id);
         free(list->specs[i].options_json);
         free(list->specs[i].reference_json);
         json_decref(list->specs[i].options);
         json_decref(list->specs[i].reference);
     }
+    verifier_list_unref(list->base);
     free(list);
 }
 

@@ -31,7 +31,8 @@ struct verifier_spec {
 };
 
 struct verifier_list {
-    unsigned references; /* atomic */
+    unsigned references;        /* atomic */
+    struct verifier_list *base; /* whose specs the first ones are; NULL: all are its own */
     size_t count;
     struct verifier_spec specs[];
 };
@@ -54,6 +55,22 @@ bool verifier_needs_reference(const struct verifier_spec *spec);
  * references. */
 int verifier_list_check_reference(const struct verifier_list *list, const json_t *reference, size_t *ret_index,
                                   struct verifier_problem *ret_problem);
+
+/* --- rewards that come with the request (verify_given.c) --- */
+
+struct given_reward {
+    const char *name; /* 1 to 64 bytes */
+    double weight;
+};
+
+/* True if a verifier of the list has this id. */
+bool verifier_list_has(const struct verifier_list *list, struct text id);
+/* The verifiers of base (which it keeps) and then one `given` for each reward. */
+struct verifier_list *verifier_list_with_given(struct verifier_list *base, const struct given_reward *rewards,
+                                               size_t count);
+/* True if that call would make such a list. */
+bool verifier_list_gives(const struct verifier_list *list, const struct verifier_list *base,
+                         const struct given_reward *rewards, size_t count);
 
 /* --- one completion --- */
 
@@ -88,6 +105,8 @@ void verdict_set_parse(const struct verifier_list *list, struct text reply, stru
 /* Every verdict unscored with the same failure: a killed worker, a frame that is too large. */
 void verdict_set_fail(const struct verifier_list *list, const char *code, const char *message, bool retryable,
                       struct verdict_set *ret_set);
+/* Appends what `given` says: the score, or for NAN unscored with not_given. */
+void verdict_set_add_given(struct verdict_set *set, const double *scores, size_t count);
 void verdict_set_finish(struct verdict_set *set);
 
 /* [{"id","name","version","options_sha256","score","verdict","reason","detail","failure","duration_us"}] */

@@ -6,6 +6,7 @@
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
 #include "server/feed.h"
+#include "server/unstored.h"
 
 #include <stdio.h>
 
@@ -22,6 +23,7 @@ struct waiter {
 static struct request *waiter_remove(struct waiter *waiter)
 {
     struct request *request = waiter->request;
+    request_on_hangup(request, NULL, NULL);
     loop_timer_clear(waiter->live->server->loop, &waiter->timer);
     if (waiter->previous)
         waiter->previous->next = waiter->next;
@@ -113,7 +115,6 @@ static void leave_feed(struct waiter *waiter, void (*say)(struct feed *feed))
 {
     struct feed *feed = waiter->feed;
     struct request *request = waiter_remove(waiter);
-    request_on_hangup(request, NULL, NULL);
     say(feed);
     request_stream_wake(request);
 }
@@ -152,7 +153,10 @@ void waiters_answer(struct live_batch *live)
             continue;
         }
         struct request *request = waiter_remove(live->waiters);
-        request_answer_batch(request, live->id);
+        if (live->unstored)
+            unstored_answer(live, request);
+        else
+            request_answer_batch(request, live->id);
     }
 }
 
@@ -161,7 +165,9 @@ void waiters_refuse(struct live_batch *live, enum error_code code, const char *m
     for (struct waiter *waiter = live->waiters, *next; waiter; waiter = next) {
         next = waiter->next;
         if (waiter->feed)
-            continue;                /* its status is sent: it goes on when the store does */
+            continue; /* its status is sent: it goes on when the store does */
+        if (!waiter->rules.created && waiter->rules.until_us != NEVER_US)
+            continue;                /* a GET: when its wait ends it is told how the batch stands */
         live->answered_async = true; /* nobody's hang-up may cancel what they were told goes on */
         request_refuse(waiter_remove(waiter), code, NULL, "%s (%s)", message, live->id);
     }
@@ -175,6 +181,10 @@ void waiters_release(struct live_batch *live)
             continue;
         }
         bool created = live->waiters->rules.created;
-        answer_running(live, waiter_remove(live->waiters), created);
+        struct request *request = waiter_remove(live->waiters);
+        if (live->unstored)
+            request_refuse(request, ERR_DRAINING, NULL, "the service is shutting down; nothing of this was kept");
+        else
+            answer_running(live, request, created);
     }
 }

@@ -99,7 +99,8 @@ static void answer(struct verdict *ret_verdict, const char *reason)
 
 static void think_answer(const struct verifier_input *input, struct verdict *ret_verdict)
 {
-    struct text rest = input->completion, content;
+    struct text rest = input->completion;
+    struct text content;
     const char *reason = take_thinking(&rest, option_is_true(input->options, "think_prefilled"));
 
     /* Counted over the whole text, so that the reasoning cannot hold an answer either. */
@@ -152,7 +153,8 @@ static void boxed_once(const struct verifier_input *input, struct verdict *ret_v
 
 static const char *take_field(struct text whole, struct text *rest, struct text name)
 {
-    char open[FIELD_NAME_BYTES + 4], close[FIELD_NAME_BYTES + 4];
+    char open[FIELD_NAME_BYTES + 4];
+    char close[FIELD_NAME_BYTES + 4];
     struct text content;
 
     snprintf(open, sizeof open, "<%.*s>", (int)name.length_bytes, name.data);

@@ -248,7 +248,8 @@ static struct text identity_of(struct text cleaned, struct buffer *out)
 static const char *compare_notation(struct text reference, struct text answer, bool *ret_same)
 {
     _cleanup_buffer_ struct buffer left, right;
-    struct text wanted, given;
+    struct text wanted;
+    struct text given;
     bool prose;
 
     buffer_init(&left, 3 * CLEAN_BYTES);

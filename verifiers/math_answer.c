@@ -209,7 +209,8 @@ static bool encloses_list(struct text text)
 static void take_brackets(struct scan *scan, struct math_answer *answer)
 {
     struct text text = rest(scan);
-    char open = text.length_bytes ? text.data[0] : 0, close = last_byte(text);
+    char open = text.length_bytes ? text.data[0] : 0;
+    char close = last_byte(text);
 
     if (sees(scan, "\\{") && text.length_bytes >= 4 && memcmp(text.data + text.length_bytes - 2, "\\}", 2) == 0) {
         answer->open = '{';
@@ -409,7 +410,8 @@ static bool same_element(const struct math_element *reference, const struct math
                          const struct math_tolerance *tolerance)
 {
     bool by_value = reference->percent || !tolerance->percent_is_unit;
-    mpq_t wanted, given;
+    mpq_t wanted;
+    mpq_t given;
     bool same;
 
     if (!names_agree(reference->name, answer->name) || !math_units_agree(reference->unit, answer->unit))

@@ -210,7 +210,8 @@ static size_t read_one(struct text text, size_t at, bool wide_digits, struct wri
 
 static bool wrapped(struct text text, const char *open, const char *close)
 {
-    size_t before = strlen(open), after = strlen(close);
+    size_t before = strlen(open);
+    size_t after = strlen(close);
     return text.length_bytes >= before + after && memcmp(text.data, open, before) == 0 &&
            memcmp(text.data + text.length_bytes - after, close, after) == 0;
 }
@@ -284,11 +285,13 @@ static int arguments_of(struct text text, size_t at, size_t *ret_length_bytes)
     } takers[] = {{"^", 1}, {"_", 1}, {"\\frac", 2}, {"\\sqrt", 1}};
 
     for (size_t i = 0; i < ARRAY_LENGTH(takers); i++) {
-        *ret_length_bytes = strlen(takers[i].name);
-        bool whole = at + *ret_length_bytes == text.length_bytes || takers[i].name[0] != '\\' ||
-                     !isalpha((unsigned char)text.data[at + *ret_length_bytes]);
-        if (begins(text, at, takers[i].name) && whole)
-            return takers[i].arguments;
+        size_t end = at + strlen(takers[i].name);
+        if (!begins(text, at, takers[i].name))
+            continue;
+        if (takers[i].name[0] == '\\' && end < text.length_bytes && isalpha((unsigned char)text.data[end]))
+            continue; /* the beginning of a longer command */
+        *ret_length_bytes = end - at;
+        return takers[i].arguments;
     }
     *ret_length_bytes = 1;
     return 0;

@@ -133,7 +133,8 @@ static bool scale_by_ten(struct number_reader *reader, mpq_t value, long exponen
 /* 2.5e3, 2.5E-3. With a small e and a sign it could be Euler's number: that is left alone. */
 static bool take_exponent(struct number_reader *reader, mpq_t value)
 {
-    char mark = peek(reader), sign = peek_at(reader, 1);
+    char mark = peek(reader);
+    char sign = peek_at(reader, 1);
     bool has_sign = sign == '-' || sign == '+';
     size_t digits = 0;
     long exponent = 0;

@@ -376,11 +376,9 @@ static bool read_term(struct number_reader *reader, mpq_t value)
         integer = false;
     for (;;) {
         bool more = true;
-        if (take(reader, "\\cdot"))
-            more = read_product(reader, value, &integer);
-        else if (take(reader, "/"))
+        if (take(reader, "/"))
             more = read_division(reader, value, &integer);
-        else if (multiplies_next(reader))
+        else if (take(reader, "\\cdot") || multiplies_next(reader))
             more = read_product(reader, value, &integer);
         else
             return true;

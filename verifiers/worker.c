@@ -72,7 +72,8 @@ static int answer_one(const json_t *wanted, const struct verifier_input *shared,
 static int answer_all(const json_t *request, struct json_write *json)
 {
     const json_t *tokens = json_object_get(request, "completion_tokens");
-    const json_t *wanted, *list = json_object_get(request, "verifiers");
+    const json_t *wanted;
+    const json_t *list = json_object_get(request, "verifiers");
     struct verifier_input shared = {
         .completion = json_text_of(json_object_get(request, "completion")),
         .prompt = json_text_of(json_object_get(request, "prompt")),
@@ -253,7 +254,8 @@ int worker_lock_down(void)
 
 void worker_main(int fd)
 {
-    struct buffer frame, reply;
+    struct buffer frame;
+    struct buffer reply;
 
     /* Now, while jansson can still read the random bytes it seeds its hash tables with. */
     json_object_seed(0);

@@ -265,20 +265,27 @@ bool json_scan_string(struct json_scan *scan, struct buffer *out)
     return !out->failed || fail(scan, "a string is too long");
 }
 
-bool json_scan_member(struct json_scan *scan, struct text *ret_key)
+/* As json_scan_member(), and a lone surrogate in the key counts as replaced. */
+static bool next_member(struct json_scan *scan, struct text *ret_key)
 {
     if (!advance(scan, '}', "expected a comma or }"))
         return false;
     const char *opening = scan->at;
-    uint64_t replaced = scan->replaced;
     if (!read_string(scan, NULL))
         return false;
-    scan->replaced = replaced;
     *ret_key = (struct text){opening + 1, (size_t)(scan->at - opening) - 2};
     if (next_byte(scan) != ':')
         return fail(scan, "expected a colon");
     scan->at++;
     return true;
+}
+
+bool json_scan_member(struct json_scan *scan, struct text *ret_key)
+{
+    uint64_t replaced = scan->replaced;
+    bool more = next_member(scan, ret_key);
+    scan->replaced = replaced;
+    return more;
 }
 
 /* --- scalars --- */
@@ -384,7 +391,7 @@ static bool skip(struct json_scan *scan, bool strict)
         if (!begin_value(scan, strict))
             return false;
         while (scan->depth > depth &&
-               !(scan->object[scan->depth - 1] ? json_scan_member(scan, &key) : json_scan_element(scan)))
+               !(scan->object[scan->depth - 1] ? next_member(scan, &key) : json_scan_element(scan)))
             if (scan->error)
                 return false;
     } while (scan->depth > depth);
@@ -419,8 +426,7 @@ static inline bool next_in_array(struct json_scan *scan)
 {
     if (scan->at < scan->end && *scan->at == ',') {
         scan->at++;
-        if (scan->at < scan->end && *scan->at == ' ')
-            scan->at++;
+        skip_blanks(scan);
         scan->first[scan->depth - 1] = false;
         return true;
     }

@@ -5,7 +5,7 @@
  * to 64. Numbers are correctly rounded (base/number.h); one beyond the range of double is an error. Unlike RFC 8259 it
  * reads NaN and infinities wherever a number may stand (some engines write them), so that a reply is judged by the
  * fields it is read for. Only json_scan_raw(), whose text may be handed on as JSON, refuses them, and broken UTF-8 and
- * lone surrogates in values too.
+ * lone surrogates too.
  *
  *   struct json_scan scan;
  *   json_scan_init(&scan, body);

@@ -27,7 +27,8 @@ static inline bool text_equals(struct text text, const char *string)
 
 static inline bool text_same(struct text left, struct text right)
 {
-    return left.length_bytes == right.length_bytes && memcmp(left.data, right.data, left.length_bytes) == 0;
+    return left.length_bytes == right.length_bytes &&
+           (left.length_bytes == 0 || memcmp(left.data, right.data, left.length_bytes) == 0);
 }
 
 #endif

@@ -101,7 +101,8 @@ static double clip(double value, double low, double high) /* NAN: no bound */
 
 static int clip_advantages(const struct objective_request *request, struct objective_error *ret_error)
 {
-    double low = request->knobs->advantage.clip_low, high = request->knobs->advantage.clip_high;
+    double low = request->knobs->advantage.clip_low;
+    double high = request->knobs->advantage.clip_high;
 
     for (size_t i = 0; i < request->sequence_count; i++) {
         struct objective_sequence *sequence = &request->sequences[i];

@@ -77,7 +77,8 @@ static int take_total(double given, double counted, bool needed, const char *fie
 static int take_totals(const struct objective_request *request, struct objective_result *result,
                        struct objective_error *ret_error)
 {
-    const struct objective_totals *given = request->totals, *counted = &result->counted;
+    const struct objective_totals *given = request->totals;
+    const struct objective_totals *counted = &result->counted;
     unsigned by = objective_modes[request->knobs->aggregation.mode].divides_by;
 
     if (!given)
@@ -169,7 +170,8 @@ static int gather(struct walk *walk, const struct objective_sequence *sequence, 
 {
     struct objective_block *block = &walk->block;
     size_t k = block->count;
-    double old = 0, reference = 0;
+    double old = 0;
+    double reference = 0;
 
     block->token[k] = token;
     block->logprob[k] = 0;
@@ -241,7 +243,9 @@ static int add_up(struct walk *walk, const struct objective_sequence *sequence)
     double beta = walk->request->knobs->beta;
 
     for (size_t k = 0; k < block->count; k++) {
-        double policy = walk->weight * block->value[k], slope = walk->weight * block->slope[k], kl = 0;
+        double policy = walk->weight * block->value[k];
+        double slope = walk->weight * block->slope[k];
+        double kl = 0;
         if (!isfinite(policy) || !isfinite(slope))
             return non_finite(walk, block->token[k], "logprobs", "its loss is beyond double: the ratio is too large");
         if (walk->with_kl) {
@@ -390,6 +394,8 @@ unsigned objective_at_sampling(const struct objective_knobs *knobs, struct objec
     return left_out;
 }
 
+/* NOLINTBEGIN(readability-function-size,readability-non-const-parameter): the arrays are written through the sequence
+ */
 int objective_rollout_terms(const struct objective_knobs *knobs, const struct objective_totals *totals,
                             double advantage, size_t tokens, const uint8_t *mask, struct objective_values logprobs,
                             enum objective_finish finish_reason, double *surrogates, double *contributions)
@@ -418,3 +424,4 @@ int objective_rollout_terms(const struct objective_knobs *knobs, const struct ob
                                                           .totals = totals},
                               &result, &error);
 }
+/* NOLINTEND(readability-function-size,readability-non-const-parameter) */

@@ -10,7 +10,7 @@
 #define BUILT_NAME(symbol, name) name,
 #define LATER_NAME(name) name,
 #define NO_NAME(...)
-#define ONE(symbol, name) +1
+#define ONE(symbol, name) +1 /* NOLINT(bugprone-macro-parentheses): a sum of them */
 
 #define CHOICES(variable, LIST)                                                                                        \
     static const char *const variable##_names[] = {LIST(BUILT_NAME, NO_NAME) LIST(NO_NAME, LATER_NAME) NULL};          \
@@ -233,7 +233,8 @@ static bool same_number(double left, double right)
 static bool same_knob(const struct objective_knobs *left, const struct objective_knobs *right,
                       const struct objective_knob *knob)
 {
-    const char *a = (const char *)left + knob->offset, *b = (const char *)right + knob->offset;
+    const char *a = (const char *)left + knob->offset;
+    const char *b = (const char *)right + knob->offset;
 
     if (knob->type == KNOB_NUMBER)
         return same_number(*(const double *)a, *(const double *)b);

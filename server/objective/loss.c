@@ -21,7 +21,8 @@ struct clip_bounds {
 
 static void ppo_clip_token(const struct clip_bounds *bounds, struct objective_block *block, size_t k)
 {
-    double advantage = block->advantage[k], ratio = block->ratio[k];
+    double advantage = block->advantage[k];
+    double ratio = block->ratio[k];
     bool below = ratio<bounds->low, above = ratio> bounds->high, capped = ratio > bounds->delta;
     double own = capped ? bounds->delta : ratio;
     double held = below ? bounds->low : above ? bounds->high : ratio;

@@ -93,7 +93,8 @@ static int reduce(double x, double *ret_high, double *ret_low)
 
 double objective_exp(double x)
 {
-    double high, low;
+    double high;
+    double low;
 
     if (isnan(x))
         return x;
@@ -119,7 +120,8 @@ static double expm1_near_zero(double x)
 
 double objective_expm1(double x)
 {
-    double high, low;
+    double high;
+    double low;
 
     if (isnan(x))
         return x;
@@ -130,7 +132,9 @@ double objective_expm1(double x)
     if (x > -0.7 && x < 0.7)
         return expm1_near_zero(x);
     int k = reduce(x, &high, &low);
-    double power = two_to(k), base = power - 1, lift = power * high;
+    double power = two_to(k);
+    double base = power - 1;
+    double lift = power * high;
     double sum = base + lift;
     double lost = fabs(base) > fabs(lift) ? (base - sum) + lift : (lift - sum) + base;
     return sum + (lost + power * low + ((power - base) - 1));
@@ -157,7 +161,10 @@ double objective_log(double x)
         k--;
     }
     /* ln(1+f) = 2 atanh(s) with s = f / (2+f), arranged so that f, which is exact, is added last. */
-    double f = m - 1, s = f / (2 + f), square = s * s, series = 0;
+    double f = m - 1;
+    double s = f / (2 + f);
+    double square = s * s;
+    double series = 0;
     for (int odd = 23; odd >= 3; odd -= 2)
         series = series * square + 2.0 / odd;
     series *= square;

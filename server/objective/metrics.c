@@ -18,7 +18,8 @@ static double finite_or_nan(double value)
 static void meter_rollout(const struct objective_block *block, size_t k, struct objective_meter *meter,
                           struct objective_sums *sums)
 {
-    double x = block->rollout_x[k], weight = objective_exp(x);
+    double x = block->rollout_x[k];
+    double weight = objective_exp(x);
 
     if (meter->rollout_tokens == 0 || weight > meter->weight_max)
         meter->weight_max = weight;
@@ -42,7 +43,8 @@ void meter_block(const struct objective_request *request, const struct objective
 {
     const struct objective_knobs *knobs = request->knobs;
     bool bounds = objective_losses[knobs->loss.kind].has_bounds;
-    double low = bounds ? 1 - knobs->loss.eps_low : -INFINITY, high = bounds ? 1 + knobs->loss.eps_high : INFINITY;
+    double low = bounds ? 1 - knobs->loss.eps_low : -INFINITY;
+    double high = bounds ? 1 + knobs->loss.eps_high : INFINITY;
 
     for (size_t k = 0; k < block->count; k++) {
         double ratio = block->ratio[k];
@@ -69,7 +71,8 @@ void meter_sequence(struct objective_meter *meter)
     double n = (double)meter->sequence_tokens;
 
     if (n > 0) {
-        double training = meter->sequence_old / n, rollout = meter->sequence_rollout / n;
+        double training = meter->sequence_old / n;
+        double rollout = meter->sequence_rollout / n;
         meter->rollout_sequences++;
         meter->training_ppl -= training;
         meter->rollout_ppl -= rollout;
@@ -103,7 +106,8 @@ static void fill_token_metrics(struct objective_result *result)
 /* Source: verl rollout_corr metrics; the weights before any bound. */
 static void fill_rollout_metrics(const struct objective_meter *meter, struct objective_metrics *metrics)
 {
-    double tokens = (double)meter->rollout_tokens, sequences = (double)meter->rollout_sequences;
+    double tokens = (double)meter->rollout_tokens;
+    double sequences = (double)meter->rollout_sequences;
 
     metrics->has_rollout = tokens > 0;
     metrics->rollout.kl = finite_or_nan(share(meter->rollout_k1, tokens) + 0.0);
@@ -125,7 +129,8 @@ static void fill_rollout_metrics(const struct objective_meter *meter, struct obj
 static void fill_reward_metrics(const struct objective_request *request, struct objective_metrics *metrics)
 {
     struct objective_statistics rewards = {0};
-    double zero_sequences = 0, groups = 0;
+    double zero_sequences = 0;
+    double groups = 0;
 
     for (size_t i = 0; i < request->sequence_count; i++) {
         if (isnan(request->sequences[i].reward))
@@ -149,8 +154,10 @@ static void fill_reward_metrics(const struct objective_request *request, struct 
 
 static void fill_length_metrics(const struct objective_request *request, struct objective_metrics *metrics)
 {
-    struct objective_statistics all = {0}, ended = {0};
-    double truncated = 0, known = 0;
+    struct objective_statistics all = {0};
+    struct objective_statistics ended = {0};
+    double truncated = 0;
+    double known = 0;
 
     for (size_t i = 0; i < request->sequence_count; i++) {
         const struct objective_sequence *sequence = &request->sequences[i];
@@ -196,7 +203,8 @@ static double pass_of_group(uint64_t n, uint64_t correct, uint64_t k)
 
 double objective_pass_at_k(const struct objective_request *request, uint64_t k)
 {
-    double sum = 0, groups = 0;
+    double sum = 0;
+    double groups = 0;
 
     for (size_t g = 0; g < request->group_count; g++) {
         const struct objective_group *group = &request->groups[g];

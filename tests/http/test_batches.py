@@ -1,10 +1,12 @@
 """The life of a batch, seen by a trainer."""
 import json
+import os
+import signal
 import threading
 
 import pytest
 
-from harness import eventually, http_request
+from harness import descendants, eventually, http_request, process_fields
 from material import (assert_sums_up, by_task, close, group_advantages, make_batch, make_group, rollouts, sampling, seed_of,
                       unpacked)
 
@@ -440,3 +442,26 @@ def test_a_batch_of_mixed_luck_sums_up(service, engine):
     assert close([rollout["advantage"] for rollout in by_task(batch)["t2"]["rollouts"]], group_advantages(rewards))
     assert by_task(batch)["t0"]["reward_mean"] == by_task(batch)["t3"]["reward_mean"] == 1 and by_task(batch)["t1"]["reward_mean"] is None
     assert_sums_up(batch)
+
+
+def test_an_advantage_scaled_by_the_whole_batch_waits_for_its_last_group(service, engine):
+    """Rewards 1 0 and 0 0: the population deviation of all four is sqrt(3)/4, the group's own mean is subtracted."""
+    engine.rules({"in": "MIXED", "choices": [RIGHT, WRONG]}, WRONG)
+    batch = service.batch(make_batch(make_group("mixed", "MIXED"), make_group("wrong"),
+                                     objective={"preset": "grpo", "advantage": {"scale": "batch"}}))
+    advantages = {task: sorted(rollout["advantage"] for rollout in group["rollouts"]) for task, group in by_task(batch).items()}
+    assert close(advantages["mixed"], [-2 / 3 ** 0.5, 2 / 3 ** 0.5]) and advantages["wrong"] == [0.0, 0.0]
+
+
+def test_a_batch_can_be_cancelled_while_its_answers_are_judged(start, engine):
+    service = start(engine, settings={"text_workers": 1})
+    worker, = eventually(lambda: [process for process in descendants(service.pid) if int(process_fields(process.pid)[1]) != service.pid],
+                         "the text worker")
+    os.kill(worker.pid, signal.SIGSTOP)
+    identity = post_async(service, make_batch()).json["id"]
+    eventually(lambda: service.read(f"/v1/batches/{identity}")["waiting"]["verifying"] == 2, "both answers to be with the verifiers")
+    assert service.delete(f"/v1/batches/{identity}").status == 200
+    batch = service.settled(identity)
+    assert batch["state"] == "cancelled" and {rollout["state"] for rollout in rollouts(batch)} == {"cancelled"}
+    assert all(rollout["reward"] is None for rollout in rollouts(batch))
+    assert service.batch(make_batch(run="next"))["state"] == "complete", "another worker judges what comes next"

@@ -1,10 +1,10 @@
 """POST /v1/score: the trainer's own completions."""
+import json
 import math
-import threading
 
 import pytest
 
-from harness import eventually, http_request
+from harness import eventually
 from material import assert_sums_up, close, packed, rollouts
 
 
@@ -182,6 +182,7 @@ PLACE = "groups[0].completions[1]"
     ({"logprob": [-1]}, 400, "unknown_field", ".logprob"),
     ({"rewards": {"env": {"weight": 1}}}, 400, "missing_field", ".rewards.env"),
     ({"rewards": {"exact": {"score": 1}}}, 400, "invalid_field", ".rewards.exact"),
+    ({"rewards": {"a\nb": {"score": 1}}}, 400, "invalid_field", ".rewards.a\nb"),
     ({"rewards": {"env": {"score": "1"}}}, 400, "invalid_field", ".rewards.env.score"),
     ({"failure": {"code": "x"}, "rewards": {"env": {"score": 1}}}, 400, "invalid_field", ".rewards"),
     ({"failure": {"code": "No Code"}}, 400, "invalid_field", ".failure.code"),
@@ -268,6 +269,13 @@ def test_groups_can_be_streamed(plain):
     reply = plain.post("/v1/score", make_score(make_group("a"), make_group("b")), {"Accept": "application/x-ndjson"})
     lines = [line for line in reply.body.decode().splitlines() if line]
     assert reply.status == 200 and len(lines) == 3 and lines[-1].startswith('{"batch"')
+
+
+def test_a_client_that_hangs_up_leaves_nothing_running(plain):
+    body = json.dumps(make_score(*[make_group(f"t{i}") for i in range(200)], store=False)).encode()
+    with plain.wire() as wire:
+        wire.send(b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    eventually(lambda: not plain.read("/v1/pending")["items"], "the end of what nobody waits for")
 
 
 # -- many, long, interrupted ----------------------------------------------------------------------------------------------

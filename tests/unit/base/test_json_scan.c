@@ -378,6 +378,19 @@ static void test_floats_are_rounded_once_and_null_is_nan(void **state)
     assert_true(values[4] == -INFINITY && values[5] == 16777216.0f);
 }
 
+static void test_numbers_may_stand_on_lines_of_their_own(void **state)
+{
+    (void)state;
+    uint32_t ids[3];
+    float values[3];
+    struct json_scan scan = scan_of(TEXT_LITERAL("[\n  7,\n  8 ,\r\n\t9\n]"));
+    assert_int_equal(json_scan_u32(&scan, ids, 3), 3);
+    assert_true(ids[0] == 7 && ids[1] == 8 && ids[2] == 9 && json_scan_end(&scan));
+    scan = scan_of(TEXT_LITERAL("[\n  -1.5,\n  null,\r\n\t9\n]"));
+    assert_int_equal(json_scan_floats(&scan, values, 3), 3);
+    assert_true(values[0] == -1.5F && isnan(values[1]) && values[2] == 9 && json_scan_end(&scan));
+}
+
 static void test_token_ids_are_32_bits_and_nothing_else(void **state)
 {
     (void)state;
@@ -441,6 +454,7 @@ int main(void)
         cmocka_unit_test(test_raw_refuses_a_lone_surrogate_in_a_key_too),
         cmocka_unit_test(test_raw_is_the_value_s_text_without_blanks_around_it),
         cmocka_unit_test(test_floats_are_rounded_once_and_null_is_nan),
+        cmocka_unit_test(test_numbers_may_stand_on_lines_of_their_own),
         cmocka_unit_test(test_token_ids_are_32_bits_and_nothing_else),
         cmocka_unit_test(test_more_values_than_the_limit_are_an_error),
         cmocka_unit_test(test_positions_count_from_one),

@@ -1,6 +1,7 @@
 /* The transport against a real server on the loopback that misbehaves on request. */
 #include "support.h"
 
+#include "client/resolver.h"
 #include "client/transport.h"
 #include "server/base/clock.h"
 #include "stub_server.h"
@@ -477,6 +478,18 @@ static void test_an_address_that_fails_is_looked_up_anew(void **state)
     assert_int_equal(ask_host(*state, "moves.test").reply.result, TRANSFER_UNREACHABLE);
     assert_int_equal(ask_host(*state, "moves.test").reply.result, TRANSFER_DONE);
     assert_int_equal(lookups, 2);
+}
+
+static void test_the_system_knows_the_addresses_of_localhost(void **state)
+{
+    char addresses[RESOLVED_BYTES];
+
+    (void)state;
+    assert_int_equal(resolver_getaddrinfo("localhost", "80", addresses, sizeof(addresses)), 0);
+    for (char *rest = addresses, *one; (one = strsep(&rest, ","));)
+        assert_true(strcmp(one, "[::1]") == 0 || strncmp(one, "127.", 4) == 0);
+    /* Without room for one there is none, rather than half of it. */
+    assert_int_equal(resolver_getaddrinfo("localhost", "80", addresses, 5), -1);
 }
 
 static void test_a_hanging_lookup_holds_up_nobody(void **state)

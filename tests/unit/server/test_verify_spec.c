@@ -271,6 +271,67 @@ static void test_a_verifier_of_weight_zero_may_be_missing(void **state)
     assert_null(reward.failure);
 }
 
+/* --- rewards that come with the request --- */
+
+static const struct given_reward two_given[] = {{"env", 2}, {"style", 0.5}};
+
+static void test_given_rewards_stand_behind_the_verifiers(void **state)
+{
+    (void)state;
+    struct verifier_list *base = read_list("{\"verifiers\":[{\"name\":\"math\"}]}");
+    struct verifier_list *list = verifier_list_with_given(base, two_given, 2);
+    assert_int_equal(list->count, 3);
+    assert_string_equal(list->specs[0].id, "math");
+    assert_string_equal(list->specs[1].id, "env");
+    assert_string_equal(list->specs[2].verifier->name, "given");
+    assert_true(list->specs[1].weight == 2 && list->specs[2].weight == 0.5);
+    assert_true(verifier_list_has(list, text_of("style")) && !verifier_list_has(base, text_of("style")));
+    verifier_list_unref(base); /* the list keeps it */
+    assert_string_equal(list->specs[0].options_json, base->specs[0].options_json);
+    verifier_list_unref(list);
+}
+
+static void test_a_list_is_shared_by_those_who_give_the_same_rewards(void **state)
+{
+    (void)state;
+    struct verifier_list *base = read_list("{\"verifiers\":[{\"name\":\"math\"}]}");
+    struct verifier_list *list = verifier_list_with_given(base, two_given, 2);
+    const struct given_reward heavier[] = {{"env", 3}, {"style", 0.5}};
+    const struct given_reward renamed[] = {{"env", 2}, {"taste", 0.5}};
+    assert_true(verifier_list_gives(list, base, two_given, 2));
+    assert_false(verifier_list_gives(list, base, two_given, 1));
+    assert_false(verifier_list_gives(list, base, heavier, 2));
+    assert_false(verifier_list_gives(list, base, renamed, 2));
+    assert_false(verifier_list_gives(base, base, two_given, 2));
+    assert_true(verifier_list_gives(base, base, NULL, 0));
+    assert_ptr_equal(verifier_list_with_given(base, NULL, 0), base);
+    verifier_list_unref(base);
+    verifier_list_unref(base);
+    verifier_list_unref(list);
+}
+
+static struct reward combine_given(double env, double style, enum reward_missing missing)
+{
+    struct verifier_list *base = read_list("{\"verifiers\":[]}");
+    struct verifier_list *list = verifier_list_with_given(base, two_given, 2);
+    struct verdict_set set = {0};
+    verdict_set_add_given(&set, (const double[]){env, style}, 2);
+    struct reward reward = reward_combine(list, &set, missing);
+    verdict_set_finish(&set);
+    verifier_list_unref(list);
+    verifier_list_unref(base);
+    return reward;
+}
+
+static void test_given_rewards_are_summed_by_weight_and_null_is_missing(void **state)
+{
+    (void)state;
+    assert_true(combine_given(0.25, 1, REWARD_MISSING_NULL).value == 1);
+    assert_true(isnan(combine_given(NAN, 1, REWARD_MISSING_NULL).value));
+    assert_true(combine_given(NAN, 1, REWARD_MISSING_SKIP).value == 0.5);
+    assert_true(isnan(combine_given(NAN, NAN, REWARD_MISSING_SKIP).value));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +348,9 @@ int main(void)
         cmocka_unit_test(test_a_held_out_verifier_is_no_part_of_the_reward),
         cmocka_unit_test(test_a_gate_of_score_zero_makes_the_whole_reward_zero),
         cmocka_unit_test(test_a_verifier_of_weight_zero_may_be_missing),
+        cmocka_unit_test(test_given_rewards_stand_behind_the_verifiers),
+        cmocka_unit_test(test_a_list_is_shared_by_those_who_give_the_same_rewards),
+        cmocka_unit_test(test_given_rewards_are_summed_by_weight_and_null_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,324 @@
+#include "server/objective_tensors.h"
+
+#include "server/safetensors.h"
+#include "server/settings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define OFFSETS "cu_seqlens"
+
+struct objective_tensors {
+    char *body;
+    struct safetensors file;
+    const struct safetensor *offsets;
+    size_t tokens;
+    const struct field *rows[SAFETENSORS_MAX]; /* where each goes; NULL: OFFSETS */
+    double *converted[SAFETENSORS_MAX];        /* NULL: not needed */
+};
+
+void objective_tensors_destroy(struct objective_tensors *tensors)
+{
+    if (!tensors)
+        return;
+    for (size_t i = 0; i < SAFETENSORS_MAX; i++)
+        free(tensors->converted[i]);
+    safetensors_finish(&tensors->file);
+    free(tensors->body);
+    free(tensors);
+}
+
+/* --- the file -------------------------------------------------------------------------------------------- */
+
+static size_t offset_of(const struct objective_tensors *tensors, size_t sequence)
+{
+    return (size_t)safetensor_value(tensors->offsets, sequence);
+}
+
+static bool is_integer_type(enum safetensors_type type)
+{
+    return type == TENSOR_I32 || type == TENSOR_I64 || type == TENSOR_U32;
+}
+
+static int check_offsets(struct call *call, struct objective_tensors *tensors)
+{
+    const struct safetensor *offsets = tensors->offsets = safetensors_find(&tensors->file, OFFSETS);
+    const struct safetensor *logprobs = safetensors_find(&tensors->file, "logprobs");
+    double before = 0;
+    char path[PATH_BYTES];
+
+    if (!offsets || !logprobs)
+        return call_refuse(call, ERR_MISSING_FIELD, offsets ? "logprobs" : OFFSETS, "this tensor is required");
+    if (!is_integer_type(offsets->type) || offsets->rank != 1 || offsets->count < 2)
+        return call_refuse(call, ERR_INVALID_FIELD, OFFSETS,
+                           "expected I32 or I64 of shape [n+1]: where each sequence begins, and the end");
+    tensors->tokens = logprobs->count;
+    for (size_t i = 0; i < offsets->count; i++) {
+        double offset = safetensor_value(offsets, i);
+        path_index(path, "", OFFSETS, i);
+        if (i == 0 && offset != 0)
+            return call_refuse(call, ERR_INVALID_FIELD, path, "the first sequence begins at 0");
+        if (!(offset >= before && offset <= (double)tensors->tokens))
+            return call_refuse(call, ERR_INVALID_FIELD, path, "offsets rise from 0 to the %zu values of logprobs",
+                               tensors->tokens);
+        before = offset;
+    }
+    if (before != (double)tensors->tokens)
+        return call_refuse(call, ERR_LENGTH_MISMATCH, OFFSETS, "it ends at %.0f, but logprobs has %zu values", before,
+                           tensors->tokens);
+    return 0;
+}
+
+static int check_lengths(struct call *call, const struct objective_tensors *tensors)
+{
+    for (size_t i = 0; i < tensors->file.count; i++) {
+        const struct safetensor *tensor = &tensors->file.tensors[i];
+        if (tensor == tensors->offsets)
+            continue;
+        if (tensor->rank != 1 || tensor->count != tensors->tokens)
+            return call_refuse(call, ERR_LENGTH_MISMATCH, tensor->name,
+                               "expected shape [%zu], one value for each token of the whole request", tensors->tokens);
+    }
+    return 0;
+}
+
+/* The JSON takes the body's place, so that all that follows reads it as ever. */
+static int take_request(struct call *call, struct objective_tensors *tensors)
+{
+    struct text request = safetensors_metadata(&tensors->file, "request");
+    if (!request.data)
+        return call_refuse(call, ERR_MISSING_FIELD, "__metadata__.request", "the JSON of the request is missing");
+    tensors->body = call->body;
+    call->body = malloc(request.length_bytes + 1);
+    call->body_bytes = 0;
+    if (!call->body)
+        return call_refuse(call, ERR_QUEUE_FULL, NULL, "there is no memory for this request now");
+    memcpy(call->body, request.data, request.length_bytes);
+    call->body[request.length_bytes] = '\0';
+    call->body_bytes = request.length_bytes;
+    return 0;
+}
+
+int objective_tensors_read(struct objective_call *objective, const char *const *lift)
+{
+    struct call *call = objective->call;
+    struct objective_tensors *tensors = objective->tensors = xcalloc(1, sizeof *tensors);
+    char message[SAFETENSORS_MESSAGE_BYTES];
+    const char *name;
+
+    if (safetensors_read((struct text){call->body, call->body_bytes}, (size_t)call->settings->body_limit_bytes,
+                         &tensors->file, &name, message) < 0)
+        return call_refuse(call, ERR_INVALID_FIELD, *name ? name : NULL, "this is no safetensors file: %s", message);
+    if (take_request(call, tensors) < 0 || check_offsets(call, tensors) < 0 || check_lengths(call, tensors) < 0)
+        return -1;
+    return json_input_init(&objective->input, call, lift);
+}
+
+/* --- its arrays ------------------------------------------------------------------------------------------ */
+
+static const struct field *find_row(const struct field *fields, size_t field_count, const char *name)
+{
+    for (size_t i = 0; i < field_count; i++)
+        if (fields[i].kind == FIELD_NUMBERS && strcmp(fields[i].name, name) == 0)
+            return &fields[i];
+    return NULL;
+}
+
+/* What is read through objective_values_of(), and so may stay float. */
+static bool may_be_float(const char *name)
+{
+    static const char *const names[] = {"logprobs", "old_logprobs", "ref_logprobs", "rollout_logprobs"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* What stays where it is: doubles, floats where they may, a mask as bytes. */
+static bool needs_copy(const struct safetensor *tensor)
+{
+    bool mask = strcmp(tensor->name, "mask") == 0;
+    if (tensor->type == TENSOR_F64 || (tensor->type == TENSOR_F32 && may_be_float(tensor->name)))
+        return !tensor->aligned;
+    return !(mask && (tensor->type == TENSOR_U8 || tensor->type == TENSOR_BOOL));
+}
+
+static int prepare(struct objective_call *objective, const struct field *fields, size_t field_count)
+{
+    struct objective_tensors *tensors = objective->tensors;
+    if (objective->count + 1 != tensors->offsets->count)
+        return call_refuse(objective->call, ERR_LENGTH_MISMATCH, "sequences", "%zu sequences, but %s has %zu offsets",
+                           objective->count, OFFSETS, tensors->offsets->count);
+    for (size_t i = 0; i < tensors->file.count; i++) {
+        const struct safetensor *tensor = &tensors->file.tensors[i];
+        if (tensor == tensors->offsets)
+            continue;
+        tensors->rows[i] = find_row(fields, field_count, tensor->name);
+        if (!tensors->rows[i])
+            return call_refuse(objective->call, ERR_UNKNOWN_FIELD, tensor->name,
+                               "no array of a sequence has this name");
+        if (!needs_copy(tensor))
+            continue;
+        double *values = tensors->converted[i] = malloc((tensor->count + 1) * sizeof(double));
+        if (!values)
+            return call_refuse(objective->call, ERR_QUEUE_FULL, NULL, "there is no memory for this request now");
+        for (size_t k = 0; k < tensor->count; k++)
+            values[k] = safetensor_value(tensor, k);
+    }
+    return 0;
+}
+
+static struct numbers slice(const struct objective_tensors *tensors, size_t place, size_t begin, size_t end)
+{
+    const struct safetensor *tensor = &tensors->file.tensors[place];
+    struct numbers numbers = {.count = end - begin,
+                              .all_integer = tensor->type != TENSOR_F64 && tensor->type != TENSOR_F32};
+    const void *at = tensor->data + begin * safetensors_type_bytes[tensor->type];
+    if (tensors->converted[place])
+        numbers.values = tensors->converted[place] + begin;
+    else if (tensor->type == TENSOR_F64)
+        numbers.values = at;
+    else if (tensor->type == TENSOR_F32)
+        numbers.f32 = at;
+    else
+        numbers.u8 = at;
+    return numbers;
+}
+
+int objective_tensors_fill(struct objective_call *objective, size_t index, const json_t *object,
+                           const struct field *fields, size_t field_count, void *target)
+{
+    struct objective_tensors *tensors = objective->tensors;
+    if (!tensors)
+        return 0;
+    if (index == 0 && prepare(objective, fields, field_count) < 0)
+        return -1;
+    size_t begin = offset_of(tensors, index);
+    size_t end = offset_of(tensors, index + 1);
+    for (size_t i = 0; i < tensors->file.count; i++) {
+        const struct field *row = tensors->rows[i];
+        if (!row)
+            continue;
+        if (json_object_get(object, row->name) || numbers_are_given((struct numbers *)((char *)target + row->offset)))
+            return objective_refuse(objective, ERR_INVALID_FIELD, index, row->name, NO_TOKEN,
+                                    "it is given as a tensor and in the JSON");
+        *(struct numbers *)((char *)target + row->offset) = slice(tensors, i, begin, end);
+    }
+    return 0;
+}
+
+struct objective_values objective_values_of(const struct numbers *numbers)
+{
+    return (struct objective_values){.f64 = numbers->values, .f32 = numbers->f32};
+}
+
+/* --- the reply ------------------------------------------------------------------------------------------- */
+
+#define COLUMN(which, name, type, member)                                                                              \
+    {                                                                                                                  \
+        which, name, type, offsetof(struct objective_sequence, member)                                                 \
+    }
+/* In the order of the file: the widest first, so that all are aligned. */
+static const struct {
+    enum objective_array which;
+    const char *name;
+    enum safetensors_type type;
+    size_t offset; /* of the pointer in struct objective_sequence */
+} outputs[] = {
+    COLUMN(ARRAY_COUNT, "advantage", TENSOR_F64, token_advantages),
+    COLUMN(ARRAY_SURROGATES, "surrogates", TENSOR_F64, surrogates),
+    COLUMN(ARRAY_CONTRIBUTIONS, "contributions", TENSOR_F64, contributions),
+    COLUMN(ARRAY_DLOSS_DLOGP, "dloss_dlogp", TENSOR_F64, dloss_dlogp),
+    COLUMN(ARRAY_RATIOS, "ratios", TENSOR_F64, ratios),
+    COLUMN(ARRAY_WEIGHTS, "weights", TENSOR_F64, weights),
+    COLUMN(ARRAY_KL, "kl", TENSOR_F64, kl),
+    COLUMN(ARRAY_CLIPPED, "clipped", TENSOR_I8, clipped),
+    COLUMN(ARRAY_SELECTED, "selected", TENSOR_U8, selected),
+};
+
+static const void *output_at(const struct objective_sequence *sequence, size_t output)
+{
+    return *(const void *const *)((const char *)sequence + outputs[output].offset);
+}
+
+/* An advantage per token is part of the reply as a number is; the others are picked by `return` and `arrays`. */
+static bool is_wanted(const struct objective_call *objective, size_t output)
+{
+    if (objective->arrays == JSON_ARRAYS_NONE || !output_at(&objective->sequences[0], output))
+        return false;
+    return outputs[output].which == ARRAY_COUNT || (objective->returns & 1U << outputs[output].which);
+}
+
+static void append_offsets(const struct objective_call *objective, struct buffer *out)
+{
+    int64_t offset = 0;
+    buffer_append(out, &offset, sizeof offset);
+    for (size_t i = 0; i < objective->count; i++) {
+        offset += (int64_t)objective->sequences[i].tokens;
+        buffer_append(out, &offset, sizeof offset);
+    }
+}
+
+static void append_output(const struct objective_call *objective, size_t output, struct buffer *out)
+{
+    size_t width = safetensors_type_bytes[outputs[output].type];
+    for (size_t i = 0; i < objective->count; i++)
+        buffer_append(out, output_at(&objective->sequences[i], output), objective->sequences[i].tokens * width);
+}
+
+/* JSON without arrays, which becomes the metadata. */
+static void write_scalars(struct objective_call *objective, const struct objective_request *request,
+                          const struct objective_result *result, struct buffer *ret_json)
+{
+    struct buffer *body = &objective->call->reply.body;
+    int arrays = objective->arrays;
+    objective->arrays = JSON_ARRAYS_NONE;
+    objective_reply_write(objective, request, result);
+    objective->arrays = arrays;
+    *ret_json = *body;
+    buffer_init(body, ret_json->maximum_bytes);
+}
+
+static void write_file(const struct objective_call *objective, struct text json, struct buffer *out)
+{
+    struct safetensors_column columns[ARRAY_LENGTH(outputs) + 1] = {{OFFSETS, TENSOR_I64, objective->count + 1}};
+    size_t wanted[ARRAY_LENGTH(outputs)];
+    size_t count = 0;
+    size_t tokens = 0;
+    size_t data_bytes = (objective->count + 1) * sizeof(int64_t);
+
+    for (size_t i = 0; i < objective->count; i++)
+        tokens += objective->sequences[i].tokens;
+    for (size_t k = 0; k < ARRAY_LENGTH(outputs); k++) {
+        if (!is_wanted(objective, k))
+            continue;
+        wanted[count++] = k;
+        columns[count] = (struct safetensors_column){outputs[k].name, outputs[k].type, tokens};
+        data_bytes += tokens * safetensors_type_bytes[outputs[k].type];
+    }
+    safetensors_write_header(out, columns, count + 1, "reply", json);
+    buffer_reserve(out, data_bytes);
+    append_offsets(objective, out);
+    for (size_t k = 0; k < count; k++)
+        append_output(objective, wanted[k], out);
+}
+
+void objective_tensors_reply(struct objective_call *objective, const struct objective_request *request,
+                             const struct objective_result *result)
+{
+    if (!objective->call->accept_safetensors) {
+        objective_reply_write(objective, request, result);
+        return;
+    }
+    _cleanup_buffer_ struct buffer json;
+    write_scalars(objective, request, result, &json);
+    write_file(objective, buffer_text(&json), &objective->call->reply.body);
+    if (json.failed)
+        objective->call->reply.body.failed = true;
+}
+
+int objective_answer(struct call *call)
+{
+    return call->accept_safetensors ? call_answer_bytes(call, 200, SAFETENSORS_MEDIA_TYPE)
+                                    : call_answer_json(call, 200);
+}

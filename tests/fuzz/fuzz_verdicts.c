@@ -1,0 +1,88 @@
+/* What a text worker says, read by the service. And, with the same bytes, what a worker makes of a frame's content. */
+#include "server/base/json_write.h"
+#include "server/verify_spec.h"
+#include "tests/fuzz/fuzz.h"
+#include "verifiers/worker.h"
+
+#include <math.h>
+
+static struct verifier_list *make_list(void)
+{
+    static const char body[] =
+        "[{\"name\":\"math\",\"weight\":1.5},{\"name\":\"format\",\"options\":{\"template\":\"think_answer\"}},"
+        "{\"name\":\"exact\",\"id\":\"held\",\"heldout\":true}]";
+    json_t *value = json_loads(body, 0, NULL);
+    struct call call;
+    struct json_input input;
+
+    call_init(&call);
+    input = (struct json_input){.call = &call};
+    struct verifier_list *list = verifier_list_read(&input, value, "verifiers");
+    fuzz_check_reply(&call);
+    FUZZ_CHECK(list);
+    call_finish(&call);
+    json_decref(value);
+    return list;
+}
+
+static void check_written(const struct verifier_list *list, const struct verdict_set *set)
+{
+    _cleanup_buffer_ struct buffer out;
+    struct json_write json;
+
+    buffer_init(&out, 16 << 20);
+    json_write_init(&json, &out);
+    json_array_begin(&json);
+    verdict_set_write(&json, list, set);
+    rewards_write(&json, list, set);
+    heldout_write(&json, list, set);
+    json_array_end(&json);
+    json_t *root = json_loadb(out.data, out.length_bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+    FUZZ_CHECK(json_array_size(root) == 3 && json_array_size(json_array_get(root, 0)) == list->count);
+    json_decref(root);
+}
+
+static void check_set(const struct verifier_list *list, const struct verdict_set *set)
+{
+    bool all_scored = true;
+
+    FUZZ_CHECK(set->count == list->count);
+    for (size_t i = 0; i < set->count; i++) {
+        const struct verdict_record *record = &set->verdicts[i];
+        bool unscored = record->kind == VERDICT_UNSCORED;
+        FUZZ_CHECK(unscored ? isnan(record->score) && record->failure_code[0] : isfinite(record->score) != 0);
+        FUZZ_CHECK(unscored || !record->failure_code[0]);
+        all_scored &= !unscored || list->specs[i].heldout;
+    }
+    struct reward reward = reward_combine(list, set, REWARD_MISSING_NULL);
+    FUZZ_CHECK(isnan(reward.value) == !all_scored || reward.failure);
+    FUZZ_CHECK(!isinf(reward.value));
+    check_written(list, set);
+}
+
+static void check_worker(struct text request)
+{
+    _cleanup_buffer_ struct buffer out;
+
+    buffer_init(&out, 4 << 20);
+    if (worker_answer(request, &out) < 0)
+        return;
+    json_t *root = json_loadb(out.data, out.length_bytes, JSON_ALLOW_NUL, NULL);
+    FUZZ_CHECK(json_is_array(json_object_get(root, "verdicts")) && out.length_bytes <= WORKER_REPLY_LIMIT_BYTES);
+    json_decref(root);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
+{
+    static struct verifier_list *list;
+    struct text reply = {data ? (const char *)data : "", size_bytes};
+    struct verdict_set set;
+
+    if (!list)
+        list = make_list();
+    verdict_set_parse(list, reply, &set);
+    check_set(list, &set);
+    verdict_set_finish(&set);
+    check_worker(reply);
+    return 0;
+}

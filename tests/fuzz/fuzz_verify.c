@@ -1,0 +1,41 @@
+/* Bodies of POST /v1/verify through the handler's worker part, and back: the frames that it built are read by the
+ * worker's reader of frames as far as JSON goes. */
+#include "server/api_verify.h"
+#include "server/api_verify_private.h"
+#include "tests/fuzz/fuzz.h"
+#include "verifiers/worker.h"
+
+#include <jansson.h>
+
+static void check_item(const struct verify_item *item)
+{
+    if (item->failed) {
+        FUZZ_CHECK(item->failure.failure_code[0] && item->failure.failure_message[0]);
+        return;
+    }
+    struct text frame = buffer_text(&item->frame);
+    FUZZ_CHECK(item->list && frame.length_bytes > FRAME_HEADER_BYTES);
+    FUZZ_CHECK(frame_get_length(frame.data) == frame.length_bytes - FRAME_HEADER_BYTES);
+    json_t *root =
+        json_loadb(frame.data + FRAME_HEADER_BYTES, frame.length_bytes - FRAME_HEADER_BYTES, JSON_ALLOW_NUL, NULL);
+    FUZZ_CHECK(json_is_string(json_object_get(root, "completion")));
+    FUZZ_CHECK(json_array_size(json_object_get(root, "verifiers")) == item->list->count);
+    json_decref(root);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
+{
+    struct call call;
+
+    fuzz_call_init(&call, data, size_bytes);
+    verify_parse(&call);
+    FUZZ_CHECK(call.reply.status != 0 || call.parsed);
+    fuzz_check_reply(&call);
+    if (call.reply.status == 0) {
+        const struct verify_request *request = call.parsed;
+        for (size_t i = 0; i < request->count; i++)
+            check_item(&request->items[i]);
+    }
+    call_finish(&call);
+    return 0;
+}

@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Writes inputs for the fuzz targets from tests/cases and tests/fixtures, and a dictionary of the words that the sources know.
+
+    tests/fuzz/seeds.py FOLDER      FOLDER/<target>/… and FOLDER/words.dict
+"""
+import glob
+import hashlib
+import json
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CASES = os.path.join(ROOT, "tests", "cases")
+RECORDED = os.path.join(ROOT, "tests", "fixtures", "recorded")
+PART = b"\x1e"
+LONGEST = 4096  # larger inputs make a fuzzer slow and find the same
+
+# Their order is that of the tables in client/adapter.c and verifiers/registry.c.
+ENGINES = re.findall(r"&adapter_(\w+)", open(os.path.join(ROOT, "client", "adapter.c"), encoding="utf-8").read())
+VERIFIERS = re.findall(r"&verifier_(\w+)", open(os.path.join(ROOT, "verifiers", "registry.c"), encoding="utf-8").read())
+STATUSES = [200, 400, 401, 404, 413, 422, 429, 500, 502, 503, 504, 204, 302, 100, 0, 999]
+
+
+def text(value):
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def lines(name, step):
+    with open(os.path.join(CASES, name), encoding="utf-8") as file:
+        return [json.loads(line) for line in file][::step]
+
+
+def numbers():
+    yield from (b"0", b"-0", b"-0.0", b"1e308", b"4.9e-324", b"9007199254740993", b"-9223372036854775808", b"18446744073709551616",
+                b"0.1", b"123456789012345678901234567890.5e-20", b"2.2250738585072011e-308", b"1e-400", b"1E+5", b"NaN", b"[-Infinity]")
+    yield text([-0.5, None, 1e-9, -0.00012345678901234567, 3, 4294967295])
+    yield text([151643, 0, 4294967295])
+    yield b'{"a": [1, [2.5, {"b": [null, true, "x\\u00e9\\ud83d\\ude00"]}]], "c": -1e5}'
+
+
+def lift():
+    long = [round(-0.013 * i, 5) for i in range(12)]
+    yield text({"mask": [1] * 20, "logprobs": long, "rest": {"m": long + [None]}})
+    yield json.dumps({"a": {"logprobs": long}, "mask": [0, 1] * 20}, indent=1).encode()
+    yield b'{"m": [1,2,3,4,5,6,7,8,9,10,11,\n\n12,13,14,15,16,17,18,19,20,\n21,22,23,24,25,26,27,28,29,30] "b": 1}'
+    yield b'{"m": [1,2,3,4,5,6,7,8,9,10,9007199254740993,12,13], "mask": [1.0,2,3e2,4,5,6,7,8,9,10,11,12,13,1]} x'
+
+
+def batches():
+    group = {"task": "t1", "prompt": "What is 6*7?", "reference": "42"}
+    yield text({"run": "arith", "policy_revision": 12, "seed": 7, "sampling": {"n": 8, "max_tokens": 64, "temperature": 1.0},
+                "verifiers": [{"name": "math", "weight": 1.0}, {"name": "math", "id": "correct", "heldout": True}],
+                "objective": {"preset": "grpo", "epsilon": 0.2, "beta": 0.0}, "deadline": "120s", "groups": [group]})
+    yield text({"run": "r", "policy_revision": 0, "purpose": "eval", "model": "m", "max_staleness": 2, "rollout_timeout": "5s",
+                "missing": "skip", "strict_references": True, "metadata": {"a": [1]}, "return": ["logprobs"],
+                "sampling": {"n": 1, "max_tokens": 4, "temperature": 0, "top_p": 0.9, "top_k": 5, "min_p": 0.1, "stop": ["\n"],
+                             "stop_token_ids": [2], "chat_template_kwargs": {"x": 1}, "engine_options": {"y": 2}},
+                "groups": [{"task": "a", "draw": 1, "first_sample_index": 3, "sampling": {"n": 2}, "prompt_ids": list(range(30)),
+                            "verifiers": [{"name": "exact", "reference": "x"}], "metadata": {}},
+                           {"task": "b", "messages": [{"role": "user", "content": "hi"}], "sampling": {"max_tokens": 9}}]})
+    yield text({"run": "r", "groups": [{**group, "task": f"t{i}"} for i in range(3)], "verifiers": [{"name": "format", "gate": True,
+                "options": {"template": "think_answer"}}, {"name": "regex", "options": {"pattern": "^[0-9]+$"}}]})
+
+
+    yield text({"run": "arith", "policy_revision": 12, "verifiers": [{"name": "math"}], "objective": {"preset": "grpo"}, "store": False, "groups": [
+        {"task": "t", "prompt": "What is 6*7?", "reference": "42", "metadata": {}, "completions": [
+            {"text": "\\boxed{42}", "completion_ids": [11, 12, 2], "logprobs": [-0.5, -0.25, -0.125], "finish_reason": "stop", "seed": 3,
+             "rewards": {"env": {"score": 1.0, "weight": 0.5}}, "engine": "e", "sampling": {}},
+            {"text": "x", "completion_ids_u32": "CwAAAA0AAAACAAAA", "logprobs": [-0.5, None, -0.125], "completion_mask": [1, 0, 1]},
+            {"messages": [{"role": "assistant", "content": "y"}], "metadata": {"a": 1}},
+            {"failure": {"stage": "sample", "code": "engine_timeout", "message": "m", "retryable": True, "attempts": 2}}]}]})
+
+
+def verify():
+    yield text({"verifiers": [{"name": "math"}], "missing": "skip", "items": [
+        {"id": "1", "completion": "So the answer is \\boxed{\\frac{1}{2}}", "reference": "0.5", "completion_tokens": 9, "prompt": "x"},
+        {"completion": "", "verifiers": [{"name": "regex", "options": {"pattern": "a|b"}}, {"name": "exact", "weight": -1, "reference": 3}]}]})
+    for row in lines("math.jsonl", 60):
+        yield text({"verifiers": [{"name": "math", "options": {"extract": row["extract"], **row.get("options", {})}}],
+                    "items": [{"completion": row["completion"], "reference": row["gold"]}]})
+
+
+def objective():
+    one = {"group": "a", "reward": 1.0, "logprobs": [-0.5, -1.25], "old_logprobs": [-0.625, -1.25], "ref_logprobs": [-0.5, -1.0]}
+    other = {"group": "a", "reward": 0.0, "logprobs": [-2.0], "rollout_logprobs": [-2.0], "ref_logprobs": [-1.75], "mask": [1]}
+    presets = re.findall(r'\{"(\w+)"', open(os.path.join(ROOT, "server", "objective", "presets.c"), encoding="utf-8").read())
+    for preset in presets:
+        yield text({"objective": {"preset": preset}, "sequences": [one, other]})
+    yield text({"objective": {"preset": "grpo", "aggregation": {"mode": "token_mean"}}, "sequences": [one, other], "group_sizes": {"a": 2},
+                "totals": {"tokens": 12000, "sequences": 64, "groups": 8}, "pass_at": [1]})
+    yield text({"sequences": [{"group": "g", "advantage": -1.5, "logprobs_f32": "AACAvwAAAL8="},
+                              {"group": "g", "advantage": 1, "logprobs": [-0.25] * 16, "mask": [0, 1] * 8}]})
+    yield text({"optimizer_step": 3, "ppo_epoch": 1, "part": 0, "sequences": [{"rollout": "r_0197a3c0-0000-7000-8000-000000000001", "logprobs": [-1]}]})
+
+
+def tensors(header, data, metadata=None):
+    """A safetensors file: header of name: (dtype, shape, begin, end)."""
+    names = {name: {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]} for name, (dtype, shape, begin, end) in header.items()}
+    if metadata is not None:
+        names["__metadata__"] = {key: value if isinstance(value, str) else json.dumps(value) for key, value in metadata.items()}
+    head = text(names)
+    return len(head).to_bytes(8, "little") + head + data
+
+
+def objective_tensors():
+    floats = bytes(8) + b"\x00\x00\x80\xbf"
+    yield tensors({"logprobs": ("F32", [3], 0, 12), "cu_seqlens": ("I64", [3], 12, 36), "mask": ("U8", [3], 36, 39)},
+                  floats + b"".join(n.to_bytes(8, "little") for n in (0, 1, 3)) + bytes([1, 0, 1]),
+                  {"request": {"sequences": [{"group": "a", "reward": 1}, {"group": "a", "reward": 0}]}})
+    yield tensors({"mask": ("U8", [3], 0, 3), "x": ("BOOL", [1, 1], 3, 4)}, bytes(4), {})
+
+
+def reply_parts(status, body):
+    return bytes([STATUSES.index(status) if status in STATUSES else 1]) + body
+
+
+def replies():
+    for path in sorted(glob.glob(os.path.join(CASES, "engines", "*.json"))):
+        with open(path, encoding="utf-8") as file:
+            case = json.load(file)
+        body = case.get("body", "")
+        body = body.encode() if isinstance(body, str) else text(body)
+        kind = next((i for i, name in enumerate(ENGINES) if name.split("_")[0] == case.get("engine", "").split("_")[0]), 0)
+        yield bytes([kind, 0]) + reply_parts(case.get("status", 200), body)
+    for path in sorted(glob.glob(os.path.join(RECORDED, "*", "*.json"))):
+        with open(path, encoding="utf-8") as file:
+            recorded = json.load(file)
+        reply = recorded.get("reply") or {}
+        kinds = {"/completion": "llamacpp", "/v1/completions": "vllm", "/inference/v1/generate": "vllm_generate"}
+        kind = kinds.get((recorded.get("request") or {}).get("path"), "openai_compat")
+        yield bytes([ENGINES.index(kind), 1]) + reply_parts(reply.get("status", 200), text(reply.get("body")))
+    sample = text({"content": "4", "tokens": [5], "stop_type": "eos", "tokens_evaluated": 2, "stop": True,
+                   "completion_probabilities": [{"id": 5, "logprob": -0.5}]})
+    for request in (1, 2, 4 | 1, 8 | 2):  # by prompt and by chat: render, tokenize, sample
+        for steps in ([b'{"prompt":"hi"}', b'{"tokens":[1,2]}', sample], [b'{"tokens":[1,2]}', sample, b'{"prompt":"x"}']):
+            for kind in range(len(ENGINES)):
+                yield bytes([kind, request]) + PART.join(reply_parts(200, step) for step in steps)
+    probe = [b'{"version":"0.9"}', b'{"model_path":"m","weight_version":"1"}', b'{"total_slots":4,"build_info":"b1","model_alias":"m"}',
+             b'{"data":[{"id":"m","max_model_len":4096},{"id":"a"}]}']
+    yield bytes([len(ENGINES), 0]) + PART.join(reply_parts(200, step) for step in probe)
+    yield bytes([len(ENGINES), 0]) + PART.join(reply_parts(404, step) for step in probe)
+
+
+def settings():
+    with open(os.path.join(ROOT, "config", "rolloutd.yaml"), "rb") as file:
+        yield file.read()
+    yield b"listen: 127.0.0.1:0\nworkers: 3\nlog: {level: debug}\n" + PART + PART.join(
+        [b"--engine=http://127.0.0.1:1#kind=vllm&model=m&in_flight=3", b"--set", b"durability=normal", b"ROLLOUTD_SAMPLING_N=3", b"--check"])
+    yield b"engines:\n  - {url: 'http://[::1]:8000', name: a, pool: p, kind: sglang, shared: true, in_flight: 9}\n  - url: http://h:1/v1\n"
+    yield PART + b"ROLLOUTD_ENGINES=http://a:1 http://b:2#name=x" + PART + b"--listen" + PART + b"[::1]:0" + PART + b"--set=body_limit=64MiB"
+    yield b"- a\n- b: [1, {c: d}]\n" + PART + b"--lissten=1"
+
+
+def judge():
+    for row in lines("math.jsonl", 5):
+        options = {"extract": row["extract"], **row.get("options", {})}
+        yield bytes([VERIFIERS.index("math")]) + PART.join([text(options), text(row["gold"]), row["completion"].encode()])
+    for row in lines("format.jsonl", 3):
+        if row["kind"] == "regex":
+            yield bytes([VERIFIERS.index("regex")]) + PART.join([text(row["params"]), b"null", row["text"].encode()])
+        else:
+            yield bytes([VERIFIERS.index("format")]) + PART.join([text({"template": row["kind"], **row["params"]}), b"null", row["text"].encode()])
+    yield bytes([VERIFIERS.index("exact")]) + PART.join([b"{}", b'["a","b"]', b"<answer>b</answer>"])
+
+
+def verdicts():
+    good = {"score": 1.0, "verdict": "correct", "reason": "equal", "detail": {"extracted": "4", "start": 0, "end": 1}, "failure": None, "duration_us": 12}
+    bad = {"score": None, "verdict": "unscored", "reason": "x", "detail": None, "failure": {"code": "reference_unreadable", "message": "m"}, "duration_us": 1}
+    yield text({"verdicts": [good, bad, good]})
+    yield text({"verdicts": [{**good, "score": 0.5, "verdict": "scored"}, {**good, "score": 0.0, "verdict": "incorrect"}, bad]})
+    yield text({"completion": "is \\boxed{42}", "prompt": "x", "completion_tokens": 3, "reference": "42",
+                "verifiers": [{"name": "math", "options": {}}, {"name": "exact", "options": {}, "reference": "b"}]})
+
+
+def paths():
+    identifier = "b_0197a3c0-0000-7000-8000-000000000001"
+    yield from (f"GET {path}".encode() for path in (
+        "/v1/rollouts?run=x&limit=3&state=scored&min_reward=0.5&order=desc&cursor=abc", f"/v1/batches/{identifier}/groups?limit=1",
+        f"/v1/batches/{identifier}/request", "/v1/batches?run=a%20b+c&state=running", f"/v1/rollouts/{identifier}?arrays=base64",
+        f"/v1/groups/{identifier}?arrays=none", "/v1/runs?limit=1", "/v1/runs/a%2Fb", "/v1/presets", "/v1/verifiers", "/nothing/%C3%A9",
+        "/v1/runs/%ff", "//v1/runs/", "/healthz?a=1&a=2&&=&b"))
+    yield b"PUT /v1/runs/r/policy"
+
+
+# The name of the target is that of its function up to the first underscore.
+TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, verdicts, paths]
+
+
+def write_words(path):
+    """Everything in quotes in the files that know a word of the outside."""
+    words = set()
+    for pattern in ("server/*.c", "server/objective/*.c", "client/*.c", "verifiers/*.c"):
+        for name in glob.glob(os.path.join(ROOT, pattern)):
+            with open(name, encoding="utf-8") as file:
+                words.update(re.findall(r'"([a-z][a-z0-9_./:-]{1,30})"', file.read()))
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(f'"{word}"\n' for word in sorted(words))
+        file.write('"\\x1e"\n')
+
+
+def main():
+    folder = sys.argv[1]
+    for target in TARGETS:
+        place = os.path.join(folder, target.__name__.partition("_")[0])
+        os.makedirs(place, exist_ok=True)
+        for seed in target():
+            if len(seed) <= LONGEST:
+                with open(os.path.join(place, hashlib.sha1(seed).hexdigest()), "wb") as file:
+                    file.write(seed)
+    write_words(os.path.join(folder, "words.dict"))
+    if len(sys.argv) > 2:
+        with open(sys.argv[2], "w", encoding="utf-8"):
+            pass
+
+
+if __name__ == "__main__":
+    main()
