@@ -5,6 +5,7 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/http.h"
+#include "server/json_memory.h"
 #include "server/live.h"
 #include "server/metrics.h"
 #include "server/resume.h"
@@ -13,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -21,6 +23,8 @@
 
 #define QUEUE_MARGIN 1024 /* jobs of requests, beside those that samples reserve */
 #define GAUGE_PERIOD_US (5 * US_PER_S)
+#define JSON_MEMORY_MIN_BYTES (INT64_C(16) << 20) /* however small the budget is: ordinary bodies can be read */
+#define MMAP_THRESHOLD_BYTES (1 << 20)
 #define EXIT_CANNOT_START 1
 
 /* --- hosts for the rooms that do not know the loop ----------------------------------------------------- */
@@ -84,6 +88,12 @@ static int cannot_start(const char *message)
     return EXIT_CANNOT_START;
 }
 
+static void count_commit(size_t operations, int64_t duration_us)
+{
+    metric_observe_us(METRIC_COMMIT_SECONDS, duration_us);
+    metric_observe(METRIC_COMMIT_ROWS, (int64_t)operations);
+}
+
 static bool open_store(struct server *server)
 {
     const struct settings *settings = server->settings;
@@ -92,7 +102,8 @@ static bool open_store(struct server *server)
                                     .commit_rows = (size_t)settings->commit_rows,
                                     .commit_delay_us = settings->commit_delay_us,
                                     .finished = ops_finished,
-                                    .finished_arg = server};
+                                    .finished_arg = server,
+                                    .committed = count_commit};
     char message[STORE_MESSAGE_BYTES];
     int error;
     server->store = store_open(&options, message, &error);
@@ -256,10 +267,43 @@ static void resumed(struct server *server)
     loop_stop(server->loop);
 }
 
+/* glibc keeps what was freed; after something large that is given back. Large blocks are mapped one by one from the
+ * start (a threshold that glibc moves by itself would end that), so they are gone as soon as they are freed. */
+static void setup_memory(const struct settings *settings)
+{
+    int64_t budget_bytes = settings->memory_budget_bytes;
+    json_memory_setup((size_t)(budget_bytes > JSON_MEMORY_MIN_BYTES ? budget_bytes : JSON_MEMORY_MIN_BYTES));
+    (void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES);
+}
+
+static void trim(struct job *job, struct store_reader *reader)
+{
+    (void)job;
+    (void)reader;
+    (void)malloc_trim(0);
+}
+
+static void trimmed(struct job *job)
+{
+    struct server *server = (struct server *)((char *)job - offsetof(struct server, trim_job));
+    server->trimming = false;
+}
+
+static void trim_if_wanted(struct server *server)
+{
+    if (!server->trim_wanted || server->trimming)
+        return;
+    server->trim_wanted = false;
+    server->trimming = true;
+    server->trim_job = (struct job){.run = trim, .done = trimmed};
+    workers_submit_reserved(server->workers, &server->trim_job);
+}
+
 static void refresh_gauges(void *arg)
 {
     struct server *server = arg;
     service_set_gauges(server);
+    trim_if_wanted(server);
     loop_timer_set(server->loop, &server->gauge_timer, loop_now_us(server->loop) + GAUGE_PERIOD_US, refresh_gauges,
                    server);
 }
@@ -267,7 +311,9 @@ static void refresh_gauges(void *arg)
 static int64_t before_wait(void *arg)
 {
     struct server *server = arg;
-    return http_run(server->http);
+    int64_t limit_us = http_run(server->http);
+    workers_flush(server->workers);
+    return limit_us;
 }
 
 static void run(struct server *server)
@@ -289,6 +335,7 @@ int server_run(const struct settings *settings)
 
     log_setup((enum log_level)settings->log_level, (enum log_format)settings->log_format);
     prepare_process(settings);
+    setup_memory(settings);
     for (size_t i = 0; i < route_count; i++)
         templates[i] = routes[i].pattern;
     metrics_setup(templates, route_count);

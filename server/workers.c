@@ -19,14 +19,19 @@ struct workers {
     struct job *first;
     struct job **last;
     atomic_size_t queued;
+    size_t idle;        /* threads that wait */
+    size_t unsignalled; /* loop thread: submitted since the last flush */
     bool ending;
 };
 
 static struct job *take_job(struct workers *workers)
 {
     pthread_mutex_lock(&workers->lock);
-    while (!workers->first && !workers->ending)
+    while (!workers->first && !workers->ending) {
+        workers->idle++;
         pthread_cond_wait(&workers->filled, &workers->lock);
+        workers->idle--;
+    }
     struct job *job = workers->first;
     if (job) {
         workers->first = job->next;
@@ -104,8 +109,20 @@ void workers_submit_reserved(struct workers *workers, struct job *job)
     *workers->last = job;
     workers->last = &job->next;
     workers->queued++;
-    pthread_cond_signal(&workers->filled);
+    workers->unsignalled++;
     pthread_mutex_unlock(&workers->lock);
+}
+
+void workers_flush(struct workers *workers)
+{
+    if (workers->unsignalled == 0)
+        return;
+    pthread_mutex_lock(&workers->lock);
+    size_t wanted = workers->unsignalled < workers->idle ? workers->unsignalled : workers->idle;
+    pthread_mutex_unlock(&workers->lock);
+    workers->unsignalled = 0;
+    for (size_t i = 0; i < wanted; i++)
+        pthread_cond_signal(&workers->filled);
 }
 
 bool workers_submit(struct workers *workers, struct job *job)

@@ -29,6 +29,9 @@ void workers_destroy(struct workers *workers);
 bool workers_submit(struct workers *workers, struct job *job); /* false: the queue is full, the job is untouched */
 /* For what holds a place already (a dispatched sample, the closing of a batch): never refused. */
 void workers_submit_reserved(struct workers *workers, struct job *job);
+/* Wakes as many threads as were given work since the last call: once per turn of the loop, because a wake-up for each
+ * job costs more than most jobs. A thread that is awake takes new jobs without it. */
+void workers_flush(struct workers *workers);
 size_t workers_queued(const struct workers *workers);
 
 #endif

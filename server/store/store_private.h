@@ -20,6 +20,7 @@ struct store {
     size_t queue_bytes;
     void (*finished)(void *arg, struct store_op *list);
     void *finished_arg;
+    void (*committed)(size_t operations, int64_t duration_us);
 
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
@@ -29,6 +30,7 @@ struct store {
     size_t queued_ops;
     size_t queued_bytes;
     size_t reserved_ops;
+    bool gathering; /* the writer waits for more rows until commit_delay */
     bool closing;
 };
 

@@ -47,7 +47,9 @@ bool store_submit(struct store *store, struct store_op *op)
     if (accepted) {
         enqueue(store, op);
         show_queue(store);
-        pthread_cond_signal(&store->changed);
+        /* While it gathers, only a full group wakes the writer: a wake-up for each row costs more than the row. */
+        if (!store->gathering || store->queued_ops >= store->commit_rows)
+            pthread_cond_signal(&store->changed);
     }
     pthread_mutex_unlock(&store->lock);
     return accepted;
@@ -80,9 +82,11 @@ static void gather(struct store *store)
         return;
     int64_t until_us = clock_monotonic_us() + store->commit_delay_us;
     struct timespec until = {until_us / US_PER_S, (until_us % US_PER_S) * 1000};
+    store->gathering = true;
     while (!store->closing && store->queued_ops < store->commit_rows)
         if (pthread_cond_timedwait(&store->changed, &store->lock, &until) == ETIMEDOUT)
-            return;
+            break;
+    store->gathering = false;
 }
 
 /* The next group, at most commit_rows long; NULL when the store closes and nothing is left. */
@@ -163,10 +167,15 @@ static int run_group(struct store *store, struct store_op *group)
 static void count_commit(struct store *store, const struct store_op *group, int64_t duration_us)
 {
     struct store_metrics *metrics = &store->metrics;
+    size_t operations = 0;
     atomic_fetch_add_explicit(&metrics->commits, 1, memory_order_relaxed);
-    for (const struct store_op *op = group; op; op = op->next)
+    for (const struct store_op *op = group; op; op = op->next) {
+        operations++;
         if (op->kind == STORE_INSERT_ROLLOUT && op->status == STORE_OK)
             atomic_fetch_add_explicit(&metrics->rollouts, 1, memory_order_relaxed);
+    }
+    if (store->committed)
+        store->committed(operations, duration_us);
     atomic_fetch_add_explicit(&metrics->commit_us_total, (uint64_t)duration_us, memory_order_relaxed);
     size_t bucket = 0;
     while (duration_us > store_commit_bucket_us[bucket])
