@@ -107,8 +107,13 @@ static bool ids_agree(const struct reply_draft *draft, struct sample_error *ret_
     return true;
 }
 
-static bool lengths_agree(const struct reply_draft *draft, struct sample_error *ret_error)
+static bool lengths_agree(const struct reply_draft *draft, int64_t max_tokens, struct sample_error *ret_error)
 {
+    if (draft->ids.count > (uint64_t)max_tokens) {
+        refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "%zu token ids, asked for were at most %" PRId64,
+                     draft->ids.count, max_tokens);
+        return false;
+    }
     if (!draft->has_logprobs) {
         refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "%zu token ids came without log-probabilities", draft->ids.count);
         return false;
@@ -283,6 +288,8 @@ static bool is_answer(struct reply_draft *draft, const struct json_scan *scan, c
     else if (draft->choice_count != 1)
         refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the reply holds %zu samples, asked for was 1",
                      draft->choice_count);
+    else if (draft->choice_is_another)
+        refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the sample's index is not that of the one that was asked for");
     else if (is_failed_finish(draft, ret_error))
         return false;
     else if (!draft->has_finish && !draft->has_text && !draft->ids.present)
@@ -312,7 +319,8 @@ enum exchange_outcome draft_judge(const struct exchange *exchange, struct reply_
     adopt_ids_beside(draft);
     if (!prompt_agrees(exchange, draft, ret_error))
         return EXCHANGE_ERROR;
-    if (draft->ids.present && (!lengths_agree(draft, ret_error) || !ids_agree(draft, ret_error)))
+    if (draft->ids.present &&
+        (!lengths_agree(draft, exchange->request->sampling.max_tokens, ret_error) || !ids_agree(draft, ret_error)))
         return EXCHANGE_ERROR;
     if (!logprobs_are_numbers(draft, ret_error))
         return EXCHANGE_ERROR;

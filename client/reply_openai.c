@@ -130,6 +130,13 @@ static void read_stop_reason(struct reply_draft *draft, struct json_scan *scan)
     json_scan_skip(scan);
 }
 
+/* Of one choice there is only the first. */
+static void read_choice_index(struct reply_draft *draft, struct json_scan *scan)
+{
+    if (!json_scan_null(scan))
+        draft->choice_is_another = scan_integer_or(scan, -1) != 0;
+}
+
 static void read_choice(struct reply_draft *draft, struct json_scan *scan)
 {
     struct text key;
@@ -137,6 +144,8 @@ static void read_choice(struct reply_draft *draft, struct json_scan *scan)
     for (json_scan_object(scan); json_scan_member(scan, &key);) {
         if (text_equals(key, "text"))
             draft_read_text(draft, scan);
+        else if (text_equals(key, "index"))
+            read_choice_index(draft, scan);
         else if (text_equals(key, "message"))
             read_message(draft, scan);
         else if (text_equals(key, "logprobs"))

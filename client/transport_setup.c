@@ -13,7 +13,6 @@
 /* --- what comes ---------------------------------------------------------------------------------- */
 
 /* Just before curl sends the request, also when it sends it again by itself. */
-/* NOLINTNEXTLINE(readability-non-const-parameter): curl says what its type is */
 static int count_send(void *arg, char *remote_address, char *local_address, int remote_port, int local_port)
 {
     struct transfer *transfer = arg;

@@ -4,6 +4,7 @@
 #include "server/base/log.h"
 #include "server/feed.h"
 #include "server/live.h"
+#include "server/metrics.h"
 #include "server/render.h"
 #include "server/settings.h"
 #include "server/unstored.h"
@@ -15,6 +16,7 @@
 /* From the worker part to the loop part. */
 struct new_batch {
     struct batch_spec *spec;
+    bool on_record;  /* its key has made a batch before: it is no new one */
     int64_t wait_us; /* NEVER_US: until the batch has ended */
     int arrays;      /* enum json_arrays */
     /* of the run, for a score that is not stored */
@@ -51,9 +53,21 @@ static int parse(struct call *call, enum batch_origin origin)
     return 0;
 }
 
+/* Who repeats a request must find its batch, however full the service is. The store decides what the key means. */
+static void look_up_key(struct call *call)
+{
+    struct new_batch *new_batch = call->parsed;
+    char id[ID_BYTES];
+    uint8_t sha256[SHA256_BYTES];
+    if (call->idempotency_key && call->reader)
+        new_batch->on_record =
+            store_find_idempotency(call->reader, text_of(call->idempotency_key), id, sha256) == STORE_OK;
+}
+
 void parse_batch(struct call *call)
 {
-    parse(call, BATCH_SAMPLED);
+    if (parse(call, BATCH_SAMPLED) == 0)
+        look_up_key(call);
 }
 
 static void read_run(struct call *call, struct new_batch *new_batch)
@@ -73,8 +87,10 @@ void parse_score(struct call *call)
     if (parse(call, BATCH_GIVEN) < 0)
         return;
     struct new_batch *new_batch = call->parsed;
-    if (new_batch->spec->store)
+    if (new_batch->spec->store) {
+        look_up_key(call);
         return;
+    }
     if (new_batch->wait_us != NEVER_US)
         call_refuse(call, ERR_INVALID_FIELD, "wait", "what is not stored is answered when it is done, or not at all");
     else if (call->accept_ndjson)
@@ -212,8 +228,9 @@ void create_batch(struct server *server, struct request *request)
 {
     struct call *call = request_call(request);
     struct new_batch *new_batch = call->parsed;
-    if (admit(server, call, new_batch->spec) < 0) {
+    if (!new_batch->on_record && admit(server, call, new_batch->spec) < 0) {
         call->reply.retry_after_s = call->reply.status == 429 || call->reply.status == 503 ? 1 : 0;
+        metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_BATCH, call->reply.status == 429);
         request_answer(request);
         return;
     }
@@ -226,7 +243,7 @@ void create_batch(struct server *server, struct request *request)
     server->batches->creations++;
     creation->request = request;
     creation->spec = TAKE_PTR(new_batch->spec);
-    creation->bytes = batch_spec_bytes(creation->spec);
+    creation->bytes = new_batch->on_record ? 0 : batch_spec_bytes(creation->spec);
     creation->key = call->idempotency_key ? xstrdup(call->idempotency_key) : NULL;
     creation->wait_us = new_batch->wait_us;
     creation->respond_async = call->prefer_async;
@@ -236,6 +253,7 @@ void create_batch(struct server *server, struct request *request)
         request_on_hangup(request, creation_hung_up, creation);
         return;
     }
+    metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_ROW, 1);
     request_refuse(request, ERR_QUEUE_FULL, NULL, "the store's queue is full; try again");
     creation_destroy(creation);
 }

@@ -37,13 +37,17 @@ static int refuse_error(struct objective_call *objective, const struct objective
 {
     static const enum error_code codes[] = {[OBJECTIVE_ERROR_NON_FINITE] = ERR_NON_FINITE,
                                             [OBJECTIVE_ERROR_MISSING_INPUT] = ERR_OBJECTIVE_OPTIONS,
-                                            [OBJECTIVE_ERROR_TOTALS] = ERR_OBJECTIVE_OPTIONS};
+                                            [OBJECTIVE_ERROR_TOTALS] = ERR_OBJECTIVE_OPTIONS,
+                                            [OBJECTIVE_ERROR_INVALID] = ERR_OBJECTIVE_OPTIONS,
+                                            [OBJECTIVE_ERROR_MEMORY] = ERR_QUEUE_FULL};
     char path[PATH_BYTES];
 
     if (error->sequence != SIZE_MAX)
         return objective_refuse(objective, codes[error->code], error->sequence, error->field, error->token,
                                 error->message);
     bool of_totals = error->code != OBJECTIVE_ERROR_NON_FINITE;
+    if (error->code == OBJECTIVE_ERROR_MEMORY)
+        return call_refuse(objective->call, ERR_QUEUE_FULL, NULL, "%s", error->message);
     path_join(path, of_totals ? "totals" : "", error->field);
     return call_refuse(objective->call, codes[error->code], path, "%s", error->message);
 }
@@ -58,7 +62,12 @@ static int evaluate(struct objective_call *objective, struct objective_request *
                                           .sequence_count = objective->count,
                                           .groups = objective->groups,
                                           .group_count = objective->group_count,
-                                          .groups_given = objective->stored,
+                                          .rollout_count = objective->rollout_count,
+                                          .score_count = objective->score_count,
+                                          .agent_count = objective->agent_count,
+                                          .baselines = objective->baselines,
+                                          .groups_given = objective->record_given,
+                                          .shaped_given = objective->record_given,
                                           .advantages_given = objective->advantages_given,
                                           .totals = objective->has_totals ? &objective->totals : NULL};
     if (objective_evaluate(request, ret_result, &error) < 0)
@@ -177,7 +186,7 @@ void presets_handler(struct call *call)
     json_key(&json, "presets");
     json_array_begin(&json);
     for (size_t i = 0; i < objective_presets_count; i++) {
-        objective_presets[i].fill(&knobs);
+        objective_preset_fill(&objective_presets[i], &knobs);
         json_object_begin(&json);
         json_put_string(&json, "name", objective_presets[i].name);
         json_put_bool(&json, "default", strcmp(objective_presets[i].name, OBJECTIVE_DEFAULT_PRESET) == 0);

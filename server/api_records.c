@@ -110,6 +110,7 @@ static int read_terms(struct call *call, const char *batch_id, struct render_ter
     if (store_read_batch(call->reader, text_of(batch_id), &batch) != STORE_OK)
         return refuse_unreadable(call);
     render_terms_init(ret_terms, &batch);
+    ret_terms->reader = call->reader;
     *ret_state = batch.state;
     return 0;
 }

@@ -132,6 +132,9 @@ void service_set_gauges(struct server *server)
     metric_set(METRIC_MEMORY_USED_BYTES, 0, server->batches->bytes);
     metric_set(METRIC_MEMORY_LIMIT_BYTES, 0, server->batches->bytes_max);
     metric_set(METRIC_TEXT_WORKERS_ALIVE, 0, (int64_t)counts.workers_alive);
+    int64_t places = server->settings->text_workers; /* whoever came after the first in each is a replacement */
+    int64_t started = (int64_t)counts.workers_started;
+    metric_set(METRIC_TEXT_WORKERS_REPLACED, 0, started > places ? started - places : 0);
 }
 
 void get_metrics(struct server *server, struct request *request)

@@ -349,14 +349,20 @@ static void copy_fields(struct batch_spec *spec, const struct batch_fields *fiel
 static int read_objective(struct batch_spec *spec, const json_t *object)
 {
     struct call *call = spec->input.call;
+    struct objective_contradiction contradiction;
+    char path[PATH_BYTES];
     if (objective_json_read(&spec->input, object, "objective", &spec->objective) < 0)
         return -1;
+    if (objective_check_sampling(&spec->objective, &contradiction) < 0) {
+        path_join(path, "objective", contradiction.path);
+        return call_refuse(call, ERR_OBJECTIVE_OPTIONS, path, "%s", contradiction.message);
+    }
     /* `missing` of the batch and advantage.missing of the objective are one rule: either names it, both must agree. */
     bool named = object && json_object_get(json_object_get(object, "advantage"), "missing");
-    bool both = named && json_object_get(spec->input.root, "missing");
-    if (named && !both)
+    bool of_batch = json_object_get(spec->input.root, "missing") != NULL;
+    if (!of_batch)
         spec->missing = spec->objective.advantage.missing;
-    if (both && spec->objective.advantage.missing != spec->missing)
+    if (named && of_batch && spec->objective.advantage.missing != spec->missing)
         return call_refuse(call, ERR_OBJECTIVE_OPTIONS, "objective.advantage.missing",
                            "the batch's own `missing` says otherwise");
     spec->objective.advantage.missing = spec->missing;
@@ -425,8 +431,7 @@ static struct batch_spec *read_spec(struct call *call, enum batch_origin origin)
     bool kept = keep_body(spec, call);
     if (!kept)
         call_refuse(call, ERR_QUEUE_FULL, NULL, "there is no memory for this body now");
-    if (!kept ||
-        json_input_init(&spec->input, call, origin == BATCH_GIVEN ? lifted_of_score : lifted_names) < 0 ||
+    if (!kept || json_input_init(&spec->input, call, origin == BATCH_GIVEN ? lifted_of_score : lifted_names) < 0 ||
         read_body(spec, settings) < 0) {
         batch_spec_destroy(spec);
         return NULL;

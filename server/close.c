@@ -1,4 +1,5 @@
 /* The end of a batch, computed on a worker from the record: totals, loss at ratio 1, summary, notes. */
+#include "server/close_group.h"
 #include "server/live.h"
 
 #include "server/base/json_write.h"
@@ -52,6 +53,7 @@ struct closing {
     int64_t completion_tokens;
     unsigned left_out;
     size_t untrainable;
+    size_t without_advantage;
     bool evaluated;
     struct objective_error error;
 };
@@ -97,9 +99,11 @@ static void fill_sequence(struct closing *closing, size_t index)
 {
     const struct store_member *member = &closing->members.members[index];
     closing->untrainable += !isnan(member->advantage) && !member->trainable;
+    closing->without_advantage += !isnan(member->reward) && isnan(member->advantage);
     closing->sequences[index] = (struct objective_sequence){
         .group = (size_t)member->group_index,
         .reward = member->reward,
+        .shaped_reward = member->shaped_reward,
         .judged = !isnan(member->advantage),
         .untrainable = !member->trainable,
         .tokens = (size_t)member->trainable_tokens,
@@ -110,9 +114,50 @@ static void fill_sequence(struct closing *closing, size_t index)
     };
 }
 
-static void evaluate(struct closing *closing, const struct batch_spec *spec)
+static void evaluate_members(struct closing *closing, const struct batch_spec *spec, const struct objective_knobs *knobs)
 {
+    struct objective_request request = {.knobs = knobs,
+                                        .sequences = closing->sequences,
+                                        .sequence_count = closing->members.count,
+                                        .groups = closing->groups,
+                                        .group_count = spec->group_count,
+                                        .advantages_given = true,
+                                        .shaped_given = true};
+    closing->evaluated = objective_evaluate(&request, &closing->result, &closing->error) == 0;
+}
+
+/* A loss that reads log-probabilities: group by group, so that the arrays of one group are in memory at a time. The
+ * counts are known from the members. */
+static enum store_status evaluate_groups(struct closing *closing, const struct close_job *close,
+                                         const struct objective_knobs *knobs, struct store_reader *reader)
+{
+    double loss = 0;
+
+    for (uint32_t g = 0; g < close->spec->group_count; g++) {
+        _cleanup_(group_record_finish) struct group_record record = {0};
+        struct objective_result result;
+        enum store_status status = live_read_group(close->live, reader, g, knobs, true, NULL, &record);
+        if (status != STORE_OK)
+            return status;
+        group_record_judge_by_advantage(&record);
+        if (objective_sampled_terms(knobs, &closing->result.totals, record.count, record.sequences, &result) < 0) {
+            closing->evaluated = false;
+            closing->error.message = "the loss of a group is beyond double";
+            return STORE_OK;
+        }
+        loss += isnan(result.loss) ? 0 : result.loss;
+    }
+    if (!isnan(closing->result.loss))
+        closing->result.loss = loss;
+    return STORE_OK;
+}
+
+static enum store_status evaluate(struct closing *closing, const struct close_job *close, struct store_reader *reader)
+{
+    const struct batch_spec *spec = close->spec;
     struct objective_knobs knobs;
+    struct objective_knobs counting;
+
     closing->left_out = objective_at_sampling(&spec->objective, &knobs);
     closing->sequences = xcalloc(closing->members.count + 1, sizeof(struct objective_sequence));
     closing->groups = xcalloc(spec->group_count + 1, sizeof(struct objective_group));
@@ -120,13 +165,13 @@ static void evaluate(struct closing *closing, const struct batch_spec *spec)
         count_member(closing, &closing->members.members[i]);
         fill_sequence(closing, i);
     }
-    struct objective_request request = {.knobs = &knobs,
-                                        .sequences = closing->sequences,
-                                        .sequence_count = closing->members.count,
-                                        .groups = closing->groups,
-                                        .group_count = spec->group_count,
-                                        .advantages_given = true};
-    closing->evaluated = objective_evaluate(&request, &closing->result, &closing->error) == 0;
+    counting = knobs;
+    if (objective_loss_reads_logprobs(&knobs))
+        counting.loss.kind = OBJECTIVE_LOSS_IMPORTANCE_SAMPLING;
+    evaluate_members(closing, spec, &counting);
+    if (!closing->evaluated || !objective_loss_reads_logprobs(&knobs))
+        return STORE_OK;
+    return evaluate_groups(closing, close, &knobs, reader);
 }
 
 static size_t zero_variance_groups(const struct closing *closing, size_t group_count)
@@ -182,6 +227,27 @@ static void note_count(struct json_write *json, size_t count, const char *text)
     note(json, count > 0, line);
 }
 
+static void write_left_out(struct json_write *json, unsigned left_out)
+{
+    note(json, left_out & OBJECTIVE_LEFT_OUT_KL,
+         "beta is left out of this loss: there are no reference log-probabilities yet");
+    note(json, left_out & OBJECTIVE_LEFT_OUT_IMPORTANCE,
+         "importance is left out of this loss: the engine's log-probabilities are the only ones yet");
+    note(json, left_out & OBJECTIVE_LEFT_OUT_SELECTION,
+         "selection is left out of this loss: its inputs do not exist before the trainer's own pass");
+    note(json, left_out & OBJECTIVE_LEFT_OUT_TEACHER,
+         "advantage.teacher_coef is left out: there are no teacher log-probabilities yet");
+    note(json, left_out & OBJECTIVE_LEFT_OUT_POSITIVE_NLL, "loss.positive_nll is left out of this loss");
+}
+
+static bool has_singleton(const struct closing *closing, size_t group_count)
+{
+    for (size_t g = 0; g < group_count; g++)
+        if (closing->groups[g].judged == 1)
+            return true;
+    return false;
+}
+
 static void write_notes(const struct closing *closing, const struct batch_spec *spec, struct buffer *out)
 {
     const struct objective_knobs *knobs = &spec->objective;
@@ -195,9 +261,12 @@ static void write_notes(const struct closing *closing, const struct batch_spec *
         &json, closing->failed + closing->cancelled,
         "have no reward and no advantage, because they failed; their groups are normalised over the scored members");
     note_count(&json, closing->untrainable, "have no token ids and are part of no loss");
-    note(&json, closing->left_out & OBJECTIVE_LEFT_OUT_KL,
-         "beta is left out of this loss: there are no reference log-probabilities yet");
-    note(&json, notes & OBJECTIVE_NOTE_SINGLETON, "a group with one judged member has advantage 0 (singleton)");
+    note_count(&json, closing->without_advantage,
+               "have a reward and no advantage: shaping or the advantage rule lacks an input, or is beyond double");
+    write_left_out(&json, closing->left_out);
+    note(&json, has_singleton(closing, spec->group_count),
+         "a group has one judged member: its advantage follows advantage.singleton");
+    note(&json, notes & OBJECTIVE_NOTE_FILTERED, "the filter dropped groups: they are in no denominator");
     note(&json, notes & OBJECTIVE_NOTE_ALL_MASKED, "no token is trainable: the loss is 0");
     note(&json, notes & OBJECTIVE_NOTE_NOTHING_SCORED, "nothing was scored: there is no loss");
     note(&json, !closing->evaluated, closing->error.message);
@@ -219,9 +288,11 @@ void close_compute(struct job *job, struct store_reader *reader)
         close->status = store_read_batch_members(reader, text_of(close->batch_id), &closing.members);
     if (close->status != STORE_OK)
         return;
-    evaluate(&closing, close->spec);
+    close->status = evaluate(&closing, close, reader);
+    if (close->status != STORE_OK)
+        return;
     close->loss = closing.evaluated ? closing.result.loss : NAN;
-    close->totals = closing.evaluated ? closing.result.totals : (struct objective_totals){0, 0, 0};
+    close->totals = closing.evaluated ? closing.result.totals : (struct objective_totals){0};
     close->scored = closing.scored;
     write_summary(&closing, close->spec, &close->summary);
     write_notes(&closing, close->spec, &close->notes);

@@ -111,7 +111,9 @@ static void tell(struct flight *flight, enum batch_event_kind kind)
 static void leave_engine(struct flight *flight, const struct sample_error *error)
 {
     struct server *server = flight->live->server;
-    pool_end(server->pool, flight->engine, error, clock_monotonic_us());
+    int64_t now_us = clock_monotonic_us();
+    metric_observe_us(METRIC_ENGINE_SECONDS, now_us - flight->dispatched_us);
+    pool_end(server->pool, flight->engine, error, now_us);
     if (error)
         probe_engines(server->batches);
 }
@@ -166,10 +168,37 @@ static void learn_prompt(struct flight *flight, const uint32_t *ids, size_t coun
 
 static void send_call(struct flight *flight);
 
+/* Siblings that were sent the same text must have been read as the same ids: the advantage compares them, and the
+ * record has one prompt for all. */
+static bool is_of_another_prompt(const struct flight *flight)
+{
+    const struct live_batch *live = flight->live;
+    const struct sample *sample = &flight->sample;
+    uint32_t group = live->batch.rollouts[flight->rollout].group;
+    const uint32_t *known = live->group_prompt_ids[group];
+    size_t count = live->group_prompt_id_counts[group];
+
+    return known && sample->prompt_ids &&
+           (sample->prompt_id_count != count || memcmp(sample->prompt_ids, known, count * sizeof(*known)) != 0);
+}
+
+static void refuse_another_prompt(struct flight *flight)
+{
+    flight->error = (struct sample_error){.code = SAMPLE_INVALID_REPLY, .retryable = true, .resample = true};
+    snprintf(flight->error.message, sizeof(flight->error.message),
+             "the engine read the prompt as other ids (%zu) than a sibling's", flight->sample.prompt_id_count);
+    sample_finish(&flight->sample);
+    flight->has_sample = false;
+    flight->outcome = EXCHANGE_ERROR;
+}
+
 static void parsed(struct job *job)
 {
     struct flight *flight = (struct flight *)job;
     struct live_batch *live = flight->live;
+
+    if (flight->has_sample && !flight->detached && is_of_another_prompt(flight))
+        refuse_another_prompt(flight);
     bool failed = flight->outcome == EXCHANGE_ERROR;
 
     if (flight->outcome != EXCHANGE_NEXT || flight->detached)
@@ -189,7 +218,6 @@ static void parsed(struct job *job)
     }
     learn_prompt(flight, flight->sample.prompt_ids, flight->sample.prompt_id_count);
     flight->engine_us = clock_monotonic_us() - flight->dispatched_us;
-    metric_observe_us(METRIC_ENGINE_SECONDS, flight->engine_us);
     live_event(live, &(struct batch_event){.kind = EVENT_SAMPLED,
                                            .index = flight->rollout,
                                            .judged = flight_group(flight)->verifiers->count == 0,
@@ -362,6 +390,7 @@ static void judge(struct job *job, struct store_reader *reader)
         verdict_set_fail(asked, flight->verify.failure_code, flight->verify.failure_message, true, &flight->verdicts);
     if (flight->given)
         verdict_set_add_given(&flight->verdicts, flight->given->given_scores, flight->given->given_count);
+    metric_add(METRIC_VERDICTS_UNDECIDED, 0, (int64_t)verdict_set_undecided(&flight->verdicts));
     flight->has_verdicts = true;
     flight->reward = reward_combine(list, &flight->verdicts, (enum reward_missing)flight->live->spec->missing);
     json_write_init(&json, &flight->verdicts_json);
@@ -398,6 +427,7 @@ void flight_verify(struct flight *flight)
     } else {
         flight->verify.failure_code = "verifier_unavailable";
         flight->verify.failure_message = "the queue of the text workers is full";
+        metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_VERIFY, 1);
     }
     flight->stage = FLIGHT_JUDGING;
     submit_job(flight, judge, judged);

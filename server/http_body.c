@@ -139,6 +139,7 @@ void body_finish(struct request *request)
 {
     loop_timer_clear(request->server->loop, &request->body_timer);
     body_release(request);
+    request->server->trim_wanted |= request->body_bytes >= SERVER_LARGE_BYTES;
     buffer_finish(&request->body);
     if (request->spool_fd >= 0)
         close(request->spool_fd);

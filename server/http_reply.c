@@ -1,4 +1,5 @@
 /* Replies: from a call to the library, and the canned ones that go to the socket directly. */
+#include "server/base/ids.h"
 #include "server/base/json_write.h"
 #include "server/http_request.h"
 
@@ -52,27 +53,41 @@ enum MHD_Result reply_queue(struct request *request)
     return queued;
 }
 
-void reply_canned(struct request *request, enum error_code code, const char *message)
+static void send_canned(int fd, struct call *call, enum error_code code, const char *message)
 {
-    if (request->body_refused)
-        return;
-    request->body_refused = true;
-    call_refuse(&request->call, code, NULL, "%s", message);
-
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (!info)
-        return;
-    const struct buffer *body = &request->call.reply.body;
-    const char *retry_after = request->call.reply.status == 429 ? "Retry-After: 1\r\n" : "";
+    call_refuse(call, code, NULL, "%s", message);
+    const struct buffer *body = &call->reply.body;
+    const char *retry_after = call->reply.status == 429 ? "Retry-After: 1\r\n" : "";
     _cleanup_buffer_ struct buffer wire;
     buffer_init(&wire, 16384);
     buffer_append_format(&wire,
                          "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
                          "X-Request-Id: %s\r\n%sConnection: close\r\n\r\n",
                          error_rows[code].status, MHD_get_reason_phrase_for((unsigned)error_rows[code].status),
-                         body->length_bytes, request->request_id, retry_after);
+                         body->length_bytes, call->request_id, retry_after);
     buffer_append(&wire, body->data, body->length_bytes);
-    (void)!send(info->connect_fd, wire.data, wire.length_bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-    shutdown(info->connect_fd, SHUT_RDWR);
+    (void)!send(fd, wire.data, wire.length_bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+    shutdown(fd, SHUT_RDWR);
+}
+
+void reply_canned(struct request *request, enum error_code code, const char *message)
+{
+    if (request->body_refused)
+        return;
+    request->body_refused = true;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (info)
+        send_canned(info->connect_fd, &request->call, code, message);
+}
+
+void reply_canned_to(int fd, enum error_code code, const char *message)
+{
+    struct call call;
+    char request_id[ID_BYTES];
+    call_init(&call);
+    id_new_request(request_id);
+    call.request_id = request_id;
+    send_canned(fd, &call, code, message);
+    call_finish(&call);
 }

@@ -70,6 +70,8 @@ void body_finish(struct request *request);
 enum MHD_Result reply_queue(struct request *request);
 /* Writes a whole error reply to the socket and shuts it down: for the time in which the library takes no reply. */
 void reply_canned(struct request *request, enum error_code code, const char *message);
+/* The same where there is no request yet. */
+void reply_canned_to(int fd, enum error_code code, const char *message);
 
 /* http_stream.c */
 struct MHD_Response *stream_response(struct request *request);

@@ -38,6 +38,7 @@ struct link {
     bool watched;            /* it wants to know of a hang-up */
     bool ended;              /* the client sends nothing any more */
     struct loop_timer nudge;
+    struct loop_timer head_timer; /* runs from a request's first byte to the end of its headers */
 };
 
 /* --- a request's life ----------------------------------------------------------------------------- */
@@ -151,10 +152,35 @@ static void nudge(void *arg)
     (void)shutdown(link->fd, SHUT_RD);
 }
 
+static void head_too_slow(void *arg)
+{
+    struct link *link = arg;
+    static const char message[] = "the headers did not arrive within body_timeout";
+    if (link->request)
+        reply_canned(link->request, ERR_BODY_TIMEOUT, message);
+    else
+        reply_canned_to(link->fd, ERR_BODY_TIMEOUT, message);
+}
+
+/* The library's own time limit begins anew with each byte. What is here is not read yet: it is the beginning of a
+ * request, unless one is under way. */
+static void time_headers(struct link *link)
+{
+    const struct server *server = link->http->server;
+    char byte;
+    if (link->head_timer.place || (link->request && link->request->first_call_done) ||
+        recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0)
+        return;
+    loop_timer_set(server->loop, &link->head_timer, loop_now_us(server->loop) + server->settings->body_timeout_us,
+                   head_too_slow, link);
+}
+
 static void link_event(void *arg, uint32_t events)
 {
     struct link *link = arg;
     struct loop *loop = link->http->server->loop;
+    if (events & EPOLLIN)
+        time_headers(link);
     if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) || link->ended)
         return;
     link->ended = true;
@@ -174,13 +200,14 @@ static void connection_changed(void *arg, struct MHD_Connection *connection, voi
         link = xcalloc(1, sizeof(*link));
         link->http = http;
         link->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        link->source = loop_watch(loop, link->fd, EPOLLRDHUP | EPOLLET, link_event, link);
+        link->source = loop_watch(loop, link->fd, EPOLLIN | EPOLLRDHUP | EPOLLET, link_event, link);
         *socket_context = link;
         return;
     }
     if (link->request) /* the library forgets those whose headers it could not take */
         request_destroy(http, link->request);
     loop_timer_clear(loop, &link->nudge);
+    loop_timer_clear(loop, &link->head_timer);
     loop_unwatch(link->source);
     free(link);
 }
@@ -233,6 +260,7 @@ void request_continue_on_worker(struct request *request, void (*work)(struct cal
     }
     request->on_worker = workers_submit(request->server->workers, &request->job);
     if (!request->on_worker) {
+        metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_PARSE, 1);
         request->call.reply.retry_after_s = QUEUE_RETRY_AFTER_S;
         request_refuse(request, ERR_QUEUE_FULL, NULL, "all workers are busy and their queue is full; try again");
     }
@@ -306,6 +334,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
         return MHD_NO;
     if (!request->first_call_done) {
         request->first_call_done = true;
+        loop_timer_clear(request->server->loop, &request->link->head_timer);
         if (check_first_call(request, method, version) < 0) {
             /* Answered now, the library closes the connection: only if a body would come. */
             if (request->call.reply.close)

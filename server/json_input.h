@@ -23,6 +23,7 @@ struct json_input {
     struct call *call; /* where refusals go */
     json_t *root;
     struct lifted lifted;
+    size_t memory_bytes;      /* what the tree holds of json_memory.h's limit */
     struct number_pool *pool; /* arrays converted on the way; freed by finish */
 };
 

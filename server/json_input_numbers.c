@@ -40,6 +40,7 @@ void json_input_finish(struct json_input *input)
         entry = next;
     }
     json_decref(TAKE_PTR(input->root));
+    json_input_release(input);
     lifted_finish(&input->lifted);
 }
 

@@ -1,6 +1,7 @@
 /* From a body's bytes to jansson's tree, or to a refusal that names the place. */
 #include "server/base/number.h"
 #include "server/json_input_private.h"
+#include "server/json_memory.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -93,13 +94,27 @@ static int refuse_json(struct json_input *input, const json_error_t *error)
                        error->text);
 }
 
+void json_input_release(struct json_input *input)
+{
+    json_memory_give(input->memory_bytes);
+    input->memory_bytes = 0;
+}
+
+static int refuse_memory(struct json_input *input, enum json_memory_end end)
+{
+    if (end == JSON_MEMORY_TOO_LARGE)
+        return call_refuse(input->call, ERR_BODY_TOO_LARGE, NULL,
+                           "the values of this body take more than memory_budget; send fewer at once");
+    return call_refuse(input->call, ERR_QUEUE_FULL, NULL,
+                       "the bodies of other requests use up memory_budget; try again");
+}
+
 /* jansson 2.14 passes over a NUL behind a number. The text is as long as it came, and nothing in it moved. */
 static int refuse_nul(struct json_input *input, const char *nul)
 {
     struct call *call = input->call;
     size_t line;
     size_t column;
-    json_decref(TAKE_PTR(input->root));
     json_position((struct text){call->body, call->body_bytes}, (size_t)(nul - call->body), &line, &column);
     return call_refuse(call, ERR_INVALID_JSON, NULL, "line %zu, column %zu: a NUL byte between values", line, column);
 }
@@ -112,9 +127,15 @@ int json_input_init(struct json_input *input, struct call *call, const char *con
         return call_refuse(call, ERR_INVALID_JSON, NULL, "line 1, column 1: the body is empty, expected a JSON object");
     if (lift)
         json_lift_numbers(call->body, call->body_bytes, lift, &input->lifted);
+    json_memory_begin();
     input->root = json_loadb(call->body, call->body_bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    if (!input->root)
-        return refuse_json(input, &error);
-    const char *nul = memchr(call->body, '\0', call->body_bytes);
-    return nul ? refuse_nul(input, nul) : 0;
+    enum json_memory_end end = json_memory_end(&input->memory_bytes);
+    const char *nul = input->root ? memchr(call->body, '\0', call->body_bytes) : NULL;
+    if (input->root && !nul)
+        return 0;
+    json_decref(TAKE_PTR(input->root));
+    json_input_release(input);
+    if (end != JSON_MEMORY_FITS)
+        return refuse_memory(input, end);
+    return nul ? refuse_nul(input, nul) : refuse_json(input, &error);
 }

@@ -4,6 +4,9 @@
 
 #include "server/json_input.h"
 
+/* The tree has been freed: its memory may be others'. */
+void json_input_release(struct json_input *input);
+
 /* The array that a string stands for, or NULL. */
 const struct lifted_array *json_input_lifted(const struct json_input *input, const json_t *value);
 

@@ -10,6 +10,8 @@
 
 #include <math.h>
 
+#define MANY_ROLLOUTS 256
+
 /* --- the registry ---------------------------------------------------------------------------------- */
 
 struct batches *batches_create(struct server *server)
@@ -166,6 +168,8 @@ static void live_destroy(struct live_batch *live)
     dispatch_remove(live);
     loop_timer_clear(live->server->loop, &live->timer);
     batches_give_bytes(batches, live->reserved_bytes);
+    live->server->trim_wanted |=
+        live->reserved_bytes >= SERVER_LARGE_BYTES || live->spec->rollout_count >= MANY_ROLLOUTS;
     for (size_t g = 0; g < live->spec->group_count; g++)
         free(live->group_prompt_ids[g]);
     free(live->flights);

@@ -5,6 +5,7 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/metrics.h"
+#include "server/close_group.h"
 #include "server/unstored.h"
 
 #include <math.h>
@@ -314,16 +315,15 @@ static void submit_sooner_or_later(struct server *server, struct store_op *op)
 static void group_closed(struct store_op *op);
 static void batch_closed(struct store_op *op);
 
-static void close_one(struct live_batch *live, uint32_t group, const struct objective_group *statistics,
-                      double *advantages)
+void live_store_closing(struct live_batch *live, uint32_t group, const struct objective_group *statistics,
+                        double *advantages, double *shaped)
 {
     struct group_op *close = xcalloc(1, sizeof(*close));
     const struct batch_group *members = &live->batch.groups[group];
     close->live = live;
     close->group = group;
     close->advantages = advantages;
-    close->shaped = xcalloc(members->count, sizeof(double));
-    memcpy(close->shaped, live->rewards + members->first, members->count * sizeof(double));
+    close->shaped = shaped;
     id_of_group(live->id, group, close->id);
     close->op = (struct store_op){.kind = STORE_CLOSE_GROUP, .context = close};
     close->op.close_group = (struct store_close_group){
@@ -344,54 +344,53 @@ static void close_one(struct live_batch *live, uint32_t group, const struct obje
     group_closed(&close->op);
 }
 
-static void close_with_own_advantages(struct live_batch *live, uint32_t group)
+/* Groups [first, first + count) whose advantages follow from their rewards alone. */
+static void close_by_rewards(struct live_batch *live, uint32_t first, uint32_t count)
 {
-    const struct batch_group *members = &live->batch.groups[group];
-    double *advantages = xcalloc(members->count, sizeof(double));
-    struct objective_group statistics;
-    objective_group_advantages(&live->spec->objective, members->count, live->rewards + members->first, advantages,
-                               &statistics);
-    close_one(live, group, &statistics, advantages);
-}
-
-/* A rule over the whole batch (scale batch): advantages exist only when the last group is ready. */
-static void close_all_groups(struct live_batch *live)
-{
-    size_t count = live->batch.rollout_count;
-    _cleanup_free_ struct objective_sequence *sequences = xcalloc(count, sizeof(*sequences));
-    _cleanup_free_ struct objective_group *groups = xcalloc(live->batch.group_count, sizeof(*groups));
-    struct objective_request request = {.knobs = &live->spec->objective,
-                                        .sequences = sequences,
-                                        .sequence_count = count,
-                                        .groups = groups,
-                                        .group_count = live->batch.group_count};
-    struct objective_result result;
+    const struct batch_group *last = &live->batch.groups[first + count - 1];
+    uint32_t begin = live->batch.groups[first].first;
+    size_t members = last->first + last->count - begin;
+    _cleanup_free_ struct objective_sequence *sequences = xcalloc(members + 1, sizeof(*sequences));
+    _cleanup_free_ struct objective_group *groups = xcalloc(count, sizeof(*groups));
+    struct objective_knobs knobs;
     struct objective_error error;
 
-    for (size_t i = 0; i < count; i++)
-        sequences[i] = (struct objective_sequence){
-            .group = live->batch.rollouts[i].group, .reward = live->rewards[i], .judged = !isnan(live->rewards[i])};
-    struct objective_knobs knobs;
+    for (size_t i = 0; i < members; i++)
+        sequences[i] = (struct objective_sequence){.group = live->batch.rollouts[begin + i].group - first,
+                                                   .reward = live->rewards[begin + i],
+                                                   .judged = !isnan(live->rewards[begin + i])};
     objective_at_sampling(&live->spec->objective, &knobs);
-    request.knobs = &knobs;
-    bool evaluated = objective_evaluate(&request, &result, &error) == 0;
-    for (uint32_t g = 0; g < live->batch.group_count; g++) {
-        const struct batch_group *members = &live->batch.groups[g];
-        double *advantages = xcalloc(members->count, sizeof(double));
-        for (uint32_t i = 0; i < members->count; i++)
-            advantages[i] = evaluated ? sequences[members->first + i].advantage : NAN;
-        close_one(live, g, &groups[g], advantages);
+    struct objective_request request = {.knobs = &knobs,
+                                        .sequences = sequences,
+                                        .sequence_count = members,
+                                        .groups = groups,
+                                        .group_count = count};
+    bool computed = objective_advantages(&request, &error) == 0;
+    for (uint32_t g = 0; g < count; g++) {
+        const struct batch_group *group = &live->batch.groups[first + g];
+        double *advantages = xcalloc(group->count + 1, sizeof(double));
+        double *shaped = xcalloc(group->count + 1, sizeof(double));
+        for (uint32_t i = 0; i < group->count; i++) {
+            advantages[i] = computed ? sequences[group->first - begin + i].advantage : NAN;
+            shaped[i] = live->rewards[group->first + i];
+        }
+        live_store_closing(live, first + g, &groups[g], advantages, shaped);
     }
 }
 
+/* By a rule over the whole batch advantages exist only when the last group is ready. */
 void live_close_group(struct live_batch *live, uint32_t group)
 {
-    if (!objective_needs_whole_batch(&live->spec->objective)) {
-        close_with_own_advantages(live, group);
+    bool whole = objective_needs_whole_batch(&live->spec->objective);
+    uint32_t first = whole ? 0 : group;
+    uint32_t count = whole ? (uint32_t)live->batch.group_count : 1;
+
+    if (whole && ++live->groups_ready < live->batch.group_count)
         return;
-    }
-    if (++live->groups_ready == live->batch.group_count)
-        close_all_groups(live);
+    if (group_record_is_needed(&live->spec->objective))
+        live_close_by_record(live, first, count);
+    else
+        close_by_rewards(live, first, count);
 }
 
 static void group_closed(struct store_op *op)

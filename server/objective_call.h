@@ -34,11 +34,13 @@ extern const char *const objective_array_names[ARRAY_COUNT];
 struct objective_item {
     struct text rollout; /* the stored form: an id. TEXT_NONE: stateless */
     struct text group;
-    bool has_reward; /* reward or rewards */
+    struct text rollout_name; /* stateless: whose samples share a denominator. TEXT_NONE: its own */
+    struct text agent;
+    json_t *rewards; /* by name; NULL: none */
+    bool has_reward; /* reward, rewards, token_rewards or step_rewards */
     bool has_advantage;
-    struct numbers logprobs, old_logprobs, ref_logprobs, rollout_logprobs;
-    struct numbers mask;
-    struct numbers token_advantages;
+    bool has_old_logprobs; /* the request brings them */
+    struct numbers mask, rollout_logprobs;
 };
 
 struct objective_call {
@@ -53,10 +55,17 @@ struct objective_call {
     struct text *group_names; /* [group_count], in order of first appearance */
     struct objective_group *groups;
     size_t group_count;
+    size_t rollout_count;     /* 0: every sequence is its own */
+    struct text *agent_names; /* [agent_count], in order of first appearance */
+    size_t agent_count;
+    double *baselines;  /* ema_baseline: one for each agent, one at least */
+    size_t score_count; /* names of gdpo */
     struct objective_totals totals;
     bool has_totals;
     bool advantages_given; /* by the request, or found in the record */
+    bool record_given;     /* shaped rewards and groups' statistics are the record's */
     bool stored;           /* the stored form */
+    bool by_token;         /* `advantage` of the reply is an array */
     json_t *group_sizes;   /* NULL: none */
     int64_t pass_at[16];
     size_t pass_at_count;
@@ -93,8 +102,16 @@ int objective_reply_prepare(struct objective_call *objective);
 void objective_reply_write(struct objective_call *objective, const struct objective_request *request,
                            const struct objective_result *result);
 
+/* 422 for a knob that needs the whole request, if this may be a part of one. */
+int objective_check_totals(struct objective_call *objective);
+/* objective_sequence.c: item `index` and its sequence from its JSON. */
+int objective_read_sequence(struct objective_call *objective, size_t index, const json_t *object);
+/* Rollouts and agents, by their names. */
+int objective_number_others(struct objective_call *objective);
 /* Names each group's number by its name's first appearance: item i gets sequences[i].group. */
 int objective_number_groups(struct objective_call *objective);
+/* gdpo: the scores of every sequence by the names of all. */
+int objective_read_scores(struct objective_call *objective);
 
 /* calloc that lives as long as the objective_call. NULL: no memory (the call is refused then). */
 void *objective_allocate(struct objective_call *objective, size_t count, size_t size_bytes);

@@ -144,7 +144,9 @@ int objective_explain_read(struct objective_call *objective)
     objective->returns = (1U << ARRAY_COUNT) - 1;
     objective->arrays = JSON_ARRAYS_PLAIN;
     objective->keep = false;
-    return 0;
+    objective->sequences[sequence].importance =
+        objective_allocate(objective, objective->sequences[sequence].tokens, sizeof(double));
+    return objective->sequences[sequence].importance ? 0 : -1;
 }
 
 /* --- the same evaluation with a knob switched off ------------------------------------------------------------- */
@@ -156,6 +158,7 @@ struct token_terms {
 
 static void strip_outputs(struct objective_sequence *sequence)
 {
+    sequence->advantages = sequence->importance = NULL;
     sequence->surrogates = sequence->contributions = sequence->dloss_dlogp = NULL;
     sequence->ratios = sequence->weights = sequence->kl = NULL;
     sequence->clipped = NULL;
@@ -186,6 +189,7 @@ static struct token_terms evaluate_with(struct objective_call *objective, const 
     changed.knobs = knobs;
     changed.sequences = sequences;
     changed.groups = groups;
+    changed.baselines = NULL;
     if (objective_evaluate(&changed, &result, &error) == 0)
         terms = (struct token_terms){outputs[objective->explain_token], outputs[tokens + objective->explain_token]};
     return terms;
@@ -242,11 +246,14 @@ static void write_reward(struct explanation *explanation)
     const struct objective_group *group = &explanation->request->groups[explanation->sequence.group];
     bool rewarded = item->has_reward || explanation->objective->stored;
     const char *estimator = kind_of(explanation, "advantage", "estimator");
-    const double *by_token = explanation->sequence.token_advantages;
+    const double *by_token = explanation->sequence.advantages; /* NULL: one for the whole sequence */
+    bool shaped = json_array_size(json_object_get(explanation->knobs, "shaping")) > 0;
 
     if (rewarded) {
         step(explanation, "reward", explanation->objective->stored ? "R, from the record" : "R, as given",
              explanation->sequence.reward);
+        if (shaped)
+            step(explanation, "shaped_reward", "R after `shaping`", explanation->sequence.shaped_reward);
         step(explanation, "group_judged", "members of the group that have a reward", (double)group->judged);
         step(explanation, "group_mean", "mean of R over them", group->mean);
         step(explanation, "group_deviation", "deviation of R over them, by `ddof`", group->std);
@@ -259,8 +266,9 @@ static void write_reward(struct explanation *explanation)
 static bool is_trainable(const struct explanation *explanation)
 {
     const struct objective_sequence *sequence = &explanation->sequence;
+    bool counts = explanation->weight != 0 || explanation->contribution != 0 || explanation->gradient != 0;
     return sequence->judged && !sequence->untrainable && (!sequence->mask || sequence->mask[explanation->token]) &&
-           sequence->weights[explanation->token] != 0;
+           counts;
 }
 
 static void write_ratio(struct explanation *explanation)
@@ -280,45 +288,68 @@ static void write_ratio(struct explanation *explanation)
     step(explanation, "clip", "0 no bound acts, 1 the upper one, -1 the lower one, 2 dual_c", sequence->clipped[token]);
 }
 
+/* vespo reads the importance itself: it has no weight beside it. */
+static bool takes_importance(const struct explanation *explanation)
+{
+    const char *kind = kind_of(explanation, "loss", "kind");
+    return kind && strcmp(kind, "vespo") == 0;
+}
+
 /* Before importance and selection. */
 static double raw_term(const struct explanation *explanation)
 {
     struct objective_knobs knobs;
     json_auto_t *echo = json_copy((json_t *)(uintptr_t)explanation->knobs);
-    json_object_set_new(echo, "selection", json_pack("{s:s}", "method", "none"));
-    if (!change_knobs(echo, "importance", json_pack("{s:s}", "method", "none"), &knobs))
+    if (!takes_importance(explanation))
+        json_object_set_new(echo, "importance", json_pack("{s:s}", "method", "none"));
+    if (!change_knobs(echo, "selection", json_pack("{s:s}", "method", "none"), &knobs))
         return NAN;
-    return -evaluate_with(explanation->objective, explanation->request, &knobs).surrogate;
+    return -evaluate_with(explanation->objective, explanation->request, &knobs).surrogate + 0.0;
 }
 
 static void write_policy(struct explanation *explanation)
 {
     const char *kind = kind_of(explanation, "loss", "kind");
     const struct formula *formula = find_formula(losses, ARRAY_LENGTH(losses), kind);
-    double raw = raw_term(explanation) + 0.0;
+    double raw = raw_term(explanation);
+    double importance = takes_importance(explanation) ? 1 : explanation->sequence.importance[explanation->token];
+    double rest = explanation->policy_term - raw * importance;
+    bool has_rest = fabs(rest) > 1e-12 * (fabs(raw * importance) + fabs(explanation->policy_term));
 
     step(explanation, "token_loss", formula->value, raw);
-    step(explanation, "selected", "1: counted; 0: dropped by selection, importance or the loss' own trust region",
+    step(explanation, "importance_weight", "weight of the off-policy correction, 0 where it rejects", importance);
+    if (has_rest)
+        step(explanation, "selection_term", "what selection adds, or takes away", rest);
+    step(explanation, "selected", "0: dropped by selection, importance or the loss' own trust region; else 1",
          explanation->sequence.selected[explanation->token]);
-    step(explanation, "importance_weight", "what importance and selection make of it: policy_term / token_loss",
-         raw == 0 ? 1 : explanation->policy_term / raw);
-    step(explanation, "policy_term", "token_loss * importance_weight", explanation->policy_term);
+    step(explanation, "policy_term",
+         has_rest ? "token_loss * importance_weight + selection_term" : "token_loss * importance_weight",
+         explanation->policy_term);
 }
 
+/* 0 where the KL is no part of this token's loss. */
 static double beta_of(const struct explanation *explanation)
 {
+    const json_t *kl = json_object_get(explanation->knobs, "kl");
     const char *place = kind_of(explanation, "kl", "in");
-    double beta = json_number_value(json_object_get(explanation->knobs, "beta"));
-    return place && strcmp(place, "reward") == 0 ? 0 : beta;
+    bool skipped = json_is_true(json_object_get(kl, "skip_zero_variance")) &&
+                   explanation->request->groups[explanation->sequence.group].zero_variance;
+    if (skipped || (place && strcmp(place, "reward") == 0))
+        return 0;
+    return json_number_value(json_object_get(explanation->knobs, "beta"));
 }
 
 static void write_kl(struct explanation *explanation)
 {
-    const char *estimator = kind_of(explanation, "kl", "estimator");
+    const struct formula *formula = find_formula(kls, ARRAY_LENGTH(kls), kind_of(explanation, "kl", "estimator"));
+    const char *ratio = kind_of(explanation, "kl", "ratio");
+    char text[96];
+
     if (beta_of(explanation) == 0)
         return;
+    snprintf(text, sizeof text, "%s%s", formula->value, ratio && strcmp(ratio, "none") != 0 ? "; times r" : "");
     step(explanation, "ref_logprob", "lr, as given", value_at(explanation->sequence.ref_logprobs, explanation->token));
-    step(explanation, "kl", find_formula(kls, ARRAY_LENGTH(kls), estimator)->value, explanation->kl);
+    step(explanation, "kl", text, explanation->kl);
     step(explanation, "beta", "weight of the KL term", beta_of(explanation));
 }
 
@@ -340,11 +371,13 @@ static void write_contribution(struct explanation *explanation)
     double terms = explanation->weight * (explanation->policy_term + (beta != 0 ? beta * explanation->kl : 0));
     double rest = explanation->contribution - terms;
     bool has_rest = fabs(rest) > 1e-12 * (fabs(terms) + fabs(explanation->contribution));
+    char formula[96];
+
     if (has_rest)
         step(explanation, "other_terms", "terms of this loss beside the policy term", rest);
-    step(explanation, "contribution",
-         has_rest ? "weight * (policy_term + beta * kl) + other_terms" : "weight * (policy_term + beta * kl)",
-         explanation->contribution);
+    snprintf(formula, sizeof formula, "weight * (policy_term%s)%s", beta != 0 ? " + beta * kl" : "",
+             has_rest ? " + other_terms" : "");
+    step(explanation, "contribution", formula, explanation->contribution);
 }
 
 static void gradient_step(struct explanation *explanation, const char *name, const char *factors,

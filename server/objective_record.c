@@ -1,5 +1,6 @@
 /* The stored form: what the record knows of the rollouts that a request names. */
 #include "server/base/ids.h"
+#include "server/group_record.h"
 #include "server/objective_call.h"
 #include "server/objective_json.h"
 #include "server/store/store.h"
@@ -11,6 +12,9 @@
 struct store_results {
     struct store_rollouts *rollouts; /* one read for each item; arrays and texts live here */
     size_t count;
+    struct group_record *groups; /* [group_count] of the call, once they are read */
+    size_t group_count;
+    bool *same_rule; /* [group_count]: their batch was sampled by the request's advantage rule */
 };
 
 void store_results_destroy(struct store_results *results)
@@ -19,7 +23,11 @@ void store_results_destroy(struct store_results *results)
         return;
     for (size_t i = 0; i < results->count; i++)
         store_rollouts_finish(&results->rollouts[i]);
+    for (size_t g = 0; g < results->group_count; g++)
+        group_record_finish(&results->groups[g]);
     free(results->rollouts);
+    free(results->groups);
+    free(results->same_rule);
     free(results);
 }
 
@@ -91,14 +99,19 @@ static int fill_sequence(struct objective_call *objective, size_t index, const s
     sequence->reward = rollout->reward;
     sequence->judged = !isnan(rollout->reward);
     sequence->advantage = rollout->advantage;
+    sequence->shaped_reward = rollout->shaped_reward;
     sequence->untrainable = !has_logprobs;
+    sequence->turns = 1;
+    sequence->completion_ids = rollout->completion_ids;
+    sequence->completion_id_count = rollout->token_count;
     sequence->length = rollout->completion_tokens;
     sequence->finish_reason = text_equals(rollout->finish_reason, "length") ? OBJECTIVE_FINISH_LENGTH
                               : rollout->finish_reason.data                 ? OBJECTIVE_FINISH_OTHER
                                                                             : OBJECTIVE_FINISH_UNKNOWN;
     if (round_to_f32(objective, &sequence->logprobs, sequence->tokens) < 0 ||
         round_to_f32(objective, &sequence->old_logprobs, sequence->tokens) < 0 ||
-        round_to_f32(objective, &sequence->ref_logprobs, sequence->tokens) < 0)
+        round_to_f32(objective, &sequence->ref_logprobs, sequence->tokens) < 0 ||
+        round_to_f32(objective, &sequence->teacher_logprobs, sequence->tokens) < 0)
         return -1;
     if (!has_logprobs)
         return 0;
@@ -156,53 +169,73 @@ static int check_twins(struct objective_call *objective)
 
 /* --- groups --- */
 
-/* One group of the record: statistics over all its members, and the advantages that the request's rule gives them. */
-struct recorded_group {
-    int64_t *sample_index;
-    double *advantages;
-    size_t count;
-    bool known;
-};
-
-static int read_group(struct objective_call *objective, struct store_reader *reader, size_t group,
-                      struct recorded_group *ret_group)
+/* What the group's members say of its statistics, by their recorded rewards, or by the request's own rule: then every
+ * member gets its advantage and shaped reward anew. */
+static int describe_group(struct objective_call *objective, size_t group, bool anew)
 {
-    struct store_members members = {0};
-    enum store_status status = store_read_group_members(reader, objective->group_names[group], &members);
-    int result = 0;
+    struct group_record *record = &objective->results->groups[group];
+    struct objective_knobs knobs = objective->knobs;
+    struct objective_error error;
 
-    if (status != STORE_OK)
-        return refuse_store(objective);
-    ret_group->count = members.count;
-    ret_group->known = true;
-    ret_group->sample_index = objective_allocate(objective, members.count + 1, sizeof *ret_group->sample_index);
-    ret_group->advantages = objective_allocate(objective, members.count + 1, sizeof *ret_group->advantages);
-    if (!ret_group->sample_index || !ret_group->advantages)
-        result = -1;
-    for (size_t i = 0; result == 0 && i < members.count; i++) {
-        ret_group->sample_index[i] = members.members[i].sample_index;
-        ret_group->advantages[i] = members.members[i].reward;
+    knobs.advantage.teacher_coef = 0; /* at the evaluation */
+    for (size_t i = 0; !anew && i < record->count; i++) {
+        record->sequences[i].advantage = 0;            /* the statistics alone are wanted */
+        if (isnan(record->sequences[i].shaped_reward)) /* its group is still running */
+            record->sequences[i].shaped_reward = record->sequences[i].reward;
     }
-    store_members_finish(&members);
-    if (result == 0 && objective_group_advantages(&objective->knobs, ret_group->count, ret_group->advantages,
-                                                  ret_group->advantages, &objective->groups[group]) < 0)
-        return call_refuse(objective->call, ERR_NON_FINITE, NULL,
-                           "the advantages of a recorded group cannot be computed by this rule");
-    return result;
+    if (objective_advantages(&(struct objective_request){.knobs = &knobs,
+                                                         .sequences = record->sequences,
+                                                         .sequence_count = record->count,
+                                                         .groups = &objective->groups[group],
+                                                         .group_count = 1,
+                                                         .advantages_given = !anew,
+                                                         .shaped_given = !anew},
+                             &error) == 0)
+        return 0;
+    return call_refuse(objective->call,
+                       error.code == OBJECTIVE_ERROR_MISSING_INPUT ? ERR_OBJECTIVE_OPTIONS : ERR_NON_FINITE, NULL,
+                       "the advantages of a recorded group cannot be computed by this rule: %s", error.message);
 }
 
-static double advantage_of(const struct recorded_group *group, int64_t sample_index)
+static const struct objective_sequence *member_of(const struct objective_call *objective, size_t index)
 {
-    for (size_t i = 0; i < group->count; i++)
-        if (group->sample_index[i] == sample_index)
-            return group->advantages[i];
-    return NAN;
+    const struct group_record *record = &objective->results->groups[objective->sequences[index].group];
+
+    for (size_t k = 0; k < record->count; k++)
+        if (record->sample_index[k] == rollout_of(objective, index)->sample_index)
+            return &record->sequences[k];
+    return NULL;
+}
+
+/* Every judged member of every group is in the request. */
+static bool groups_are_whole(struct objective_call *objective)
+{
+    bool whole = true;
+    size_t *missing = objective_allocate(objective, objective->group_count, sizeof *missing);
+
+    if (!missing)
+        return false;
+    for (size_t g = 0; g < objective->group_count; g++)
+        for (size_t k = 0; k < objective->results->groups[g].count; k++)
+            missing[g] += objective->results->groups[g].sequences[k].judged;
+    for (size_t i = 0; i < objective->count; i++)
+        missing[objective->sequences[i].group] -= !isnan(objective->sequences[i].reward);
+    for (size_t g = 0; g < objective->group_count; g++)
+        whole = whole && missing[g] == 0;
+    return whole;
+}
+
+static int refuse_incomplete(struct objective_call *objective)
+{
+    return call_refuse(objective->call, ERR_INCOMPLETE_GROUP, "sequences",
+                       "this objective needs every judged member of a group in one request");
 }
 
 /* --- objectives --- */
 
-/* Whether the batch's own advantage rule is the request's; `missing` decided about rewards when they were recorded. */
-static int same_rule(struct objective_call *objective, struct store_reader *reader, const char *batch_id,
+/* Whether the batch's own advantage rule is the request's; `missing` decided about rewards when they were recorded, and
+ * the teacher's term is added at the evaluation. */
+static int read_rule(struct objective_call *objective, struct store_reader *reader, const char *batch_id,
                      bool *ret_same)
 {
     struct store_batch batch = {0};
@@ -213,46 +246,125 @@ static int same_rule(struct objective_call *objective, struct store_reader *read
         return refuse_store(objective);
     bool readable = objective_json_parse(batch.objective, &recorded) == 0;
     store_batch_finish(&batch);
-    if (readable)
+    if (readable) {
         recorded.advantage.missing = objective->knobs.advantage.missing;
+        recorded.advantage.teacher_coef = objective->knobs.advantage.teacher_coef;
+    }
     *ret_same = readable && objective_same_advantage_rule(&objective->knobs, &recorded);
     return 0;
 }
 
-static int recompute(struct objective_call *objective, size_t index, const struct recorded_group *group)
+static int read_groups(struct objective_call *objective, struct store_reader *reader, json_t *names)
 {
-    struct objective_sequence *sequence = &objective->sequences[index];
+    struct store_results *results = objective->results;
+    bool *known = objective_allocate(objective, objective->group_count, sizeof *known);
+    const char *batch_id = "";
+    bool same = false;
 
-    if (objective_needs_whole_batch(&objective->knobs))
-        return call_refuse(objective->call, ERR_OBJECTIVE_OPTIONS, "objective.advantage.scale",
-                           "the batch was sampled with another rule, and this one needs the whole batch");
-    objective_note(objective,
-                   "advantages were recomputed from the recorded rewards: this advantage rule is not the one "
-                   "the batch was sampled with");
-    if (sequence->judged)
-        sequence->advantage = advantage_of(group, rollout_of(objective, index)->sample_index);
+    results->groups = calloc(objective->group_count, sizeof *results->groups);
+    results->same_rule = calloc(objective->group_count, sizeof *results->same_rule);
+    if (!known || !results->groups || !results->same_rule)
+        return call_refuse(objective->call, ERR_QUEUE_FULL, NULL, "there is no memory for this request now");
+    results->group_count = objective->group_count;
+    for (size_t i = 0; i < objective->count; i++) {
+        const struct store_rollout *rollout = rollout_of(objective, i);
+        size_t group = objective->sequences[i].group;
+        if (known[group])
+            continue;
+        known[group] = true;
+        if (group_record_read(reader, objective->group_names[group], &objective->knobs, false, names,
+                              &results->groups[group]) != STORE_OK)
+            return refuse_store(objective);
+        if (strcmp(batch_id, rollout->batch_id) != 0 && read_rule(objective, reader, rollout->batch_id, &same) < 0)
+            return -1;
+        batch_id = rollout->batch_id;
+        results->same_rule[group] = same;
+    }
+    return 0;
+}
+
+#define RECOMPUTED                                                                                                     \
+    "advantages were recomputed from the recorded rewards: this advantage rule is not the one the batch was sampled "  \
+    "with"
+
+/* The rule needs more than one group, or the tokens: the request itself is evaluated, with the record's rewards. */
+static int evaluate_from_rewards(struct objective_call *objective)
+{
+    const char *whole = objective_needs_whole_request(&objective->knobs, false);
+    char path[PATH_BYTES];
+
+    path_join(path, "objective", whole ? whole : "advantage.estimator");
+    if (objective->has_totals)
+        return call_refuse(objective->call, ERR_OBJECTIVE_OPTIONS, path,
+                           "the batch was sampled with another rule, and with totals this may be a part: this rule "
+                           "needs the whole request");
+    if (!groups_are_whole(objective))
+        return refuse_incomplete(objective);
+    for (size_t i = 0; i < objective->count; i++) {
+        const struct objective_sequence *member = member_of(objective, i);
+        struct objective_sequence *sequence = &objective->sequences[i];
+        sequence->prompt_tokens = member ? member->prompt_tokens : -1;
+        sequence->greedy_reward = NAN;
+        sequence->scores = member ? member->scores : NULL;
+        sequence->weights_of_scores = member ? member->weights_of_scores : NULL;
+        sequence->judged = member ? member->judged : sequence->judged;
+    }
+    objective->score_count = objective->knobs.advantage.estimator == OBJECTIVE_ESTIMATOR_GDPO ? GROUP_RECORD_SCORES : 0;
+    objective->baselines = objective_allocate(objective, 1, sizeof *objective->baselines);
+    objective_note(objective, RECOMPUTED);
+    return objective->baselines ? 0 : -1;
+}
+
+static bool rule_needs_more(const struct objective_knobs *knobs)
+{
+    struct objective_knobs plain = *knobs;
+
+    plain.advantage.teacher_coef = 0;
+    return objective_needs_whole_batch(knobs) || objective_is_per_token(&plain) ||
+           (knobs->kl.in == OBJECTIVE_KL_IN_REWARD && knobs->beta > 0);
+}
+
+/* From the record, or anew by the rule inside each group. */
+static int take_advantages(struct objective_call *objective)
+{
+    for (size_t g = 0; g < objective->group_count; g++)
+        if (describe_group(objective, g, !objective->results->same_rule[g]) < 0)
+            return -1;
+    for (size_t i = 0; i < objective->count; i++) {
+        struct objective_sequence *sequence = &objective->sequences[i];
+        const struct objective_sequence *member = member_of(objective, i);
+        if (objective->results->same_rule[sequence->group] || !member)
+            continue;
+        objective_note(objective, RECOMPUTED);
+        sequence->advantage = member->advantage;
+        sequence->shaped_reward = member->shaped_reward;
+    }
+    if (objective->has_totals && objective_needs_whole_groups(&objective->knobs) && !groups_are_whole(objective))
+        return refuse_incomplete(objective);
+    objective->advantages_given = objective->record_given = true;
     return 0;
 }
 
 static int find_advantages(struct objective_call *objective, struct store_reader *reader)
 {
-    struct recorded_group *groups = objective_allocate(objective, objective->group_count, sizeof *groups);
-    const char *batch_id = "";
-    bool same = false;
+    bool all_same = true;
+    json_auto_t *names = json_object();
 
-    if (!groups)
+    if (read_groups(objective, reader, names) < 0)
         return -1;
-    for (size_t i = 0; i < objective->count; i++) {
-        const struct store_rollout *rollout = rollout_of(objective, i);
-        size_t group = objective->sequences[i].group;
-        if (!groups[group].known && read_group(objective, reader, group, &groups[group]) < 0)
-            return -1;
-        if (strcmp(batch_id, rollout->batch_id) != 0 && same_rule(objective, reader, rollout->batch_id, &same) < 0)
-            return -1;
-        batch_id = rollout->batch_id;
-        if (!same && recompute(objective, i, &groups[group]) < 0)
-            return -1;
-    }
+    for (size_t g = 0; g < objective->group_count; g++)
+        all_same = all_same && objective->results->same_rule[g];
+    return !all_same && rule_needs_more(&objective->knobs) ? evaluate_from_rewards(objective)
+                                                           : take_advantages(objective);
+}
+
+/* What the record's own log-probabilities cannot say. */
+static int check_importance(struct objective_call *objective)
+{
+    for (size_t i = 0; objective->knobs.importance_count > 0 && i < objective->count; i++)
+        if (!objective->items[i].has_old_logprobs && objective->sequences[i].judged)
+            return objective_refuse(objective, ERR_OBJECTIVE_OPTIONS, i, "old_logprobs", NO_TOKEN,
+                                    "importance compares them with the record's: without them every weight is 1");
     return 0;
 }
 
@@ -303,9 +415,9 @@ int objective_record_fill(struct objective_call *objective, struct store_reader 
             return -1;
     if (check_twins(objective) < 0 || adopt_objective(objective, reader) < 0)
         return -1;
-    if (objective_number_groups(objective) < 0 || find_advantages(objective, reader) < 0)
+    if (objective_check_totals(objective) < 0 || check_importance(objective) < 0 ||
+        objective_number_groups(objective) < 0 || find_advantages(objective, reader) < 0)
         return -1;
-    objective->advantages_given = true;
     find_run(objective);
     return 0;
 }

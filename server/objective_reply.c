@@ -52,13 +52,33 @@ static int prepare_doubles(struct objective_call *objective, size_t tokens)
     return 0;
 }
 
+/* The advantage is an array where a rule works on tokens, and where one was given. */
+static int prepare_advantages(struct objective_call *objective, size_t tokens)
+{
+    double *values;
+
+    objective->by_token = objective->advantages_given ? objective->knobs.advantage.teacher_coef != 0
+                                                      : objective_is_per_token(&objective->knobs);
+    for (size_t i = 0; i < objective->count; i++)
+        objective->by_token = objective->by_token || objective->sequences[i].token_advantages;
+    if (!objective->by_token)
+        return 0;
+    if (!(values = objective_allocate(objective, tokens, sizeof *values)))
+        return -1;
+    for (size_t i = 0; i < objective->count; i++) {
+        objective->sequences[i].advantages = values;
+        values += objective->sequences[i].tokens;
+    }
+    return 0;
+}
+
 int objective_reply_prepare(struct objective_call *objective)
 {
     size_t tokens = total_tokens(objective);
     int8_t *clipped = objective_allocate(objective, tokens, 1);
     uint8_t *selected = objective_allocate(objective, tokens, 1);
 
-    if (!clipped || !selected || prepare_doubles(objective, tokens) < 0)
+    if (!clipped || !selected || prepare_doubles(objective, tokens) < 0 || prepare_advantages(objective, tokens) < 0)
         return -1;
     for (size_t i = 0; i < objective->count; i++) {
         struct objective_sequence *sequence = &objective->sequences[i];
@@ -161,6 +181,24 @@ static void write_pass_at(struct objective_call *objective, struct json_write *j
     json_object_end(json);
 }
 
+/* ema_baseline: one number, or one for each agent. */
+static void write_baselines(const struct objective_call *objective, struct json_write *json)
+{
+    if (objective->advantages_given || objective->knobs.advantage.estimator != OBJECTIVE_ESTIMATOR_EMA_BASELINE)
+        return;
+    if (objective->agent_count == 0) {
+        json_put_double(json, "final_baseline", objective->baselines[0]);
+        return;
+    }
+    json_key(json, "final_baseline");
+    json_object_begin(json);
+    for (size_t a = 0; a < objective->agent_count; a++) {
+        json_key_text(json, objective->agent_names[a]);
+        json_double(json, objective->baselines[a]);
+    }
+    json_object_end(json);
+}
+
 static void write_metrics(struct objective_call *objective, struct json_write *json,
                           const struct objective_request *request, const struct objective_result *result)
 {
@@ -175,6 +213,7 @@ static void write_metrics(struct objective_call *objective, struct json_write *j
         json_put_double(json, metric_rows[i].name, metric_at(metrics, metric_rows[i].offset));
     write_rollout_metrics(objective, json, metrics);
     write_pass_at(objective, json, request);
+    write_baselines(objective, json);
     json_object_end(json);
 }
 
@@ -184,10 +223,10 @@ static void write_advantage(const struct objective_call *objective, struct json_
 {
     const struct objective_sequence *sequence = &objective->sequences[index];
 
-    if (sequence->token_advantages && objective->arrays != JSON_ARRAYS_NONE)
-        json_put_f64s(json, "advantage", sequence->token_advantages, sequence->tokens, objective->arrays);
-    else if (!sequence->token_advantages)
+    if (!sequence->judged || !objective->by_token)
         json_put_double(json, "advantage", sequence->advantage);
+    else if (objective->arrays != JSON_ARRAYS_NONE)
+        json_put_f64s(json, "advantage", sequence->advantages, sequence->tokens, objective->arrays);
 }
 
 static void write_arrays(const struct objective_call *objective, struct json_write *json,
@@ -217,11 +256,11 @@ static void write_sequence(const struct objective_call *objective, struct json_w
     json_put_text(json, "group", item->group);
     if (item->has_reward || objective->stored) {
         json_put_double(json, "reward", sequence->reward);
-        json_put_double(json, "shaped_reward", sequence->reward);
+        json_put_double(json, "shaped_reward", sequence->shaped_reward);
     }
     write_advantage(objective, json, index);
     json_put_double(json, "loss", sequence->judged ? sequence->loss : NAN);
-    json_put_bool(json, "kept", true);
+    json_put_bool(json, "kept", sequence->kept);
     write_arrays(objective, json, sequence);
     json_object_end(json);
 }
@@ -237,6 +276,7 @@ static const struct {
     {OBJECTIVE_NOTE_NOTHING_SCORED, "no sequence has a reward or an advantage, so the loss is null"},
     {OBJECTIVE_NOTE_RATIO_OVERFLOW,
      "a ratio is beyond double and null; it does not enter the loss, but ratio_mean and ratio_max are null"},
+    {OBJECTIVE_NOTE_FILTERED, "the filter dropped groups: they are in no denominator, and kept is false"},
 };
 
 static void add_notes(struct objective_call *objective, unsigned notes)
@@ -262,6 +302,8 @@ void objective_reply_write(struct objective_call *objective, const struct object
     json_object_begin(&json);
     json_key(&json, "objective");
     objective_json_write(&json, &objective->knobs);
+    json_key(&json, "overrides");
+    objective_json_write_overrides(&json, &objective->knobs);
     json_put_double(&json, "loss", result->loss);
     json_put_double(&json, "policy_loss", result->policy_loss);
     json_put_double(&json, "kl_loss", result->kl_loss);

@@ -77,230 +77,6 @@ int objective_refuse(struct objective_call *objective, enum error_code code, siz
     return call_refuse(objective->call, code, path, "%s", message);
 }
 
-/* --- one sequence --- */
-
-struct sequence_fields {
-    struct text rollout, group, finish_reason, agent;
-    json_t *reward, *rewards, *step_rewards, *advantage;
-    struct numbers token_advantages, token_rewards, mask, completion_ids;
-    struct numbers logprobs, old_logprobs, ref_logprobs, rollout_logprobs;
-    struct numbers teacher_logprobs, entropy, sum_pi_squared;
-    double greedy_reward;
-    int64_t length, prompt_tokens, turns;
-};
-
-#define AT(member) offsetof(struct sequence_fields, member)
-#define NUMBERS(name)                                                                                                  \
-    {                                                                                                                  \
-#name, FIELD_NUMBERS, FIELD_NULLABLE, AT(name), 0, 0, NULL                                                     \
-    }
-#define COUNT_OF(name)                                                                                                 \
-    {                                                                                                                  \
-#name, FIELD_INT, FIELD_NULLABLE, AT(name), 0, 0x1p53, NULL                                                    \
-    }
-
-/* `advantage` is one number or one for each token, so it stands in the table in one of two ways. */
-#define SEQUENCE_TABLE(advantage_row)                                                                                  \
-    {                                                                                                                  \
-        {"rollout", FIELD_TEXT, 0, AT(rollout), 0, ID_BYTES, NULL},                                                    \
-            {"group", FIELD_TEXT, 0, AT(group), 0, 1024, NULL}, {"reward", FIELD_ANY, 0, AT(reward), 0, 0, NULL},      \
-            {"rewards", FIELD_OBJECT, 0, AT(rewards), 0, 0, NULL}, advantage_row,                                      \
-            {"step_rewards", FIELD_ANY, 0, AT(step_rewards), 0, 0, NULL},                                              \
-            {"finish_reason", FIELD_TEXT, FIELD_NULLABLE, AT(finish_reason), 0, 64, NULL},                             \
-            {"agent", FIELD_TEXT, FIELD_NULLABLE, AT(agent), 0, 256, NULL},                                            \
-            {"greedy_reward", FIELD_DOUBLE, FIELD_NULLABLE, AT(greedy_reward), 0, 0, NULL}, COUNT_OF(length),          \
-            COUNT_OF(prompt_tokens), COUNT_OF(turns), NUMBERS(mask), NUMBERS(token_rewards), NUMBERS(completion_ids),  \
-            NUMBERS(logprobs), NUMBERS(old_logprobs), NUMBERS(ref_logprobs), NUMBERS(rollout_logprobs),                \
-            NUMBERS(teacher_logprobs), NUMBERS(entropy), NUMBERS(sum_pi_squared)                                       \
-    }
-
-#define ADVANTAGE_NUMBER                                                                                               \
-    {                                                                                                                  \
-        "advantage", FIELD_ANY, 0, AT(advantage), 0, 0, NULL                                                           \
-    }
-#define ADVANTAGE_NUMBERS                                                                                              \
-    {                                                                                                                  \
-        "advantage", FIELD_NUMBERS, 0, AT(token_advantages), 0, 0, NULL                                                \
-    }
-
-static const struct field with_number[] = SEQUENCE_TABLE(ADVANTAGE_NUMBER);
-static const struct field with_numbers[] = SEQUENCE_TABLE(ADVANTAGE_NUMBERS);
-
-static bool is_single(const json_t *value)
-{
-    return json_is_number(value) || json_is_null(value);
-}
-
-static int read_score(struct objective_call *objective, size_t index, const char *name, const json_t *part,
-                      double *ret_score, double *ret_weight)
-{
-    char path[PATH_BYTES];
-    const json_t *score = json_object_get(part, "score");
-    const json_t *weight = json_object_get(part, "weight");
-    bool whole = json_is_object(part) && json_object_size(part) == (weight ? 2U : 1U);
-
-    snprintf(path, sizeof path, "rewards.%s", name);
-    if (!whole || !score || !is_single(score) || (weight && !json_is_number(weight)))
-        return objective_refuse(objective, ERR_INVALID_FIELD, index, path, NO_TOKEN,
-                                "expected {\"score\": number or null, \"weight\": number}");
-    *ret_score = json_is_null(score) ? NAN : json_number_value(score);
-    *ret_weight = weight ? json_number_value(weight) : 1;
-    return 0;
-}
-
-static int read_rewards(struct objective_call *objective, size_t index, json_t *rewards, double *ret_reward)
-{
-    size_t n = json_object_size(rewards);
-    size_t i = 0;
-    const char *name;
-    json_t *part;
-    double *scores = objective_allocate(objective, 2 * n + 1, sizeof *scores);
-
-    if (!scores)
-        return -1;
-    json_object_foreach(rewards, name, part)
-    {
-        if (read_score(objective, index, name, part, &scores[i], &scores[n + i]) < 0)
-            return -1;
-        i++;
-    }
-    *ret_reward = objective_combine_rewards(n, scores, scores + n, objective->knobs.advantage.missing);
-    if (isinf(*ret_reward))
-        return objective_refuse(objective, ERR_NON_FINITE, index, "rewards", NO_TOKEN, "their sum is beyond double");
-    return 0;
-}
-
-static int read_judgement(struct objective_call *objective, size_t index, const struct sequence_fields *fields)
-{
-    struct objective_item *item = &objective->items[index];
-    struct objective_sequence *sequence = &objective->sequences[index];
-    bool single = fields->advantage != NULL;
-
-    sequence->reward = NAN;
-    if (fields->step_rewards || numbers_are_given(&fields->token_rewards))
-        return objective_refuse(objective, ERR_OBJECTIVE_OPTIONS, index,
-                                fields->step_rewards ? "step_rewards" : "token_rewards", NO_TOKEN,
-                                "no estimator that this version computes reads them");
-    if (fields->reward && fields->rewards)
-        return objective_refuse(objective, ERR_INVALID_FIELD, index, "rewards", NO_TOKEN, "give reward or rewards");
-    if (fields->reward && !is_single(fields->reward))
-        return objective_refuse(objective, ERR_INVALID_FIELD, index, "reward", NO_TOKEN, "expected a number or null");
-    if (json_is_number(fields->reward))
-        sequence->reward = json_number_value(fields->reward);
-    if (fields->rewards && read_rewards(objective, index, fields->rewards, &sequence->reward) < 0)
-        return -1;
-    item->has_reward = fields->reward || fields->rewards;
-    item->has_advantage = single || fields->token_advantages.values;
-    if (item->has_reward && item->has_advantage)
-        return objective_refuse(objective, ERR_INVALID_FIELD, index, "advantage", NO_TOKEN,
-                                "give a reward or an advantage, not both");
-    item->token_advantages = fields->token_advantages;
-    sequence->token_advantages = fields->token_advantages.values;
-    sequence->advantage = json_is_number(fields->advantage) ? json_number_value(fields->advantage) : NAN;
-    sequence->judged = item->has_advantage ? !json_is_null(fields->advantage) : !isnan(sequence->reward);
-    return 0;
-}
-
-static int read_mask(struct objective_call *objective, size_t index)
-{
-    const struct numbers *mask = &objective->items[index].mask;
-    uint8_t *bytes;
-
-    if (mask->u8) {
-        for (size_t t = 0; t < mask->count; t++)
-            if (mask->u8[t] > 1)
-                return objective_refuse(objective, ERR_INVALID_FIELD, index, "mask", t, "expected 0 or 1");
-        objective->sequences[index].mask = mask->u8;
-        return 0;
-    }
-    if (!mask->values)
-        return 0;
-    if (!(bytes = objective_allocate(objective, mask->count + 1, 1)))
-        return -1;
-    for (size_t t = 0; t < mask->count; t++) {
-        if (mask->values[t] != 0 && mask->values[t] != 1)
-            return objective_refuse(objective, ERR_INVALID_FIELD, index, "mask", t, "expected 0 or 1");
-        bytes[t] = mask->values[t] == 1;
-    }
-    objective->sequences[index].mask = bytes;
-    return 0;
-}
-
-/* The number of tokens is that of `logprobs`; every other array must have as many. */
-static int check_lengths(struct objective_call *objective, size_t index, const struct sequence_fields *fields)
-{
-    size_t tokens = fields->logprobs.count;
-    char message[96];
-    const struct {
-        const char *name;
-        const struct numbers *numbers;
-    } arrays[] = {
-        {"mask", &fields->mask},
-        {"old_logprobs", &fields->old_logprobs},
-        {"ref_logprobs", &fields->ref_logprobs},
-        {"rollout_logprobs", &fields->rollout_logprobs},
-        {"teacher_logprobs", &fields->teacher_logprobs},
-        {"entropy", &fields->entropy},
-        {"sum_pi_squared", &fields->sum_pi_squared},
-        {"advantage", &fields->token_advantages},
-        {"completion_ids", &fields->completion_ids},
-    };
-
-    if (!numbers_are_given(&fields->logprobs))
-        return objective_refuse(objective, ERR_MISSING_FIELD, index, "logprobs", NO_TOKEN, "this field is required");
-    if (tokens == 0)
-        return objective_refuse(objective, ERR_EMPTY_COMPLETION, index, "logprobs", NO_TOKEN,
-                                "a completion has at least one token");
-    for (size_t i = 0; i < ARRAY_LENGTH(arrays); i++) {
-        if (!numbers_are_given(arrays[i].numbers) || arrays[i].numbers->count == tokens)
-            continue;
-        snprintf(message, sizeof message, "%zu values, but logprobs has %zu", arrays[i].numbers->count, tokens);
-        return objective_refuse(objective, ERR_LENGTH_MISMATCH, index, arrays[i].name, NO_TOKEN, message);
-    }
-    return 0;
-}
-
-static enum objective_finish finish_of(struct text reason)
-{
-    if (!reason.data)
-        return OBJECTIVE_FINISH_UNKNOWN;
-    return text_equals(reason, "length") ? OBJECTIVE_FINISH_LENGTH : OBJECTIVE_FINISH_OTHER;
-}
-
-static int read_sequence(struct objective_call *objective, size_t index, const json_t *object)
-{
-    struct sequence_fields fields = {.length = -1};
-    struct objective_item *item = &objective->items[index];
-    struct objective_sequence *sequence = &objective->sequences[index];
-    char path[PATH_BYTES];
-    const json_t *advantage = json_object_get(object, "advantage");
-    bool single = advantage && is_single(advantage);
-
-    path_index(path, "", "sequences", index);
-    if (json_read_object(&objective->input, object, path, single ? with_number : with_numbers,
-                         ARRAY_LENGTH(with_number), &fields) < 0)
-        return -1;
-    if (objective_tensors_fill(objective, index, object, with_numbers, ARRAY_LENGTH(with_numbers), &fields) < 0)
-        return -1;
-    *item = (struct objective_item){.rollout = fields.group.data ? TEXT_NONE : fields.rollout,
-                                    .group = fields.group,
-                                    .logprobs = fields.logprobs,
-                                    .old_logprobs = fields.old_logprobs,
-                                    .ref_logprobs = fields.ref_logprobs,
-                                    .rollout_logprobs = fields.rollout_logprobs,
-                                    .mask = fields.mask};
-    if (check_lengths(objective, index, &fields) < 0 || read_judgement(objective, index, &fields) < 0)
-        return -1;
-    sequence->tokens = fields.logprobs.count;
-    sequence->length = fields.length >= 0 ? fields.length : (int64_t)sequence->tokens;
-    sequence->finish_reason = finish_of(fields.finish_reason);
-    sequence->logprobs = objective_values_of(&fields.logprobs);
-    sequence->old_logprobs = objective_values_of(&fields.old_logprobs);
-    sequence->ref_logprobs = objective_values_of(&fields.ref_logprobs);
-    sequence->rollout_logprobs = objective_values_of(&fields.rollout_logprobs);
-    return read_mask(objective, index);
-}
-
 /* --- all sequences --- */
 
 static int check_form(struct objective_call *objective, size_t index)
@@ -338,7 +114,7 @@ static int read_sequences(struct objective_call *objective, const json_t *list)
     if (!objective->items || !objective->sequences)
         return -1;
     for (size_t i = 0; i < objective->count; i++)
-        if (read_sequence(objective, i, json_array_get(list, i)) < 0)
+        if (objective_read_sequence(objective, i, json_array_get(list, i)) < 0)
             return -1;
     objective->stored = objective->items[0].rollout.data != NULL;
     objective->advantages_given = objective->items[0].has_advantage;
@@ -349,48 +125,6 @@ static int read_sequences(struct objective_call *objective, const json_t *list)
 }
 
 /* --- groups --- */
-
-static int compare_texts(struct text left, struct text right)
-{
-    size_t shorter = left.length_bytes < right.length_bytes ? left.length_bytes : right.length_bytes;
-    int order = shorter ? memcmp(left.data, right.data, shorter) : 0;
-    return order ? order : (left.length_bytes > right.length_bytes) - (left.length_bytes < right.length_bytes);
-}
-
-/* By name, then by place: the first of equal names comes first. */
-static int compare_items(const void *left, const void *right, void *items)
-{
-    size_t a = *(const size_t *)left;
-    size_t b = *(const size_t *)right;
-    const struct objective_item *all = items;
-    int order = compare_texts(all[a].group, all[b].group);
-    return order ? order : (a > b) - (a < b);
-}
-
-int objective_number_groups(struct objective_call *objective)
-{
-    size_t n = objective->count;
-    size_t *order = objective_allocate(objective, n, sizeof *order);
-    size_t *first = objective_allocate(objective, n, sizeof *first);
-
-    objective->group_names = objective_allocate(objective, n, sizeof *objective->group_names);
-    if (!order || !first || !objective->group_names)
-        return -1;
-    for (size_t i = 0; i < n; i++)
-        order[i] = i;
-    qsort_r(order, n, sizeof *order, compare_items, objective->items);
-    for (size_t k = 0; k < n; k++) {
-        bool same = k > 0 && compare_texts(objective->items[order[k]].group, objective->items[order[k - 1]].group) == 0;
-        first[order[k]] = same ? first[order[k - 1]] : order[k];
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (first[i] == i)
-            objective->group_names[objective->group_count] = objective->items[i].group;
-        objective->sequences[i].group = first[i] == i ? objective->group_count++ : objective->sequences[first[i]].group;
-    }
-    objective->groups = objective_allocate(objective, objective->group_count, sizeof *objective->groups);
-    return objective->groups ? 0 : -1;
-}
 
 static int check_group_size(struct objective_call *objective, size_t group, const size_t *members)
 {
@@ -428,7 +162,9 @@ static int check_sizes_are_counts(const struct objective_call *objective)
 
 static int check_group_sizes(struct objective_call *objective)
 {
-    if (!objective->group_sizes && objective->has_totals && !objective->advantages_given)
+    bool needed = !objective->advantages_given || objective_needs_whole_groups(&objective->knobs);
+
+    if (!objective->group_sizes && objective->has_totals && needed)
         return call_refuse(objective->call, ERR_MISSING_FIELD, "group_sizes",
                            "with totals this may be a part, so the size of every group is needed");
     if (!objective->group_sizes)
@@ -467,26 +203,38 @@ static const struct field body_table[] = {
     {"store", FIELD_BOOL, 0, offsetof(struct body_fields, store), 0, 0, NULL},
 };
 
+int objective_check_totals(struct objective_call *objective)
+{
+    char path[PATH_BYTES];
+    const char *whole =
+        objective_needs_whole_request(&objective->knobs, objective->advantages_given || objective->stored);
+
+    if (whole && objective->has_totals) {
+        path_join(path, "objective", whole);
+        return call_refuse(objective->call, ERR_OBJECTIVE_OPTIONS, path,
+                           "with totals this may be a part, and this knob needs the whole request");
+    }
+    return 0;
+}
+
 static int read_totals(struct objective_call *objective, const json_t *object)
 {
-    static const char *const names[] = {"tokens", "sequences", "groups"};
-    int64_t counts[] = {-1, -1, -1};
-    const struct field table[] = {{names[0], FIELD_INT, FIELD_NULLABLE, 0, 0, 0x1p53, NULL},
-                                  {names[1], FIELD_INT, FIELD_NULLABLE, sizeof *counts, 0, 0x1p53, NULL},
-                                  {names[2], FIELD_INT, FIELD_NULLABLE, 2 * sizeof *counts, 0, 0x1p53, NULL}};
+    int64_t counts[] = {-1, -1, -1, -1};
+    const struct field table[] = {{"tokens", FIELD_INT, FIELD_NULLABLE, 0, 0, 0x1p53, NULL},
+                                  {"sequences", FIELD_INT, FIELD_NULLABLE, sizeof *counts, 0, 0x1p53, NULL},
+                                  {"groups", FIELD_INT, FIELD_NULLABLE, 2 * sizeof *counts, 0, 0x1p53, NULL},
+                                  {"rollouts", FIELD_INT, FIELD_NULLABLE, 3 * sizeof *counts, 0, 0x1p53, NULL}};
 
     if (!object)
         return 0;
     if (json_read_object(&objective->input, object, "totals", table, ARRAY_LENGTH(table), counts) < 0)
         return -1;
     objective->has_totals = true;
-    objective->totals =
-        (struct objective_totals){counts[0] < 0 ? NAN : (double)counts[0], counts[1] < 0 ? NAN : (double)counts[1],
-                                  counts[2] < 0 ? NAN : (double)counts[2]};
-    if (!objective->advantages_given && !objective->stored && objective_needs_whole_batch(&objective->knobs))
-        return call_refuse(objective->call, ERR_OBJECTIVE_OPTIONS, "objective.advantage.scale",
-                           "with totals this may be a part, and this rule needs the whole request");
-    return 0;
+    objective->totals = (struct objective_totals){.tokens = counts[0] < 0 ? NAN : (double)counts[0],
+                                                  .sequences = counts[1] < 0 ? NAN : (double)counts[1],
+                                                  .groups = counts[2] < 0 ? NAN : (double)counts[2],
+                                                  .rollouts = counts[3] < 0 ? NAN : (double)counts[3]};
+    return objective_check_totals(objective);
 }
 
 static int read_return(struct objective_call *objective, const json_t *list)
@@ -562,7 +310,10 @@ static int read_body(struct objective_call *objective)
                            "the record knows the groups of its rollouts");
     if (objective->stored)
         return 0;
-    return objective_number_groups(objective) < 0 ? -1 : check_group_sizes(objective);
+    if (objective_number_groups(objective) < 0 || objective_number_others(objective) < 0 ||
+        objective_read_scores(objective) < 0)
+        return -1;
+    return check_group_sizes(objective);
 }
 
 int objective_request_read(struct objective_call *objective, struct call *call)

@@ -127,7 +127,8 @@ static const struct field *find_row(const struct field *fields, size_t field_cou
 /* What is read through objective_values_of(), and so may stay float. */
 static bool may_be_float(const char *name)
 {
-    static const char *const names[] = {"logprobs", "old_logprobs", "ref_logprobs", "rollout_logprobs"};
+    static const char *const names[] = {"logprobs",         "old_logprobs", "ref_logprobs",   "rollout_logprobs",
+                                        "teacher_logprobs", "entropy",      "sum_pi_squared", "token_rewards"};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (strcmp(name, names[i]) == 0)
             return true;
@@ -225,7 +226,7 @@ static const struct {
     enum safetensors_type type;
     size_t offset; /* of the pointer in struct objective_sequence */
 } outputs[] = {
-    COLUMN(ARRAY_COUNT, "advantage", TENSOR_F64, token_advantages),
+    COLUMN(ARRAY_COUNT, "advantage", TENSOR_F64, advantages),
     COLUMN(ARRAY_SURROGATES, "surrogates", TENSOR_F64, surrogates),
     COLUMN(ARRAY_CONTRIBUTIONS, "contributions", TENSOR_F64, contributions),
     COLUMN(ARRAY_DLOSS_DLOGP, "dloss_dlogp", TENSOR_F64, dloss_dlogp),

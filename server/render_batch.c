@@ -83,6 +83,7 @@ void render_group(struct json_write *json, const struct store_group *group, cons
 {
     struct render_scope inside = *scope;
     inside.alone = false;
+    inside.group = group;
     json_object_begin(json);
     json_put_string(json, "id", group->id);
     if (scope->alone)

@@ -1,6 +1,7 @@
 /* One rollout: THE table of its members. */
 #include "server/render.h"
 
+#include "server/group_record.h"
 #include "server/objective_json.h"
 
 #include <math.h>
@@ -284,11 +285,47 @@ static bool is_wanted(const struct render_scope *scope, size_t index)
     return !(member->flags & IS_ARRAY && scope->arrays == JSON_ARRAYS_NONE);
 }
 
-static enum objective_finish finish_of(const struct store_rollout *rollout)
+/* The rollout among the members of its group, where its terms depend on them: filter, means over groups, real. */
+static int find_group(const struct render *render, struct group_record *ret_record)
 {
-    if (!rollout->finish_reason.data)
-        return OBJECTIVE_FINISH_UNKNOWN;
-    return text_equals(rollout->finish_reason, "length") ? OBJECTIVE_FINISH_LENGTH : OBJECTIVE_FINISH_OTHER;
+    const struct store_rollout *rollout = render->rollout;
+    const struct store_group *group = render->scope->group;
+
+    if (group) {
+        group_record_of_rollouts(group->rollouts, group->rollout_count, -1, NULL, ret_record);
+        return 0;
+    }
+    const struct render_terms *terms = render->scope->terms;
+    if (!terms->reader)
+        return -1;
+    return group_record_read(terms->reader, text_of(rollout->group_id), &terms->knobs, false, NULL, ret_record) ==
+                   STORE_OK
+               ? 0
+               : -1;
+}
+
+static int evaluate_terms(struct render *render)
+{
+    const struct render_terms *terms = render->scope->terms;
+    const struct objective_totals *totals = terms->closed ? &terms->totals : NULL;
+    _cleanup_(group_record_finish) struct group_record record = {0};
+    struct objective_sequence own = group_record_sequence(render->rollout);
+    struct objective_result result;
+
+    own.judged = true;
+    own.surrogates = render->surrogates;
+    own.contributions = render->contributions;
+    if (!objective_terms_need_group(&terms->knobs))
+        return objective_sampled_terms(&terms->knobs, totals, 1, &own, &result);
+    if (find_group(render, &record) < 0)
+        return -1;
+    group_record_judge_by_advantage(&record);
+    for (size_t i = 0; i < record.count; i++) {
+        record.sequences[i].counted_only = true;
+        if (record.sample_index[i] == render->rollout->sample_index)
+            record.sequences[i] = own;
+    }
+    return objective_sampled_terms(&terms->knobs, totals, record.count, record.sequences, &result);
 }
 
 /* Surrogates and contributions at ratio 1, for a rollout that is part of the loss. */
@@ -302,11 +339,7 @@ static void compute_terms(struct render *render)
         return;
     render->surrogates = xcalloc(rollout->token_count + 1, sizeof(double));
     render->contributions = terms->closed ? xcalloc(rollout->token_count + 1, sizeof(double)) : NULL;
-    int result = objective_rollout_terms(&terms->knobs, terms->closed ? &terms->totals : NULL, rollout->advantage,
-                                         rollout->token_count, rollout->completion_mask,
-                                         (struct objective_values){.f32 = rollout->logprobs}, finish_of(rollout),
-                                         render->surrogates, render->contributions);
-    if (result == 0)
+    if (evaluate_terms(render) == 0)
         return;
     free(TAKE_PTR(render->surrogates));
     free(TAKE_PTR(render->contributions));
@@ -329,6 +362,9 @@ void render_terms_init(struct render_terms *terms, const struct store_batch *bat
 {
     terms->known = objective_json_parse(batch->objective, &terms->knobs) == 0;
     terms->closed = terms->known && batch->state != STORE_BATCH_RUNNING;
-    terms->totals = (struct objective_totals){(double)batch->total_tokens, (double)batch->total_sequences,
-                                              (double)batch->total_groups};
+    terms->reader = NULL;
+    terms->totals = (struct objective_totals){.tokens = (double)batch->total_tokens,
+                                              .sequences = (double)batch->total_sequences,
+                                              .groups = (double)batch->total_groups,
+                                              .rollouts = NAN};
 }

@@ -134,6 +134,11 @@ void unstored_close_group(struct live_batch *live, uint32_t index, const struct 
     memcpy(group->batch_id, live->id, ID_BYTES);
 }
 
+const struct store_rollout *unstored_rollouts(const struct live_batch *live)
+{
+    return live->unstored->rollouts;
+}
+
 void unstored_members(const struct live_batch *live, struct store_members *ret_members)
 {
     for (size_t i = 0; i < live->spec->rollout_count; i++) {

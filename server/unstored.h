@@ -16,10 +16,11 @@ size_t unstored_bytes(const struct batch_spec *spec);
 
 /* Takes the flight's row and what it points to; the texts of the request stay with the spec. */
 void unstored_keep_rollout(struct flight *flight);
-void unstored_close_group(struct live_batch *live, uint32_t group, const struct store_close_group *close);
+void unstored_close_group(struct live_batch *live, uint32_t index, const struct store_close_group *close);
 
 /* Worker: the rows as the record would give them. Nothing to finish. */
 void unstored_members(const struct live_batch *live, struct store_members *ret_members);
+const struct store_rollout *unstored_rollouts(const struct live_batch *live); /* [rollout_count] */
 /* Worker: the whole reply, once the batch has been computed. */
 void unstored_render(const struct live_batch *live, const struct close_job *close);
 

@@ -160,6 +160,15 @@ void verdict_set_fail(const struct verifier_list *list, const char *code, const 
         fail(&ret_set->verdicts[i], code, message, retryable);
 }
 
+size_t verdict_set_undecided(const struct verdict_set *set)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < set->count; i++)
+        count += strcmp(set->verdicts[i].reason, "undecided") == 0;
+    return count;
+}
+
 void verdict_set_finish(struct verdict_set *set)
 {
     for (size_t i = 0; i < set->count; i++)

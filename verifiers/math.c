@@ -247,7 +247,8 @@ static struct text identity_of(struct text cleaned, struct buffer *out)
 /* Returns the reason, and whether the notation is the same. */
 static const char *compare_notation(struct text reference, struct text answer, bool *ret_same)
 {
-    _cleanup_buffer_ struct buffer left, right;
+    _cleanup_buffer_ struct buffer left;
+    _cleanup_buffer_ struct buffer right;
     struct text wanted;
     struct text given;
     bool prose;

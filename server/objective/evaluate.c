@@ -1,214 +1,143 @@
-/* The walk over sequences and tokens: count, then gather a block, compute it, scatter it. */
+/* The walk over sequences and tokens: gather a block, compute it, scatter it. */
 #include "server/objective/terms.h"
 
-#include <math.h>
 #include <string.h>
 
-int objective_fail(struct objective_error *ret_error, enum objective_error_code code, size_t sequence, size_t token,
-                   const char *field, const char *message)
-{
-    *ret_error = (struct objective_error){
-        .code = code, .sequence = sequence, .token = token, .field = field, .message = message};
-    return -1;
-}
-
-/* --- counting --- */
-
-static bool takes_part(const struct objective_sequence *sequence)
-{
-    return sequence->judged && !sequence->untrainable;
-}
-
-static size_t trainable_tokens(const struct objective_knobs *knobs, const struct objective_sequence *sequence)
-{
-    size_t count = 0;
-
-    if (!takes_part(sequence) || (knobs->mask.truncated && sequence->finish_reason == OBJECTIVE_FINISH_LENGTH))
-        return 0;
-    if (!sequence->mask)
-        return sequence->tokens;
-    for (size_t t = 0; t < sequence->tokens; t++)
-        count += sequence->mask[t] != 0;
-    return count;
-}
-
-static bool is_counted(const struct objective_knobs *knobs, const struct objective_sequence *sequence)
-{
-    bool count_masked = knobs->aggregation.masked_seq == OBJECTIVE_MASKED_SEQ_COUNT;
-    return takes_part(sequence) && (count_masked || sequence->trainable_tokens > 0);
-}
-
-static void count(const struct objective_request *request, struct objective_result *result)
-{
-    struct objective_totals counted = {0};
-
-    for (size_t i = 0; i < request->sequence_count; i++) {
-        struct objective_sequence *sequence = &request->sequences[i];
-        struct objective_group *group = &request->groups[sequence->group];
-        sequence->trainable_tokens = trainable_tokens(request->knobs, sequence);
-        counted.tokens += (double)sequence->trainable_tokens;
-        result->sums.sequences += sequence->judged;
-        if (!is_counted(request->knobs, sequence))
-            continue;
-        counted.sequences++;
-        counted.groups += !group->counted;
-        group->counted = true;
-    }
-    result->sums.tokens = (uint64_t)counted.tokens;
-    result->counted = counted;
-    result->totals = counted;
-}
-
-static int take_total(double given, double counted, bool needed, const char *field, double *total,
-                      struct objective_error *ret_error)
-{
-    *total = given;
-    if (!needed)
-        return 0;
-    if (isnan(given))
-        return objective_fail(ret_error, OBJECTIVE_ERROR_MISSING_INPUT, SIZE_MAX, SIZE_MAX, field,
-                              "this aggregation divides by it");
-    if (given < counted)
-        return objective_fail(ret_error, OBJECTIVE_ERROR_TOTALS, SIZE_MAX, SIZE_MAX, field,
-                              "the whole cannot be smaller than this part of it");
-    return 0;
-}
-
-static int take_totals(const struct objective_request *request, struct objective_result *result,
-                       struct objective_error *ret_error)
-{
-    const struct objective_totals *given = request->totals;
-    const struct objective_totals *counted = &result->counted;
-    unsigned by = objective_modes[request->knobs->aggregation.mode].divides_by;
-
-    if (!given)
-        return 0;
-    if (take_total(given->tokens, counted->tokens, by & DIVIDES_BY_TOKENS, "tokens", &result->totals.tokens,
-                   ret_error) < 0)
-        return -1;
-    if (take_total(given->sequences, counted->sequences, by & DIVIDES_BY_SEQUENCES, "sequences",
-                   &result->totals.sequences, ret_error) < 0)
-        return -1;
-    return take_total(given->groups, counted->groups, by & DIVIDES_BY_GROUPS, "groups", &result->totals.groups,
-                      ret_error);
-}
-
-/* --- inputs --- */
-
-static bool is_present(struct objective_values values)
-{
-    return values.f64 || values.f32;
-}
-
-static double value_at(struct objective_values values, size_t token)
-{
-    return values.f64 ? values.f64[token] : (double)values.f32[token];
-}
-
-static int check_inputs(const struct objective_request *request, size_t index, struct objective_error *ret_error)
-{
-    const struct objective_sequence *sequence = &request->sequences[index];
-    bool kl = request->knobs->beta > 0;
-
-    if (kl && !is_present(sequence->ref_logprobs))
-        return objective_fail(ret_error, OBJECTIVE_ERROR_MISSING_INPUT, index, SIZE_MAX, "ref_logprobs",
-                              "beta above 0 needs them");
-    if (kl && !is_present(sequence->logprobs))
-        return objective_fail(ret_error, OBJECTIVE_ERROR_MISSING_INPUT, index, SIZE_MAX, "logprobs",
-                              "beta above 0 needs them");
-    return 0;
-}
-
-/* --- one block --- */
-
 struct walk {
-    const struct objective_request *request;
-    struct objective_result *result;
-    struct objective_error *error;
+    struct objective_work *work;
+    const struct objective_knobs *knobs;
+    const struct objective_loss *loss;
     struct objective_meter meter;
     struct objective_sum policy, kl;
+    struct objective_sum contributions; /* of the sequence */
+    struct objective_whole whole;
     size_t index;
     double weight;
+    double nll;                     /* positive_nll, before the weight; 0 where R is not positive */
+    struct objective_values anchor; /* absent: ratio 1 */
     bool with_ratio, with_kl, with_rollout;
-    struct objective_sum contributions; /* of the sequence */
     struct objective_block block;
 };
 
 static int non_finite(struct walk *walk, size_t token, const char *field, const char *message)
 {
-    return objective_fail(walk->error, OBJECTIVE_ERROR_NON_FINITE, walk->index, token, field, message);
+    return objective_fail(walk->work->error, OBJECTIVE_ERROR_NON_FINITE, walk->index, token, field, message);
 }
 
-static int read_finite(struct walk *walk, struct objective_values values, size_t token, const char *field,
-                       double *ret_value)
-{
-    *ret_value = value_at(values, token);
-    if (isfinite(*ret_value))
-        return 0;
-    return non_finite(walk, token, field, "a trainable token needs a finite number");
-}
+/* --- inputs --- */
 
-static int read_advantage(struct walk *walk, const struct objective_sequence *sequence, size_t token, double *ret_value)
+static int check_inputs(struct walk *walk, const struct objective_sequence *sequence)
 {
-    const struct objective_knobs *knobs = walk->request->knobs;
+    struct objective_work *work = walk->work;
+    bool needs_rollout = walk->knobs->loss.anchor == OBJECTIVE_ANCHOR_ROLLOUT || walk->loss->reads_rollout;
 
-    *ret_value = sequence->advantage;
-    if (!sequence->token_advantages)
-        return 0;
-    *ret_value = sequence->token_advantages[token];
-    if (!isfinite(*ret_value))
-        return non_finite(walk, token, "advantage", "a trainable token needs a finite number");
-    if (*ret_value < knobs->advantage.clip_low)
-        *ret_value = knobs->advantage.clip_low;
-    if (*ret_value > knobs->advantage.clip_high)
-        *ret_value = knobs->advantage.clip_high;
+    if (walk->with_kl &&
+        work_need(work, walk->index, sequence->ref_logprobs, "ref_logprobs", "beta above 0 needs them") < 0)
+        return -1;
+    if ((walk->with_kl || objective_loss_reads_logprobs(walk->knobs) || walk->knobs->loss.positive_nll > 0) &&
+        work_need(work, walk->index, sequence->logprobs, "logprobs", "this objective needs them") < 0)
+        return -1;
+    if (needs_rollout && is_present(sequence->logprobs) &&
+        work_need(work, walk->index, sequence->rollout_logprobs, "rollout_logprobs",
+                  "the ratio is taken against the rollout policy") < 0)
+        return -1;
+    if (walk->knobs->loss.positive_nll > 0 && isnan(sequence->reward))
+        return objective_fail(work->error, OBJECTIVE_ERROR_MISSING_INPUT, walk->index, SIZE_MAX, "reward",
+                              "positive_nll asks whether it is above 0");
     return 0;
 }
 
-/* Appends one token to the block. */
+/* --- one block --- */
+
 static int gather(struct walk *walk, const struct objective_sequence *sequence, size_t token)
 {
+    struct objective_work *work = walk->work;
     struct objective_block *block = &walk->block;
-    size_t k = block->count;
-    double old = 0;
-    double reference = 0;
+    size_t k = block->count, at = work->parts[walk->index].first + token;
+    double old = 0, reference = 0;
 
     block->token[k] = token;
     block->logprob[k] = 0;
-    block->x[k] = 0;
-    if (read_advantage(walk, sequence, token, &block->advantage[k]) < 0)
-        return -1;
+    block->advantage[k] = work_advantage(work, walk->index, token);
     if (is_present(sequence->logprobs) &&
-        read_finite(walk, sequence->logprobs, token, "logprobs", &block->logprob[k]) < 0)
+        work_read(work, walk->index, token, sequence->logprobs, "logprobs", &block->logprob[k]) < 0)
         return -1;
     if (is_present(sequence->old_logprobs) &&
-        read_finite(walk, sequence->old_logprobs, token, "old_logprobs", &old) < 0)
+        work_read(work, walk->index, token, sequence->old_logprobs, "old_logprobs", &old) < 0)
         return -1;
-    if (walk->with_ratio)
-        block->x[k] = block->logprob[k] - old;
-    if (walk->with_kl && read_finite(walk, sequence->ref_logprobs, token, "ref_logprobs", &reference) < 0)
+    block->old[k] = block->logprob[k];
+    if (walk->with_ratio && work_read(work, walk->index, token, walk->anchor, "rollout_logprobs", &block->old[k]) < 0)
+        return -1;
+    block->x[k] = block->logprob[k] - block->old[k];
+    if (walk->with_kl && work_read(work, walk->index, token, sequence->ref_logprobs, "ref_logprobs", &reference) < 0)
         return -1;
     block->distance[k] = block->logprob[k] - reference;
     if (walk->with_rollout) {
-        if (read_finite(walk, sequence->rollout_logprobs, token, "rollout_logprobs", &block->rollout[k]) < 0)
+        if (work_read(work, walk->index, token, sequence->rollout_logprobs, "rollout_logprobs", &block->rollout[k]) < 0)
             return -1;
         block->rollout_x[k] = (is_present(sequence->old_logprobs) ? old : block->logprob[k]) - block->rollout[k];
     }
+    block->weight[k] = work->weights ? work->weights[at] : 1;
+    block->dropped[k] = work->dropped ? work->dropped[at] : 0;
     block->count++;
     return 0;
 }
 
 static void compute_ratios(const struct objective_knobs *knobs, struct objective_block *block)
 {
-    double limit = knobs->loss.log_clamp; /* NAN: none */
+    double limit = isnan(knobs->loss.log_clamp) ? INFINITY : knobs->loss.log_clamp;
 
     for (size_t k = 0; k < block->count; k++) {
-        block->clamped[k] = 1;
-        if (block->x[k] > limit || block->x[k] < -limit) {
-            block->x[k] = block->x[k] > 0 ? limit : -limit;
-            block->clamped[k] = 0;
-        }
-        block->ratio[k] = objective_exp(block->x[k]);
+        double x = block->x[k];
+        bool above = x > limit, below = x < -limit;
+        block->x[k] = above ? limit : below ? -limit : x;
+        block->clamped[k] = above || below ? 0 : 1;
+    }
+    objective_exps(block->count, block->x, block->ratio);
+    memcpy(block->shown, block->ratio, block->count * sizeof block->ratio[0]);
+}
+
+/* kl_cov: + coef |x| on the chosen tokens. */
+static void add_kl_cov(const struct objective_knobs *knobs, struct objective_block *block)
+{
+    double coef = knobs->selection.ppo_kl_coef;
+
+    for (size_t k = 0; k < block->count; k++) {
+        double x = block->x[k];
+        if (!(block->dropped[k] & CHOSEN_BY_KL_COV))
+            continue;
+        block->value[k] += coef * fabs(x);
+        block->slope[k] += coef * ((x > 0) - (x < 0)) * block->clamped[k];
+    }
+}
+
+/* Selection and importance on the policy term: what is rejected is set to 0, never multiplied by it. */
+static void apply_weights(const struct walk *walk, struct objective_block *block)
+{
+    bool shares = walk->loss->shares_slope;
+
+    if ((!walk->work->weights && !walk->work->dropped) || walk->knobs->loss.kind == OBJECTIVE_LOSS_REAL)
+        return;
+    for (size_t k = 0; k < block->count; k++) {
+        unsigned why =
+            walk->loss->takes_importance ? DROPPED_BY_SELECTION : DROPPED_BY_SELECTION | DROPPED_BY_IMPORTANCE;
+        bool out = block->dropped[k] & why;
+        double weight = walk->loss->takes_importance ? 1 : block->weight[k];
+        block->value[k] = out || block->value[k] == 0 ? 0 : block->value[k] * weight;
+        if (!shares)
+            block->slope[k] = out || block->slope[k] == 0 ? 0 : block->slope[k] * weight;
+        block->selected[k] = block->selected[k] && !out;
+        if (out)
+            block->weight[k] = block->dropped[k] & DROPPED_BY_IMPORTANCE ? 0 : block->weight[k];
+    }
+}
+
+/* Source: VAPO (arXiv 2504.05118) positive-example NLL, NeMo-RL `positive_nll`. */
+static void add_nll(const struct walk *walk, struct objective_block *block)
+{
+    for (size_t k = 0; k < block->count && walk->nll != 0; k++) {
+        block->value[k] -= walk->nll * block->logprob[k];
+        block->slope[k] -= walk->nll;
     }
 }
 
@@ -226,11 +155,13 @@ static void scatter(const struct walk *walk, const struct objective_sequence *se
     if (sequence->dloss_dlogp)
         sequence->dloss_dlogp[token] = slope + 0.0;
     if (sequence->ratios)
-        sequence->ratios[token] = block->ratio[k];
+        sequence->ratios[token] = block->shown[k];
     if (sequence->weights)
         sequence->weights[token] = walk->weight;
     if (sequence->kl && walk->with_kl)
         sequence->kl[token] = block->kl[k] + 0.0;
+    if (sequence->importance)
+        sequence->importance[token] = block->weight[k];
     if (sequence->clipped)
         sequence->clipped[token] = block->clipped[k];
     if (sequence->selected)
@@ -240,12 +171,10 @@ static void scatter(const struct walk *walk, const struct objective_sequence *se
 static int add_up(struct walk *walk, const struct objective_sequence *sequence)
 {
     const struct objective_block *block = &walk->block;
-    double beta = walk->request->knobs->beta;
+    double beta = walk->knobs->beta;
 
     for (size_t k = 0; k < block->count; k++) {
-        double policy = walk->weight * block->value[k];
-        double slope = walk->weight * block->slope[k];
-        double kl = 0;
+        double policy = walk->weight * block->value[k], slope = walk->weight * block->slope[k], kl = 0;
         if (!isfinite(policy) || !isfinite(slope))
             return non_finite(walk, block->token[k], "logprobs", "its loss is beyond double: the ratio is too large");
         if (walk->with_kl) {
@@ -264,16 +193,20 @@ static int add_up(struct walk *walk, const struct objective_sequence *sequence)
 
 static int flush(struct walk *walk, const struct objective_sequence *sequence)
 {
-    const struct objective_knobs *knobs = walk->request->knobs;
     struct objective_block *block = &walk->block;
 
-    compute_ratios(knobs, block);
-    objective_losses[knobs->loss.kind].terms(knobs, block);
+    compute_ratios(walk->knobs, block);
+    walk->loss->terms(walk->knobs, &walk->whole, block);
+    if (walk->knobs->selection.method == OBJECTIVE_SELECTION_KL_COV)
+        add_kl_cov(walk->knobs, block);
+    apply_weights(walk, block);
+    add_nll(walk, block);
     if (walk->with_kl)
-        objective_kl_block(knobs, block);
+        objective_kl_block(walk->knobs, block);
     if (add_up(walk, sequence) < 0)
         return -1;
-    meter_block(walk->request, block, walk->with_rollout, walk->with_kl, &walk->meter, &walk->result->sums);
+    meter_block(walk->work->request, block, walk->with_rollout, walk->with_kl, &walk->meter, &walk->work->result->sums);
+    block->first += block->count;
     block->count = 0;
     return 0;
 }
@@ -283,7 +216,8 @@ static int flush(struct walk *walk, const struct objective_sequence *sequence)
 static void clear_outputs(struct objective_sequence *sequence)
 {
     double *const numbers[] = {sequence->surrogates, sequence->contributions, sequence->dloss_dlogp,
-                               sequence->ratios,     sequence->weights,       sequence->kl};
+                               sequence->ratios,     sequence->weights,       sequence->kl,
+                               sequence->importance};
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (numbers[i] && sequence->tokens)
@@ -297,8 +231,9 @@ static void clear_outputs(struct objective_sequence *sequence)
 
 static int walk_tokens(struct walk *walk, const struct objective_sequence *sequence)
 {
+    walk->block.count = walk->block.first = 0;
     for (size_t t = 0; t < sequence->tokens; t++) {
-        if (sequence->mask && !sequence->mask[t])
+        if (!is_trained(walk->work, walk->index, t))
             continue;
         if (gather(walk, sequence, t) < 0)
             return -1;
@@ -308,23 +243,38 @@ static int walk_tokens(struct walk *walk, const struct objective_sequence *seque
     return walk->block.count ? flush(walk, sequence) : 0;
 }
 
+static void enter_sequence(struct walk *walk, size_t index)
+{
+    struct objective_work *work = walk->work;
+    const struct objective_sequence *sequence = &work->request->sequences[index];
+    const struct objective_group *group = &work->request->groups[sequence->group];
+
+    walk->index = index;
+    walk->weight = work->parts[index].weight;
+    walk->nll = 0;
+    if (walk->knobs->loss.positive_nll > 0 && sequence->reward > 0)
+        walk->nll = walk->knobs->loss.positive_nll / work->positive_tokens / walk->weight;
+    walk->anchor = anchor_values(walk->knobs, sequence);
+    walk->with_ratio = is_present(sequence->logprobs) && is_present(walk->anchor);
+    walk->with_kl = walk->knobs->beta > 0 && walk->knobs->kl.in == OBJECTIVE_KL_IN_LOSS &&
+                    !(walk->knobs->kl.skip_zero_variance && group->zero_variance);
+    walk->with_rollout = is_present(sequence->rollout_logprobs) && is_present(old_values(sequence));
+    walk->contributions = (struct objective_sum){0};
+    walk->whole = (struct objective_whole){.index = index, .n = (double)sequence->trainable_tokens};
+}
+
 static int walk_sequence(struct walk *walk, size_t index)
 {
-    const struct objective_request *request = walk->request;
-    struct objective_sequence *sequence = &request->sequences[index];
+    struct objective_sequence *sequence = &walk->work->request->sequences[index];
 
     clear_outputs(sequence);
-    if (sequence->trainable_tokens == 0)
+    if (sequence->trainable_tokens == 0 || sequence->counted_only)
         return 0;
-    if (check_inputs(request, index, walk->error) < 0)
+    enter_sequence(walk, index);
+    if (check_inputs(walk, sequence) < 0)
         return -1;
-    walk->index = index;
-    walk->weight = objective_modes[request->knobs->aggregation.mode].weight(request->knobs, &walk->result->totals,
-                                                                            (double)sequence->trainable_tokens);
-    walk->with_ratio = is_present(sequence->logprobs) && is_present(sequence->old_logprobs);
-    walk->with_rollout = is_present(sequence->rollout_logprobs) &&
-                         (is_present(sequence->old_logprobs) || is_present(sequence->logprobs));
-    walk->contributions = (struct objective_sum){0};
+    if (walk->loss->prepare && walk->loss->prepare(walk->work, &walk->whole) < 0)
+        return -1;
     if (walk_tokens(walk, sequence) < 0)
         return -1;
     meter_sequence(&walk->meter);
@@ -332,8 +282,12 @@ static int walk_sequence(struct walk *walk, size_t index)
     return 0;
 }
 
-static unsigned notes(const struct objective_request *request, const struct objective_result *result)
+/* --- the whole --- */
+
+static unsigned notes(const struct objective_work *work)
 {
+    const struct objective_request *request = work->request;
+    const struct objective_result *result = work->result;
     unsigned found = 0;
 
     if (isnan(result->loss))
@@ -342,9 +296,12 @@ static unsigned notes(const struct objective_request *request, const struct obje
         found |= OBJECTIVE_NOTE_ALL_MASKED;
     if (result->sums.ratio_overflows)
         found |= OBJECTIVE_NOTE_RATIO_OVERFLOW;
-    for (size_t g = 0; g < request->group_count && !request->advantages_given; g++)
-        if (request->groups[g].judged == 1)
+    for (size_t g = 0; g < request->group_count; g++) {
+        if (request->groups[g].judged == 1 && !request->advantages_given)
             found |= OBJECTIVE_NOTE_SINGLETON;
+        if (request->groups[g].dropped)
+            found |= OBJECTIVE_NOTE_FILTERED;
+    }
     return found;
 }
 
@@ -356,72 +313,44 @@ static bool anything_judged(const struct objective_request *request)
     return false;
 }
 
-int objective_evaluate(const struct objective_request *request, struct objective_result *ret_result,
-                       struct objective_error *ret_error)
+static int walk_all(struct walk *walk)
 {
-    struct walk walk = {.request = request, .result = ret_result, .error = ret_error};
+    const struct objective_request *request = walk->work->request;
+    struct objective_result *result = walk->work->result;
 
-    *ret_result = (struct objective_result){0};
-    walk.with_kl = request->knobs->beta > 0;
-    if (objective_advantages(request, ret_error) < 0)
-        return -1;
-    count(request, ret_result);
-    if (take_totals(request, ret_result, ret_error) < 0)
-        return -1;
     for (size_t i = 0; i < request->sequence_count; i++)
-        if (walk_sequence(&walk, i) < 0)
+        if (walk_sequence(walk, i) < 0)
             return -1;
     bool scored = anything_judged(request);
-    ret_result->policy_loss = scored ? objective_sum_value(&walk.policy) + 0.0 : NAN;
-    ret_result->kl_loss = scored ? objective_sum_value(&walk.kl) + 0.0 : NAN;
-    ret_result->loss = ret_result->policy_loss + ret_result->kl_loss;
-    ret_result->notes = notes(request, ret_result);
-    objective_fill_metrics(request, &walk.meter, ret_result);
+    result->policy_loss = scored ? objective_sum_value(&walk->policy) + 0.0 : NAN;
+    result->kl_loss = scored ? objective_sum_value(&walk->kl) + 0.0 : NAN;
+    result->loss = result->policy_loss + result->kl_loss;
+    result->notes = notes(walk->work);
+    objective_fill_metrics(walk->work, &walk->meter);
     return 0;
 }
 
-/* --- a sampled batch --- */
-
-unsigned objective_at_sampling(const struct objective_knobs *knobs, struct objective_knobs *ret_knobs)
+int objective_evaluate(const struct objective_request *request, struct objective_result *ret_result,
+                       struct objective_error *ret_error)
 {
-    unsigned left_out = 0;
+    struct objective_work work;
+    struct walk walk = {.work = &work, .knobs = request->knobs, .loss = &objective_losses[request->knobs->loss.kind]};
 
-    *ret_knobs = *knobs;
-    if (knobs->beta > 0) {
-        ret_knobs->beta = 0;
-        left_out |= OBJECTIVE_LEFT_OUT_KL;
-    }
-    return left_out;
+    *ret_result = (struct objective_result){0};
+    int result = work_init(&work, request, ret_error);
+    work.result = ret_result;
+    if (result == 0)
+        result = work_advantages(&work);
+    if (result == 0)
+        result = work_importance(&work);
+    if (result == 0)
+        result = work_selection(&work);
+    if (result == 0)
+        result = work_aggregation(&work);
+    if (result == 0)
+        result = real_begin(&work);
+    if (result == 0)
+        result = walk_all(&walk);
+    work_finish(&work);
+    return result;
 }
-
-/* NOLINTBEGIN(readability-function-size,readability-non-const-parameter): the arrays are written through the sequence
- */
-int objective_rollout_terms(const struct objective_knobs *knobs, const struct objective_totals *totals,
-                            double advantage, size_t tokens, const uint8_t *mask, struct objective_values logprobs,
-                            enum objective_finish finish_reason, double *surrogates, double *contributions)
-{
-    struct objective_knobs at_sampling;
-    struct objective_group group;
-    struct objective_result result;
-    struct objective_error error;
-    struct objective_sequence sequence = {.reward = NAN,
-                                          .judged = true,
-                                          .tokens = tokens,
-                                          .mask = mask,
-                                          .logprobs = logprobs,
-                                          .finish_reason = finish_reason,
-                                          .advantage = advantage,
-                                          .surrogates = surrogates,
-                                          .contributions = contributions};
-
-    objective_at_sampling(knobs, &at_sampling);
-    return objective_evaluate(&(struct objective_request){.knobs = &at_sampling,
-                                                          .sequences = &sequence,
-                                                          .sequence_count = 1,
-                                                          .groups = &group,
-                                                          .group_count = 1,
-                                                          .advantages_given = true,
-                                                          .totals = totals},
-                              &result, &error);
-}
-/* NOLINTEND(readability-function-size,readability-non-const-parameter) */

@@ -2,8 +2,6 @@
  * log-probability. Source: Schulman, "Approximating KL divergence" (2020); the _plus forms: verl, straight-through. */
 #include "server/objective/terms.h"
 
-#include <math.h>
-
 static void kl_k1(const struct objective_knobs *knobs, struct objective_block *block)
 {
     (void)knobs;
@@ -60,7 +58,8 @@ static void kl_k3_plus(const struct objective_knobs *knobs, struct objective_blo
     slope_of_k2(block);
 }
 
-objective_kl_terms *const objective_kls[OBJECTIVE_KL_BUILT] = {
+typedef void kl_terms(const struct objective_knobs *knobs, struct objective_block *block);
+static kl_terms *const estimators[OBJECTIVE_KL_COUNT] = {
     [OBJECTIVE_KL_K1] = kl_k1,      [OBJECTIVE_KL_ABS] = kl_abs,         [OBJECTIVE_KL_K2] = kl_k2,
     [OBJECTIVE_KL_K3] = kl_k3,      [OBJECTIVE_KL_K1_PLUS] = kl_k1_plus, [OBJECTIVE_KL_K3_PLUS] = kl_k3_plus,
     [OBJECTIVE_KL_LOW_VAR] = kl_k3,
@@ -92,12 +91,11 @@ static void weight_by_ratio(int how, struct objective_block *block, size_t k)
 void objective_kl_block(const struct objective_knobs *knobs, struct objective_block *block)
 {
     bool held[OBJECTIVE_BLOCK];
-    const size_t count = block->count;
 
-    for (size_t k = 0; k < count; k++)
+    for (size_t k = 0; k < block->count; k++)
         held[k] = clamp(&block->distance[k], knobs->kl.log_clamp);
-    objective_kls[knobs->kl.estimator](knobs, block);
-    for (size_t k = 0; k < count; k++) {
+    estimators[knobs->kl.estimator](knobs, block);
+    for (size_t k = 0; k < block->count; k++) {
         if (clamp(&block->kl[k], knobs->kl.value_clamp) || held[k])
             block->kl_slope[k] = 0;
         if (knobs->kl.ratio != OBJECTIVE_KL_RATIO_NONE)

@@ -1,5 +1,5 @@
-/* The table of knobs, and what no single row can say. */
-#include "server/objective/objective.h"
+/* The table of knobs, its sections, and the defaults that depend on a kind. */
+#include "server/objective/knobs.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,150 +7,279 @@
 
 /* --- the values that knobs may name --- */
 
-#define BUILT_NAME(symbol, name) name,
-#define LATER_NAME(name) name,
-#define NO_NAME(...)
-#define ONE(symbol, name) +1 /* NOLINT(bugprone-macro-parentheses): a sum of them */
-
-#define CHOICES(variable, LIST)                                                                                        \
-    static const char *const variable##_names[] = {LIST(BUILT_NAME, NO_NAME) LIST(NO_NAME, LATER_NAME) NULL};          \
-    static const struct objective_choices variable = {variable##_names, 0 LIST(ONE, NO_NAME)}
+#define NAME(symbol, name) name,
+#define CHOICES(variable, LIST) static const char *const variable[] = {LIST(NAME) NULL}
 
 CHOICES(estimators, OBJECTIVE_ESTIMATORS);
+CHOICES(shapers, OBJECTIVE_SHAPERS);
 CHOICES(scales, OBJECTIVE_SCALES);
 CHOICES(singletons, OBJECTIVE_SINGLETONS);
 CHOICES(missings, OBJECTIVE_MISSINGS);
+CHOICES(forms, OBJECTIVE_FORMS);
 CHOICES(filters, OBJECTIVE_FILTERS);
+CHOICES(filter_ons, OBJECTIVE_FILTER_ONS);
 CHOICES(losses, OBJECTIVE_LOSSES);
+CHOICES(tv_forms, OBJECTIVE_TV_FORMS);
+CHOICES(zero_advs, OBJECTIVE_ZERO_ADVS);
 CHOICES(anchors, OBJECTIVE_ANCHORS);
 CHOICES(kls, OBJECTIVE_KLS);
 CHOICES(kl_places, OBJECTIVE_KL_PLACES);
 CHOICES(kl_ratios, OBJECTIVE_KL_RATIOS);
 CHOICES(importances, OBJECTIVE_IMPORTANCES);
+CHOICES(reductions, OBJECTIVE_REDUCTIONS);
+CHOICES(rs_options, OBJECTIVE_RS_OPTIONS);
+CHOICES(is_denominators, OBJECTIVE_IS_DENOMINATORS);
 CHOICES(selections, OBJECTIVE_SELECTIONS);
 CHOICES(modes, OBJECTIVE_MODES);
 CHOICES(masked_seqs, OBJECTIVE_MASKED_SEQS);
 
-/* --- the table --- */
+/* --- which kinds use a knob --- */
 
 #define EVERY UINT32_MAX
-#define GRPO (1u << OBJECTIVE_ESTIMATOR_GRPO)
-#define PPO (1u << OBJECTIVE_LOSS_PPO_CLIP | 1u << OBJECTIVE_LOSS_DUAL_CLIP | 1u << OBJECTIVE_LOSS_TWO_SIDED)
-#define RATIO (PPO | 1u << OBJECTIVE_LOSS_IMPORTANCE_SAMPLING)
-#define NORM (1u << OBJECTIVE_MODE_SEQ_MEAN_TOKEN_SUM_NORM | 1u << OBJECTIVE_MODE_SEQ_SUM_TOKEN_SUM_NORM)
-#define CONSTANT (1u << OBJECTIVE_MODE_CONSTANT)
+#define E(kind) (1u << OBJECTIVE_ESTIMATOR_##kind)
+#define S(kind) (1u << OBJECTIVE_SHAPER_##kind)
+#define F(kind) (1u << OBJECTIVE_FILTER_##kind)
+#define L(kind) (1u << OBJECTIVE_LOSS_##kind)
+#define I(kind) (1u << OBJECTIVE_IMPORTANCE_##kind)
+#define C(kind) (1u << OBJECTIVE_SELECTION_##kind)
+#define M(kind) (1u << OBJECTIVE_MODE_##kind)
+
+#define WHITENS (E(RPP) | E(RPP_BASELINE))
+#define WITH_DDOF (E(GRPO) | E(PASSK) | E(RPP_BASELINE_SEQUENCE) | E(GDPO) | E(NORMALIZATION) | E(PROCESS) | WHITENS)
+#define WITH_EPS ((WITH_DDOF & ~E(GDPO)) | E(RLOO) | E(LOO) | E(MAXRL) | E(OPTIMAL_TOKEN_BASELINE))
+#define WITH_SCALE (E(GRPO) | E(NORMALIZATION) | E(PROCESS))
+#define WITH_SINGLETON (WITH_SCALE | E(RLOO) | E(RPP_BASELINE) | E(RPP_BASELINE_SEQUENCE))
+#define WITH_GAMMA (E(REWARD_TO_GO) | E(RPP) | E(OPTIMAL_TOKEN_BASELINE))
+
+#define PPO (L(PPO_CLIP) | L(DUAL_CLIP) | L(TWO_SIDED))
+#define WITH_EPSILON (PPO | L(GSPO) | L(GSPO_TOKEN) | L(GMPO) | L(LUSPO) | L(ROLLOUT_IS) | L(FIPO))
+#define WITH_LOG_CLAMP                                                                                                 \
+    (PPO | L(IMPORTANCE_SAMPLING) | L(CISPO) | L(SAPO) | L(DPPO_TV) | L(DPPO_KL) | L(ROLLOUT_IS) | L(FIPO))
+#define WITH_RATIO (EVERY & ~L(GPG) & ~L(ROLLOUT_IS))
+#define DPPO (L(DPPO_TV) | L(DPPO_KL))
+
+#define BY_SEQUENCE (I(SEQUENCE_TRUNCATE) | I(SEQUENCE_MASK))
+#define WITH_BOUNDS (I(TOKEN_TRUNCATE) | I(TOKEN_MASK) | BY_SEQUENCE | I(SEQ_MASK_TIS) | I(OUTLIER_TOKEN))
+#define WEIGHS (I(TOKEN) | I(TOKEN_TRUNCATE) | I(TOKEN_MASK) | BY_SEQUENCE | I(SEQ_MASK_TIS))
+#define WITH_THRESHOLD (I(TV_MASK) | I(SEQ_MULT_PROB_ERROR) | I(ROLLOUT_RS))
+#define NOT_NONE (EVERY & ~I(NONE))
+
+/* --- the table --- */
 
 #define AT(member) offsetof(struct objective_knobs, member)
+#define OF_SHAPER(member) offsetof(struct objective_shaper, member)
+#define OF_CORRECTION(member) offsetof(struct objective_correction, member)
+#define POSITIVE KNOB_ABOVE_MINIMUM
+#define NULLABLE KNOB_NULLABLE
+#define REQUIRED KNOB_REQUIRED
+
+/* clang-format off */
+#define NUMBER(section, name, at, flags, minimum, maximum, used) {section, name, KNOB_NUMBER, flags, at, minimum, maximum, NULL, used}
+#define INTEGER(section, name, at, flags, minimum, maximum, used) {section, name, KNOB_INTEGER, flags, at, minimum, maximum, NULL, used}
+#define BOOLEAN(section, name, at, used) {section, name, KNOB_BOOLEAN, 0, at, 0, 0, NULL, used}
+#define CHOICE(section, name, at, flags, choices, used) {section, name, KNOB_CHOICE, flags, at, 0, 0, choices, used}
+#define KIND(section, name, at, choices) {section, name, KNOB_CHOICE, KNOB_SELECTOR, at, 0, 0, choices, EVERY}
+#define PAIR(section, name, at, used) {section, name, KNOB_PAIR, REQUIRED, at, -INFINITY, INFINITY, NULL, used}
 
 const struct objective_knob objective_knobs_table[] = {
-    {"advantage", "estimator", KNOB_CHOICE, KNOB_SELECTOR, AT(advantage.estimator), 0, 0, &estimators, EVERY},
-    {"advantage", "ddof", KNOB_INTEGER, 0, AT(advantage.ddof), 0, 1, NULL, GRPO},
-    {"advantage", "eps", KNOB_NUMBER, 0, AT(advantage.eps), 0, INFINITY, NULL, GRPO},
-    {"advantage", "scale", KNOB_CHOICE, 0, AT(advantage.scale), 0, 0, &scales, GRPO},
-    {"advantage", "singleton", KNOB_CHOICE, 0, AT(advantage.singleton), 0, 0, &singletons, GRPO},
-    {"advantage", "missing", KNOB_CHOICE, 0, AT(advantage.missing), 0, 0, &missings, EVERY},
-    {"advantage", "clip_low", KNOB_NUMBER, KNOB_NULLABLE, AT(advantage.clip_low), -INFINITY, INFINITY, NULL, EVERY},
-    {"advantage", "clip_high", KNOB_NUMBER, KNOB_NULLABLE, AT(advantage.clip_high), -INFINITY, INFINITY, NULL, EVERY},
-    {"mask", "truncated", KNOB_BOOLEAN, 0, AT(mask.truncated), 0, 0, NULL, EVERY},
-    {"filter", "rule", KNOB_CHOICE, KNOB_SELECTOR, AT(filter.rule), 0, 0, &filters, EVERY},
-    {"loss", "kind", KNOB_CHOICE, KNOB_SELECTOR, AT(loss.kind), 0, 0, &losses, EVERY},
-    {"loss", "eps_low", KNOB_NUMBER, 0, AT(loss.eps_low), 0, INFINITY, NULL, PPO},
-    {"loss", "eps_high", KNOB_NUMBER, 0, AT(loss.eps_high), 0, INFINITY, NULL, PPO},
-    {"loss", "dual_c", KNOB_NUMBER, KNOB_NULLABLE | KNOB_ABOVE_MINIMUM, AT(loss.dual_c), 1, INFINITY, NULL, PPO},
-    {"loss", "delta", KNOB_NUMBER, KNOB_NULLABLE | KNOB_ABOVE_MINIMUM, AT(loss.delta), 0, INFINITY, NULL, PPO},
-    {"loss", "accept_delta_below_clip", KNOB_BOOLEAN, 0, AT(loss.accept_delta_below_clip), 0, 0, NULL, PPO},
-    {"loss", "log_clamp", KNOB_NUMBER, KNOB_NULLABLE | KNOB_ABOVE_MINIMUM, AT(loss.log_clamp), 0, INFINITY, NULL,
-     RATIO},
-    {"loss", "anchor", KNOB_CHOICE, 0, AT(loss.anchor), 0, 0, &anchors, RATIO},
-    {"", "beta", KNOB_NUMBER, 0, AT(beta), 0, INFINITY, NULL, EVERY},
-    {"kl", "estimator", KNOB_CHOICE, KNOB_SELECTOR, AT(kl.estimator), 0, 0, &kls, EVERY},
-    {"kl", "in", KNOB_CHOICE, 0, AT(kl.in), 0, 0, &kl_places, EVERY},
-    {"kl", "log_clamp", KNOB_NUMBER, KNOB_NULLABLE | KNOB_ABOVE_MINIMUM, AT(kl.log_clamp), 0, INFINITY, NULL, EVERY},
-    {"kl", "value_clamp", KNOB_NUMBER, KNOB_NULLABLE | KNOB_ABOVE_MINIMUM, AT(kl.value_clamp), 0, INFINITY, NULL,
-     EVERY},
-    {"kl", "ratio", KNOB_CHOICE, 0, AT(kl.ratio), 0, 0, &kl_ratios, EVERY},
-    {"importance", "method", KNOB_CHOICE, KNOB_SELECTOR, AT(importance.method), 0, 0, &importances, EVERY},
-    {"selection", "method", KNOB_CHOICE, KNOB_SELECTOR, AT(selection.method), 0, 0, &selections, EVERY},
-    {"aggregation", "mode", KNOB_CHOICE, KNOB_SELECTOR, AT(aggregation.mode), 0, 0, &modes, EVERY},
-    {"aggregation", "masked_seq", KNOB_CHOICE, 0, AT(aggregation.masked_seq), 0, 0, &masked_seqs, EVERY},
-    {"aggregation", "max_len", KNOB_NUMBER, KNOB_REQUIRED | KNOB_ABOVE_MINIMUM, AT(aggregation.max_len), 0, INFINITY,
-     NULL, NORM},
-    {"aggregation", "denominator", KNOB_NUMBER, KNOB_REQUIRED | KNOB_ABOVE_MINIMUM, AT(aggregation.denominator), 0,
-     INFINITY, NULL, CONSTANT},
+    KIND("advantage", "estimator", AT(advantage.estimator), estimators),
+    INTEGER("advantage", "ddof", AT(advantage.ddof), 0, 0, 1, WITH_DDOF),
+    NUMBER("advantage", "eps", AT(advantage.eps), 0, 0, INFINITY, WITH_EPS),
+    CHOICE("advantage", "scale", AT(advantage.scale), 0, scales, WITH_SCALE),
+    CHOICE("advantage", "singleton", AT(advantage.singleton), 0, singletons, WITH_SINGLETON),
+    CHOICE("advantage", "missing", AT(advantage.missing), 0, missings, EVERY),
+    CHOICE("advantage", "mean", AT(advantage.mean), 0, scales, E(NORMALIZATION)),
+    BOOLEAN("advantage", "leave_one_out", AT(advantage.leave_one_out), E(NORMALIZATION)),
+    BOOLEAN("advantage", "normalize_batch", AT(advantage.normalize_batch), E(RLOO)),
+    BOOLEAN("advantage", "guard_nonpositive_mean", AT(advantage.guard_nonpositive_mean), E(MAXRL)),
+    BOOLEAN("advantage", "norm", AT(advantage.norm), E(PASSK)),
+    NUMBER("advantage", "f_norm", AT(advantage.f_norm), POSITIVE, 0, INFINITY, E(GPG)),
+    NUMBER("advantage", "gamma", AT(advantage.gamma), 0, 0, 1, WITH_GAMMA),
+    CHOICE("advantage", "form", AT(advantage.form), 0, forms, WHITENS),
+    NUMBER("advantage", "eps_group", AT(advantage.eps_group), 0, 0, INFINITY, E(GDPO)),
+    NUMBER("advantage", "eps_batch", AT(advantage.eps_batch), 0, 0, INFINITY, E(GDPO)),
+    NUMBER("advantage", "decay", AT(advantage.decay), 0, 0, 1, E(EMA_BASELINE)),
+    NUMBER("advantage", "initial", AT(advantage.initial), 0, -INFINITY, INFINITY, E(EMA_BASELINE)),
+    NUMBER("advantage", "clip_low", AT(advantage.clip_low), NULLABLE, -INFINITY, INFINITY, EVERY),
+    NUMBER("advantage", "clip_high", AT(advantage.clip_high), NULLABLE, -INFINITY, INFINITY, EVERY),
+    NUMBER("advantage", "teacher_coef", AT(advantage.teacher_coef), 0, -INFINITY, INFINITY, EVERY),
+
+    KIND("shaping", "kind", OF_SHAPER(kind), shapers),
+    NUMBER("shaping", "max_len", OF_SHAPER(max_len), REQUIRED | POSITIVE, 0, INFINITY, S(SOFT_OVERLONG) | S(COSINE)),
+    NUMBER("shaping", "buffer", OF_SHAPER(buffer), REQUIRED, 0, INFINITY, S(SOFT_OVERLONG)),
+    NUMBER("shaping", "factor", OF_SHAPER(factor), 0, 0, INFINITY, S(SOFT_OVERLONG)),
+    BOOLEAN("shaping", "capped", OF_SHAPER(capped), S(SOFT_OVERLONG)),
+    NUMBER("shaping", "coef", OF_SHAPER(coef), REQUIRED, -INFINITY, INFINITY, S(STOP_PROPERLY)),
+    NUMBER("shaping", "w_out", OF_SHAPER(w_out), 0, -INFINITY, INFINITY, S(LINEAR_LENGTH)),
+    NUMBER("shaping", "w_in", OF_SHAPER(w_in), 0, -INFINITY, INFINITY, S(LINEAR_LENGTH)),
+    NUMBER("shaping", "w_turns", OF_SHAPER(w_turns), 0, -INFINITY, INFINITY, S(LINEAR_LENGTH)),
+    PAIR("shaping", "source", OF_SHAPER(source), S(LINEAR_MAP)),
+    PAIR("shaping", "target", OF_SHAPER(target), S(LINEAR_MAP)),
+    NUMBER("shaping", "bias", OF_SHAPER(bias), REQUIRED, -INFINITY, INFINITY, S(BIAS_SCALE_CLIP)),
+    NUMBER("shaping", "scale", OF_SHAPER(scale), REQUIRED, -INFINITY, INFINITY, S(BIAS_SCALE_CLIP)),
+    NUMBER("shaping", "clip", OF_SHAPER(clip), REQUIRED, 0, INFINITY, S(BIAS_SCALE_CLIP)),
+    NUMBER("shaping", "lo", OF_SHAPER(lo), REQUIRED, -INFINITY, INFINITY, S(REWARD_CLIP)),
+    NUMBER("shaping", "hi", OF_SHAPER(hi), REQUIRED, -INFINITY, INFINITY, S(REWARD_CLIP)),
+    NUMBER("shaping", "min_correct", OF_SHAPER(min_correct), 0, -INFINITY, INFINITY, S(COSINE)),
+    NUMBER("shaping", "max_correct", OF_SHAPER(max_correct), 0, -INFINITY, INFINITY, S(COSINE)),
+    NUMBER("shaping", "min_wrong", OF_SHAPER(min_wrong), 0, -INFINITY, INFINITY, S(COSINE)),
+    NUMBER("shaping", "max_wrong", OF_SHAPER(max_wrong), 0, -INFINITY, INFINITY, S(COSINE)),
+    INTEGER("shaping", "ngram", OF_SHAPER(ngram), 0, 1, 1000, S(REPETITION)),
+    NUMBER("shaping", "max_penalty", OF_SHAPER(max_penalty), 0, -INFINITY, INFINITY, S(REPETITION)),
+
+    BOOLEAN("mask", "truncated", AT(mask.truncated), EVERY),
+
+    KIND("filter", "rule", AT(filter.rule), filters),
+    NUMBER("filter", "tol", AT(filter.tol), 0, 0, INFINITY, F(RANGE)),
+    NUMBER("filter", "lo", AT(filter.lo), 0, -INFINITY, INFINITY, F(MEAN_INTERVAL)),
+    NUMBER("filter", "hi", AT(filter.hi), 0, -INFINITY, INFINITY, F(MEAN_INTERVAL)),
+    CHOICE("filter", "on", AT(filter.on), 0, filter_ons, EVERY & ~F(NONE)),
+
+    KIND("loss", "kind", AT(loss.kind), losses),
+    NUMBER("loss", "eps_low", AT(loss.eps_low), 0, 0, INFINITY, WITH_EPSILON),
+    NUMBER("loss", "eps_high", AT(loss.eps_high), 0, 0, INFINITY, WITH_EPSILON),
+    NUMBER("loss", "dual_c", AT(loss.dual_c), NULLABLE | POSITIVE, 1, INFINITY, PPO),
+    NUMBER("loss", "delta", AT(loss.delta), NULLABLE | POSITIVE, 0, INFINITY, PPO | L(FIPO)),
+    BOOLEAN("loss", "accept_delta_below_clip", AT(loss.accept_delta_below_clip), PPO),
+    NUMBER("loss", "lo", AT(loss.lo), NULLABLE, 0, INFINITY, L(CISPO)),
+    NUMBER("loss", "hi", AT(loss.hi), REQUIRED, 0, INFINITY, L(CISPO)),
+    NUMBER("loss", "log_max", AT(loss.log_max), NULLABLE, 0, INFINITY, L(GSPO) | L(GSPO_TOKEN)),
+    NUMBER("loss", "tau_pos", AT(loss.tau_pos), POSITIVE, 0, INFINITY, L(SAPO)),
+    NUMBER("loss", "tau_neg", AT(loss.tau_neg), POSITIVE, 0, INFINITY, L(SAPO)),
+    NUMBER("loss", "k_pos", AT(loss.k_pos), 0, 0, INFINITY, L(VESPO)),
+    NUMBER("loss", "lambda_pos", AT(loss.lambda_pos), 0, 0, INFINITY, L(VESPO)),
+    NUMBER("loss", "k_neg", AT(loss.k_neg), 0, 0, INFINITY, L(VESPO)),
+    NUMBER("loss", "lambda_neg", AT(loss.lambda_neg), 0, 0, INFINITY, L(VESPO)),
+    NUMBER("loss", "d_low", AT(loss.d_low), 0, 0, INFINITY, DPPO),
+    NUMBER("loss", "d_high", AT(loss.d_high), 0, 0, INFINITY, DPPO),
+    CHOICE("loss", "form", AT(loss.form), 0, tv_forms, L(DPPO_TV)),
+    NUMBER("loss", "c", AT(loss.c), NULLABLE | POSITIVE, 0, INFINITY, DPPO),
+    CHOICE("loss", "zero_adv", AT(loss.zero_adv), 0, zero_advs, L(DPPO_TV)),
+    NUMBER("loss", "threshold", AT(loss.threshold), 0, 0, INFINITY, L(IPO)),
+    NUMBER("loss", "kl_tau", AT(loss.kl_tau), NULLABLE, 0, INFINITY, L(DPPO_TV) | L(IPO)),
+    NUMBER("loss", "beta", AT(loss.beta), REQUIRED | POSITIVE, 0, INFINITY, L(DRO)),
+    NUMBER("loss", "decay", AT(loss.decay), POSITIVE, 0, INFINITY, L(FIPO)),
+    NUMBER("loss", "clip_range", AT(loss.clip_range), 0, 0, INFINITY, L(FIPO)),
+    BOOLEAN("loss", "clip_high_only", AT(loss.clip_high_only), L(FIPO)),
+    NUMBER("loss", "safety", AT(loss.safety), 0, 0, INFINITY, L(FIPO)),
+    NUMBER("loss", "tau", AT(loss.tau), POSITIVE, 0, INFINITY, L(REAL)),
+    NUMBER("loss", "log_clamp", AT(loss.log_clamp), NULLABLE | POSITIVE, 0, INFINITY, WITH_LOG_CLAMP),
+    CHOICE("loss", "anchor", AT(loss.anchor), 0, anchors, WITH_RATIO),
+    NUMBER("loss", "positive_nll", AT(loss.positive_nll), 0, 0, INFINITY, EVERY),
+
+    NUMBER("", "beta", AT(beta), 0, 0, INFINITY, EVERY),
+
+    KIND("kl", "estimator", AT(kl.estimator), kls),
+    CHOICE("kl", "in", AT(kl.in), 0, kl_places, EVERY),
+    NUMBER("kl", "log_clamp", AT(kl.log_clamp), NULLABLE | POSITIVE, 0, INFINITY, EVERY),
+    NUMBER("kl", "value_clamp", AT(kl.value_clamp), NULLABLE | POSITIVE, 0, INFINITY, EVERY),
+    CHOICE("kl", "ratio", AT(kl.ratio), 0, kl_ratios, EVERY),
+    BOOLEAN("kl", "skip_zero_variance", AT(kl.skip_zero_variance), EVERY),
+
+    KIND("importance", "method", OF_CORRECTION(method), importances),
+    NUMBER("importance", "lo", OF_CORRECTION(lo), NULLABLE, 0, INFINITY, WITH_BOUNDS),
+    NUMBER("importance", "hi", OF_CORRECTION(hi), NULLABLE, 0, INFINITY, WITH_BOUNDS),
+    CHOICE("importance", "reduction", OF_CORRECTION(reduction), 0, reductions, BY_SEQUENCE),
+    CHOICE("importance", "option", OF_CORRECTION(option), REQUIRED, rs_options, I(ROLLOUT_RS)),
+    {"importance", "threshold", KNOB_BOUNDS, REQUIRED, OF_CORRECTION(threshold), 0, INFINITY, NULL, WITH_THRESHOLD},
+    NUMBER("importance", "log_clamp", OF_CORRECTION(log_clamp), NULLABLE | POSITIVE, 0, INFINITY, NOT_NONE & ~I(ROLLOUT_RS)),
+    BOOLEAN("importance", "batch_normalise", OF_CORRECTION(batch_normalise), WEIGHS),
+    CHOICE("importance", "denominator", OF_CORRECTION(denominator), 0, is_denominators, NOT_NONE),
+
+    KIND("selection", "method", AT(selection.method), selections),
+    NUMBER("selection", "rho", AT(selection.rho), REQUIRED, 0, 1, C(TOP_ENTROPY)),
+    NUMBER("selection", "delta", AT(selection.delta), REQUIRED, -INFINITY, INFINITY, C(OFF_POLICY)),
+    NUMBER("selection", "threshold", AT(selection.threshold), REQUIRED, 0, INFINITY, C(M2PO)),
+    NUMBER("selection", "ratio", AT(selection.ratio), REQUIRED, 0, 1, C(CLIP_COV)),
+    NUMBER("selection", "lb", AT(selection.lb), 0, -INFINITY, INFINITY, C(CLIP_COV)),
+    NUMBER("selection", "ub", AT(selection.ub), 0, -INFINITY, INFINITY, C(CLIP_COV)),
+    {"selection", "seed", KNOB_SEED, 0, AT(selection.seed), 0, 0x1p63, NULL, C(CLIP_COV)},
+    NUMBER("selection", "frac", AT(selection.frac), REQUIRED, 0, 1, C(KL_COV)),
+    NUMBER("selection", "ppo_kl_coef", AT(selection.ppo_kl_coef), REQUIRED, 0, INFINITY, C(KL_COV)),
+
+    KIND("aggregation", "mode", AT(aggregation.mode), modes),
+    CHOICE("aggregation", "masked_seq", AT(aggregation.masked_seq), 0, masked_seqs, EVERY),
+    NUMBER("aggregation", "max_len", AT(aggregation.max_len), REQUIRED | POSITIVE, 0, INFINITY,
+           M(SEQ_MEAN_TOKEN_SUM_NORM) | M(SEQ_SUM_TOKEN_SUM_NORM)),
+    NUMBER("aggregation", "denominator", AT(aggregation.denominator), REQUIRED | POSITIVE, 0, INFINITY, M(CONSTANT)),
 };
+/* clang-format on */
 const size_t objective_knobs_count = sizeof objective_knobs_table / sizeof objective_knobs_table[0];
 
-/* Knobs of the contract that belong to kinds under LATER: they get a row, and leave this list, with their kind. */
-static const char *const later[] = {
-    "advantage.mean",
-    "advantage.leave_one_out",
-    "advantage.normalize_batch",
-    "advantage.guard_nonpositive_mean",
-    "advantage.norm",
-    "advantage.f_norm",
-    "advantage.gamma",
-    "advantage.form",
-    "advantage.eps_group",
-    "advantage.eps_batch",
-    "advantage.decay",
-    "advantage.initial",
-    "advantage.teacher_coef",
-    "filter.tol",
-    "filter.lo",
-    "filter.hi",
-    "filter.on",
-    "loss.lo",
-    "loss.hi",
-    "loss.log_max",
-    "loss.tau_pos",
-    "loss.tau_neg",
-    "loss.k_pos",
-    "loss.lambda_pos",
-    "loss.k_neg",
-    "loss.lambda_neg",
-    "loss.d_low",
-    "loss.d_high",
-    "loss.form",
-    "loss.c",
-    "loss.zero_adv",
-    "loss.kl_tau",
-    "loss.threshold",
-    "loss.beta",
-    "loss.decay",
-    "loss.clip_range",
-    "loss.clip_high_only",
-    "loss.safety",
-    "loss.tau",
-    "loss.positive_nll",
-    "kl.skip_zero_variance",
-    "importance.lo",
-    "importance.hi",
-    "importance.reduction",
-    "importance.log_clamp",
-    "importance.batch_normalise",
-    "importance.denominator",
-    "importance.threshold",
-    "importance.option",
-    "selection.rho",
-    "selection.delta",
-    "selection.threshold",
-    "selection.ratio",
-    "selection.lb",
-    "selection.ub",
-    "selection.seed",
-    "selection.frac",
-    "selection.ppo_kl_coef",
+/* --- sections --- */
+
+const struct objective_section objective_sections[] = {
+    {.name = "advantage"},
+    {.name = "shaping",
+     .is_list = true,
+     .offset = AT(shaping),
+     .item_bytes = sizeof(struct objective_shaper),
+     .count_offset = AT(shaping_count),
+     .maximum = OBJECTIVE_SHAPING_MAX},
+    {.name = "mask"},
+    {.name = "filter"},
+    {.name = "loss"},
+    {.name = "kl"},
+    {.name = "importance",
+     .is_list = true,
+     .may_be_object = true,
+     .offset = AT(importance),
+     .item_bytes = sizeof(struct objective_correction),
+     .count_offset = AT(importance_count),
+     .maximum = OBJECTIVE_IMPORTANCE_MAX},
+    {.name = "selection"},
+    {.name = "aggregation"},
 };
+const size_t objective_sections_count = sizeof objective_sections / sizeof objective_sections[0];
 
-bool objective_knob_is_known(const char *section, const char *name)
+const struct objective_section *objective_section_find(const char *name)
 {
-    char path[96];
+    for (size_t i = 0; i < objective_sections_count; i++)
+        if (strcmp(objective_sections[i].name, name) == 0)
+            return &objective_sections[i];
+    return NULL;
+}
 
-    snprintf(path, sizeof path, "%s.%s", section, name);
-    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
-        if (strcmp(later[i], path) == 0)
-            return true;
-    return false;
+void *objective_section_item(struct objective_knobs *knobs, const struct objective_section *section, size_t index)
+{
+    return (char *)knobs + section->offset + index * section->item_bytes;
+}
+
+void objective_item_init(const struct objective_section *section, void *item)
+{
+    if (strcmp(section->name, "shaping") == 0)
+        *(struct objective_shaper *)item = (struct objective_shaper){
+            .max_len = NAN,
+            .buffer = NAN,
+            .factor = 1,
+            .capped = true,
+            .coef = NAN,
+            .w_out = 0.25,
+            .w_in = 0.1,
+            .w_turns = 0.1,
+            .source = {NAN, NAN},
+            .target = {NAN, NAN},
+            .bias = NAN,
+            .scale = NAN,
+            .clip = NAN,
+            .lo = NAN,
+            .hi = NAN,
+            .min_correct = 0.5,
+            .max_correct = 1,
+            .min_wrong = -1,
+            .max_wrong = -0.5,
+            .ngram = 3,
+            .max_penalty = -1,
+        };
+    else
+        *(struct objective_correction *)item =
+            (struct objective_correction){.lo = NAN,
+                                          .hi = NAN,
+                                          .log_clamp = NAN,
+                                          .reduction = OBJECTIVE_REDUCTION_SUM,
+                                          .option = -1,
+                                          .threshold = {NAN, NAN, NAN},
+                                          .denominator = OBJECTIVE_IS_DENOMINATOR_ORIGINAL};
 }
 
 static const struct objective_knob *selector_of(const char *section)
@@ -161,96 +290,42 @@ static const struct objective_knob *selector_of(const char *section)
     return NULL;
 }
 
-bool objective_knob_is_used(const struct objective_knobs *knobs, const struct objective_knob *knob)
+bool objective_knob_is_used(const void *item, const struct objective_knob *knob)
 {
     const struct objective_knob *selector = selector_of(knob->section);
-    int kind = selector ? *(const int *)((const char *)knobs + selector->offset) : 0;
+    int kind = selector ? *(const int *)((const char *)item + selector->offset) : 0;
     return knob->used_by >> kind & 1;
 }
 
-void objective_expand_short_kinds(struct objective_knobs *knobs, const struct objective_knob *selector)
+/* --- defaults of kinds --- */
+
+static bool is_ppo(int kind)
 {
-    if (selector->choices == &losses && knobs->loss.kind == OBJECTIVE_LOSS_DUAL_CLIP && isnan(knobs->loss.dual_c))
+    return PPO >> kind & 1;
+}
+
+static void loss_chosen(struct objective_knobs *knobs, int previous)
+{
+    int kind = knobs->loss.kind;
+
+    if (kind != previous && !(is_ppo(kind) && is_ppo(previous)))
+        knobs->loss.eps_low = knobs->loss.eps_high = kind == OBJECTIVE_LOSS_GMPO ? 0.4 : 0.2;
+    if (kind != previous) {
+        knobs->loss.d_low = knobs->loss.d_high = kind == OBJECTIVE_LOSS_DPPO_KL ? 0.05 : 0.2;
+        knobs->loss.kl_tau = kind == OBJECTIVE_LOSS_IPO ? 1e-3 : NAN;
+    }
+    if (kind == OBJECTIVE_LOSS_DUAL_CLIP && isnan(knobs->loss.dual_c))
         knobs->loss.dual_c = 3;
-    if (selector->choices == &kls && knobs->kl.estimator == OBJECTIVE_KL_LOW_VAR) {
+}
+
+void objective_kind_chosen(void *item, const struct objective_knob *selector, int previous_kind)
+{
+    struct objective_knobs *knobs = item;
+
+    if (selector->choices == losses)
+        loss_chosen(knobs, previous_kind);
+    if (selector->choices == kls && knobs->kl.estimator == OBJECTIVE_KL_LOW_VAR) {
         knobs->kl.log_clamp = 20;
         knobs->kl.value_clamp = 10;
     }
-}
-
-/* --- checks over several knobs --- */
-
-static int contradict(struct objective_contradiction *ret_contradiction, const char *section, const char *name,
-                      const char *message)
-{
-    snprintf(ret_contradiction->path, sizeof ret_contradiction->path, "%s.%s", section, name);
-    snprintf(ret_contradiction->message, sizeof ret_contradiction->message, "%s", message);
-    return -1;
-}
-
-static int check_required(const struct objective_knobs *knobs, struct objective_contradiction *ret_contradiction)
-{
-    for (size_t i = 0; i < objective_knobs_count; i++) {
-        const struct objective_knob *knob = &objective_knobs_table[i];
-        if (!(knob->flags & KNOB_REQUIRED) || !objective_knob_is_used(knobs, knob))
-            continue;
-        if (isnan(*(const double *)((const char *)knobs + knob->offset)))
-            return contradict(ret_contradiction, knob->section, knob->name,
-                              "this kind needs it, and it has no default");
-    }
-    return 0;
-}
-
-int objective_settle(struct objective_knobs *knobs, struct objective_contradiction *ret_contradiction)
-{
-    if (check_required(knobs, ret_contradiction) < 0)
-        return -1;
-    if (knobs->advantage.clip_low > knobs->advantage.clip_high)
-        return contradict(ret_contradiction, "advantage", "clip_low", "it is above clip_high");
-    if (knobs->loss.kind == OBJECTIVE_LOSS_TWO_SIDED && isnan(knobs->loss.delta))
-        return contradict(ret_contradiction, "loss", "delta", "two_sided needs it, and it has no default");
-    if (knobs->loss.delta < 1 + knobs->loss.eps_high && !knobs->loss.accept_delta_below_clip)
-        return contradict(ret_contradiction, "loss", "delta",
-                          "below 1 + eps_high it caps positive advantages too; say accept_delta_below_clip: true if "
-                          "that is meant");
-    if (knobs->loss.kind == OBJECTIVE_LOSS_DUAL_CLIP || knobs->loss.kind == OBJECTIVE_LOSS_TWO_SIDED)
-        knobs->loss.kind = OBJECTIVE_LOSS_PPO_CLIP;
-    if (knobs->kl.estimator == OBJECTIVE_KL_LOW_VAR)
-        knobs->kl.estimator = OBJECTIVE_KL_K3;
-    return 0;
-}
-
-bool objective_needs_whole_batch(const struct objective_knobs *knobs)
-{
-    return knobs->advantage.estimator == OBJECTIVE_ESTIMATOR_GRPO && knobs->advantage.scale == OBJECTIVE_SCALE_BATCH;
-}
-
-static bool same_number(double left, double right)
-{
-    return left == right || (isnan(left) && isnan(right));
-}
-
-static bool same_knob(const struct objective_knobs *left, const struct objective_knobs *right,
-                      const struct objective_knob *knob)
-{
-    const char *a = (const char *)left + knob->offset;
-    const char *b = (const char *)right + knob->offset;
-
-    if (knob->type == KNOB_NUMBER)
-        return same_number(*(const double *)a, *(const double *)b);
-    if (knob->type == KNOB_BOOLEAN)
-        return *(const bool *)a == *(const bool *)b;
-    return *(const int *)a == *(const int *)b;
-}
-
-bool objective_same_advantage_rule(const struct objective_knobs *left, const struct objective_knobs *right)
-{
-    for (size_t i = 0; i < objective_knobs_count; i++) {
-        const struct objective_knob *knob = &objective_knobs_table[i];
-        if (strcmp(knob->section, "advantage") != 0 || !objective_knob_is_used(left, knob))
-            continue;
-        if (!same_knob(left, right, knob))
-            return false;
-    }
-    return true;
 }

@@ -1,81 +1,233 @@
-/* One function for each policy loss: from advantage and ratio to the token's loss and its derivative by the
- * log-probability. */
+/* One function for each policy loss of single tokens: from advantage and ratio to the token's loss and its derivative
+ * by the log-probability. An advantage of 0 contributes nothing, whatever the ratio: 0 times an infinite ratio would be
+ * no number. The loops have no branches that depend on each other, so that a compiler may turn them into vectors. */
 #include "server/objective/terms.h"
-
-#include <math.h>
-
-/* An advantage of 0 contributes nothing, whatever the ratio: 0 times an infinite ratio would be no number. */
-static void nothing(struct objective_block *block, size_t k)
-{
-    block->value[k] = 0;
-    block->slope[k] = 0;
-    block->clipped[k] = 0;
-    block->selected[k] = 1;
-}
-
-struct clip_bounds {
-    double low, high;
-    double delta;  /* cap of the unclipped ratio, for both signs */
-    double dual_c; /* cap of the loss for a negative advantage, in units of |A| */
-};
-
-static void ppo_clip_token(const struct clip_bounds *bounds, struct objective_block *block, size_t k)
-{
-    double advantage = block->advantage[k];
-    double ratio = block->ratio[k];
-    bool below = ratio<bounds->low, above = ratio> bounds->high, capped = ratio > bounds->delta;
-    double own = capped ? bounds->delta : ratio;
-    double held = below ? bounds->low : above ? bounds->high : ratio;
-    bool clip_decides = held * advantage < own * advantage;
-    bool constant = clip_decides ? below || above : capped;
-    double loss = -(clip_decides ? held : own) * advantage;
-
-    block->clipped[k] = (int8_t)(advantage > 0 ? above : -below);
-    if (advantage < 0 && loss > -bounds->dual_c * advantage) {
-        loss = -bounds->dual_c * advantage;
-        constant = true;
-        block->clipped[k] = 2;
-    }
-    block->value[k] = loss;
-    block->slope[k] = constant ? 0 : -ratio * advantage * block->clamped[k];
-    block->selected[k] = 1;
-}
 
 /* -min(min(r, delta) A, clip(r, 1-eps_low, 1+eps_high) A); for A < 0 at most -dual_c A.
  * Source: Schulman et al. 2017 (arXiv 1707.06347) eq. 7; dual_c: Ye et al. 2020 (arXiv 1912.09729) eq. 7;
  * delta: INTELLECT-2 (arXiv 2505.07291), TRL GRPOConfig.delta; different bounds: DAPO (arXiv 2503.14476). */
-static void ppo_clip(const struct objective_knobs *knobs, struct objective_block *block)
+void ppo_clip_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                    struct objective_block *block)
 {
-    struct clip_bounds bounds = {
-        .low = 1 - knobs->loss.eps_low,
-        .high = 1 + knobs->loss.eps_high,
-        .delta = isnan(knobs->loss.delta) ? INFINITY : knobs->loss.delta,
-        .dual_c = isnan(knobs->loss.dual_c) ? INFINITY : knobs->loss.dual_c,
-    };
+    double low = 1 - knobs->loss.eps_low, high = 1 + knobs->loss.eps_high;
+    double delta = isnan(knobs->loss.delta) ? INFINITY : knobs->loss.delta;
+    double dual_c = isnan(knobs->loss.dual_c) ? INFINITY : knobs->loss.dual_c;
+
+    (void)whole;
     for (size_t k = 0; k < block->count; k++) {
-        if (block->advantage[k] == 0)
-            nothing(block, k);
-        else
-            ppo_clip_token(&bounds, block, k);
+        double advantage = block->advantage[k], ratio = block->ratio[k];
+        bool below = ratio<low, above = ratio> high, capped = ratio > delta, idle = advantage == 0;
+        double own = capped ? delta : ratio;
+        double held = below ? low : above ? high : ratio;
+        bool clip_decides = held * advantage < own * advantage;
+        bool constant = clip_decides ? below || above : capped;
+        double loss = -(clip_decides ? held : own) * advantage, most = -dual_c * advantage;
+        bool dual = advantage < 0 && loss > most;
+
+        block->value[k] = idle ? 0 : dual ? most : loss;
+        block->slope[k] = idle || dual || constant ? 0 : -ratio * advantage * block->clamped[k];
+        block->clipped[k] = (int8_t)(dual ? 2 : advantage > 0 ? above : advantage < 0 ? -below : 0);
+        block->selected[k] = 1;
     }
 }
 
-/* -r A, no clip. Source: Tinker and SkyRL, `importance_sampling`. */
-static void importance_sampling(const struct objective_knobs *knobs, struct objective_block *block)
+/* -r A, no clip. Source: Tinker and SkyRL, `importance_sampling`; DeepSeekMath's gradient. */
+static void importance_sampling_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                                      struct objective_block *block)
 {
     (void)knobs;
+    (void)whole;
     for (size_t k = 0; k < block->count; k++) {
-        nothing(block, k);
-        if (block->advantage[k] == 0)
-            continue;
-        block->value[k] = -block->ratio[k] * block->advantage[k];
-        block->slope[k] = block->value[k] * block->clamped[k];
+        double value = block->advantage[k] == 0 ? 0 : -block->ratio[k] * block->advantage[k];
+        block->value[k] = value;
+        block->slope[k] = block->clamped[k] == 0 ? 0 : value;
+        block->clipped[k] = 0;
+        block->selected[k] = 1;
     }
 }
 
-const struct objective_loss objective_losses[OBJECTIVE_LOSS_BUILT] = {
-    [OBJECTIVE_LOSS_PPO_CLIP] = {ppo_clip, .has_bounds = true},
-    [OBJECTIVE_LOSS_DUAL_CLIP] = {ppo_clip, .has_bounds = true},
-    [OBJECTIVE_LOSS_TWO_SIDED] = {ppo_clip, .has_bounds = true},
-    [OBJECTIVE_LOSS_IMPORTANCE_SAMPLING] = {importance_sampling},
+/* -sg(clip(r, lo, hi)) A lp: bounds on r itself.
+ * Source: MiniMax-M1 (arXiv 2506.13585) eq. 4-5. TRL and ms-swift: hi = epsilon_high; verl, NeMo-RL, slime: 1 -+ eps;
+ * SkyRL: 0 to 5; open-instruct: hi 1.272. */
+static void cispo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                        struct objective_block *block)
+{
+    double low = isnan(knobs->loss.lo) ? 0 : knobs->loss.lo, high = knobs->loss.hi;
+
+    (void)whole;
+    for (size_t k = 0; k < block->count; k++) {
+        double ratio = block->ratio[k];
+        bool below = ratio<low, above = ratio> high;
+        double slope = -(below ? low : above ? high : ratio) * block->advantage[k];
+        block->slope[k] = slope;
+        block->value[k] = slope * block->logprob[k];
+        block->clipped[k] = (int8_t)(above - below);
+        block->selected[k] = 1;
+    }
+}
+
+/* -(4 / tau) sigmoid(tau (r - 1)) A. Source: SAPO (arXiv 2511.20347); TRL, verl. */
+static void sapo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                       struct objective_block *block)
+{
+    (void)whole;
+    for (size_t k = 0; k < block->count; k++) {
+        double advantage = block->advantage[k], ratio = block->ratio[k];
+        double tau = advantage > 0 ? knobs->loss.tau_pos : knobs->loss.tau_neg;
+        double z = tau * (ratio - 1), tail = objective_exp(z > 0 ? -z : z);
+        double gate = (z > 0 ? 1 : tail) / (1 + tail);
+        bool flat = gate == 1 || advantage == 0 || block->clamped[k] == 0;
+        block->value[k] = -4 / tau * gate * advantage + 0.0;
+        block->slope[k] = flat ? 0 : -4 * gate * (1 - gate) * ratio * advantage;
+        block->clipped[k] = 0;
+        block->selected[k] = 1;
+    }
+}
+
+/* -A lp. Source: Williams 1992 (REINFORCE); GPG (arXiv 2504.02546), verl `gpg`, NeMo-RL `disable_ppo_ratio`. */
+static void gpg_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                      struct objective_block *block)
+{
+    (void)knobs;
+    (void)whole;
+    for (size_t k = 0; k < block->count; k++) {
+        block->slope[k] = -block->advantage[k];
+        block->value[k] = -block->advantage[k] * block->logprob[k];
+        block->clipped[k] = 0;
+        block->selected[k] = 1;
+    }
+}
+
+/* -(A lp - beta/2 x^2). Source: DRO (arXiv 2405.19107), verl `dro`. */
+static void dro_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                      struct objective_block *block)
+{
+    double beta = knobs->loss.beta;
+
+    (void)whole;
+    for (size_t k = 0; k < block->count; k++) {
+        double advantage = block->advantage[k], x = block->x[k];
+        block->value[k] = -(advantage * block->logprob[k] - beta / 2 * x * x);
+        block->slope[k] = -advantage + beta * x;
+        block->clipped[k] = 0;
+        block->selected[k] = 1;
+    }
+}
+
+/* -sg(q) A lp where 1-eps_low < q < 1+eps_high, else 0; q against the rollout policy.
+ * Source: GLM-5, SkyRL `rollout_is`. */
+static void rollout_is_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                             struct objective_block *block)
+{
+    double low = 1 - knobs->loss.eps_low, high = 1 + knobs->loss.eps_high;
+
+    (void)whole;
+    for (size_t k = 0; k < block->count; k++) {
+        double ratio = block->ratio[k];
+        bool inside = low < ratio && ratio < high;
+        double slope = inside ? -ratio * block->advantage[k] : 0;
+        block->slope[k] = slope;
+        block->value[k] = slope * block->logprob[k];
+        block->clipped[k] =
+            (int8_t)((ratio >= high && block->advantage[k] > 0) - (ratio <= low && block->advantage[k] < 0));
+        block->selected[k] = inside;
+    }
+}
+
+/* --- trust regions on the probability itself --- */
+
+/* -r A (`ratio`) or -sg(min(r, c)) A lp (`logp`) of a token inside its trust region; + kl_tau x^2 inside and outside.
+ */
+static void region_token(const struct objective_knobs *knobs, struct objective_block *block, size_t k, bool inside,
+                         bool by_logprob)
+{
+    double advantage = block->advantage[k], ratio = block->ratio[k], x = block->x[k];
+    double tau = isnan(knobs->loss.kl_tau) ? 0 : knobs->loss.kl_tau,
+           held = ratio > knobs->loss.c ? knobs->loss.c : ratio;
+    double value = 0, slope = 0;
+
+    if (inside && advantage != 0 && by_logprob) {
+        slope = -held * advantage;
+        value = slope * block->logprob[k];
+    } else if (inside && advantage != 0) {
+        value = -ratio * advantage;
+        slope = block->clamped[k] == 0 ? 0 : value;
+    }
+    block->value[k] = value + tau * x * x;
+    block->slope[k] = slope + 2 * tau * x * block->clamped[k];
+    block->clipped[k] = 0;
+    block->selected[k] = inside;
+}
+
+/* Keep if A > 0: p - p_old <= d_high; A < 0: >= -d_low. Source: DPPO, verl `dppo_tv`, SkyRL; prime-rl's
+ * default loss is form ratio with kl_tau 1e-3. */
+static void dppo_tv_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                          struct objective_block *block)
+{
+    bool low_at_zero = knobs->loss.zero_adv == OBJECTIVE_ZERO_ADV_LOW;
+
+    (void)whole;
+    for (size_t k = 0; k < block->count; k++) {
+        double advantage = block->advantage[k];
+        double moved = objective_exp(block->logprob[k]) - objective_exp(block->old[k]);
+        bool low_test = advantage < 0 || (advantage == 0 && low_at_zero);
+        bool inside = advantage > 0 ? moved <= knobs->loss.d_high : !low_test || moved >= -knobs->loss.d_low;
+        region_token(knobs, block, k, inside, knobs->loss.form == OBJECTIVE_TV_FORM_LOGP);
+    }
+}
+
+/* The KL of two coins with the probabilities p_old and p. Source: verl `dppo_kl`, 1e-8 inside the logarithm. */
+static double binary_kl(double old_logprob, double logprob)
+{
+    const double eps = 1e-8;
+    double old = objective_exp(old_logprob), now = objective_exp(logprob);
+    double rest_old = 1 - old > 0 ? 1 - old : 0, rest = 1 - now > 0 ? 1 - now : 0;
+    double own = old == 0 ? 0 : old * (old_logprob - logprob);
+    return own + rest_old * objective_log((rest_old + eps) / (rest + eps));
+}
+
+/* Drop where the KL is above d and p moved to where A pushes it. Source: DPPO, verl `dppo_kl`. */
+static void dppo_kl_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                          struct objective_block *block)
+{
+    (void)whole;
+    for (size_t k = 0; k < block->count; k++) {
+        double kl = binary_kl(block->old[k], block->logprob[k]);
+        bool up = block->logprob[k] > block->old[k], down = block->logprob[k] < block->old[k];
+        bool outside = block->advantage[k] > 0 ? up && kl > knobs->loss.d_high : down && kl > knobs->loss.d_low;
+        region_token(knobs, block, k, !outside, true);
+    }
+}
+
+/* -r A where |p - p_old| <= threshold. Source: prime-rl `ipo`. */
+static void ipo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                      struct objective_block *block)
+{
+    (void)whole;
+    for (size_t k = 0; k < block->count; k++) {
+        double moved = objective_exp(block->logprob[k]) - objective_exp(block->old[k]);
+        region_token(knobs, block, k, fabs(moved) <= knobs->loss.threshold, false);
+    }
+}
+
+const struct objective_loss objective_losses[OBJECTIVE_LOSS_COUNT] = {
+    [OBJECTIVE_LOSS_PPO_CLIP] = {ppo_clip_terms, .has_bounds = true},
+    [OBJECTIVE_LOSS_DUAL_CLIP] = {ppo_clip_terms, .has_bounds = true},
+    [OBJECTIVE_LOSS_TWO_SIDED] = {ppo_clip_terms, .has_bounds = true},
+    [OBJECTIVE_LOSS_CISPO] = {cispo_terms, .reads_logprob = true},
+    [OBJECTIVE_LOSS_GSPO] = {gspo_terms, gspo_prepare, .has_bounds = true, .shares_slope = true},
+    [OBJECTIVE_LOSS_GSPO_TOKEN] = {gspo_token_terms, gspo_prepare, .has_bounds = true},
+    [OBJECTIVE_LOSS_SAPO] = {sapo_terms},
+    [OBJECTIVE_LOSS_GMPO] = {gmpo_terms, gmpo_prepare, .has_bounds = true, .shares_slope = true},
+    [OBJECTIVE_LOSS_VESPO] = {vespo_terms, vespo_prepare, .reads_logprob = true, .takes_importance = true},
+    [OBJECTIVE_LOSS_LUSPO] = {luspo_terms, gspo_prepare, .has_bounds = true, .shares_slope = true},
+    [OBJECTIVE_LOSS_DPPO_TV] = {dppo_tv_terms, .reads_logprob = true},
+    [OBJECTIVE_LOSS_DPPO_KL] = {dppo_kl_terms, .reads_logprob = true},
+    [OBJECTIVE_LOSS_IPO] = {ipo_terms},
+    [OBJECTIVE_LOSS_GPG] = {gpg_terms, .reads_logprob = true},
+    [OBJECTIVE_LOSS_IMPORTANCE_SAMPLING] = {importance_sampling_terms},
+    [OBJECTIVE_LOSS_DRO] = {dro_terms, .reads_logprob = true},
+    [OBJECTIVE_LOSS_ROLLOUT_IS] = {rollout_is_terms, .has_bounds = true, .reads_logprob = true, .reads_rollout = true},
+    [OBJECTIVE_LOSS_FIPO] = {fipo_terms, fipo_prepare, .has_bounds = true},
+    [OBJECTIVE_LOSS_REAL] = {real_terms, real_prepare, .shares_slope = true},
 };

@@ -2,6 +2,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -118,6 +119,12 @@ static double expm1_near_zero(double x)
     return sum + ((half - (sum - x)) + rest);
 }
 
+void objective_exps(size_t n, const double *x, double *ret_y)
+{
+    for (size_t i = 0; i < n; i++)
+        ret_y[i] = objective_exp(x[i]);
+}
+
 double objective_expm1(double x)
 {
     double high;
@@ -170,6 +177,23 @@ double objective_log(double x)
     series *= square;
     double half = 0.5 * f * f;
     return k * LN2_HIGH - ((half - (s * (half + series) + k * LN2_LOW)) - f);
+}
+
+/* Taylor's series on 0..pi/4 of what the quarter in hand is the cosine or the sine of. */
+double objective_cos_pi(double x)
+{
+    const double pi = 3.14159265358979323846;
+    bool back = x > 0.5;
+    double share = back ? 1 - x : x; /* 0..0.5: exact, by Sterbenz */
+    bool use_sine = share > 0.25;
+    double angle = pi * (use_sine ? 0.5 - share : share), square = angle * angle, sum = 0;
+
+    for (int k = 9; k >= 1; k--) {
+        double n = 2 * k + use_sine;
+        sum = -square / (n * (n - 1)) * (1 + sum);
+    }
+    double value = use_sine ? angle * (1 + sum) : 1 + sum;
+    return back ? -value : value;
 }
 
 double objective_power_of_two(double x)

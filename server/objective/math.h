@@ -7,9 +7,15 @@
 #ifndef OBJECTIVE_MATH_H
 #define OBJECTIVE_MATH_H
 
-double objective_exp(double x);   /* INFINITY above 709.78, 0 below -745.13, NAN of NAN */
-double objective_expm1(double x); /* e^x - 1, exact where x is tiny */
-double objective_log(double x);   /* -INFINITY of 0, NAN below */
+#include <stddef.h>
+
+double objective_exp(double x);    /* INFINITY above 709.78, 0 below -745.13, NAN of NAN */
+double objective_expm1(double x);  /* e^x - 1, exact where x is tiny */
+double objective_log(double x);    /* -INFINITY of 0, NAN below */
+double objective_cos_pi(double x); /* cos(pi x), 0 <= x <= 1; within 2e-16 */
+
+/* ret_y[i] = e^x[i]; the same numbers one by one and in blocks. */
+void objective_exps(size_t n, const double *x, double *ret_y);
 
 /* The power of two with the exponent of |x|, within what its reciprocal can hold: dividing by it is exact. x finite,
  * not 0. */

@@ -1,8 +1,6 @@
 /* What a trainer plots: sums over blocks, then means. Masked tokens never get here. */
 #include "server/objective/terms.h"
 
-#include <math.h>
-
 static double share(double part, double whole)
 {
     return whole > 0 ? part / whole : NAN;
@@ -47,7 +45,7 @@ void meter_block(const struct objective_request *request, const struct objective
     double high = bounds ? 1 + knobs->loss.eps_high : INFINITY;
 
     for (size_t k = 0; k < block->count; k++) {
-        double ratio = block->ratio[k];
+        double ratio = block->shown[k];
         sums->clip_low += block->clipped[k] == -1;
         sums->clip_high += block->clipped[k] == 1;
         sums->outside_band += ratio < low || ratio > high;
@@ -180,9 +178,11 @@ static void fill_length_metrics(const struct objective_request *request, struct 
     metrics->max_terminated_length = ended.count ? ended.maximum : NAN;
 }
 
-void objective_fill_metrics(const struct objective_request *request, const struct objective_meter *meter,
-                            struct objective_result *result)
+void objective_fill_metrics(const struct objective_work *work, const struct objective_meter *meter)
 {
+    const struct objective_request *request = work->request;
+    struct objective_result *result = work->result;
+
     fill_token_metrics(result);
     fill_rollout_metrics(meter, &result->metrics);
     fill_reward_metrics(request, &result->metrics);

@@ -6,22 +6,29 @@
 #include "server/objective/math.h"
 #include "server/objective/objective.h"
 
+#include <math.h>
+
 #define OBJECTIVE_BLOCK 256
 
 struct objective_block {
     size_t count;
+    size_t first;                  /* place of its first token among the trainable ones of the sequence */
     size_t token[OBJECTIVE_BLOCK]; /* where in the sequence */
     double advantage[OBJECTIVE_BLOCK];
     double logprob[OBJECTIVE_BLOCK];
+    double old[OBJECTIVE_BLOCK];       /* what the ratio is against: logprob where that is absent */
     double x[OBJECTIVE_BLOCK];         /* logprob - old, clamped */
     double clamped[OBJECTIVE_BLOCK];   /* 0 where log_clamp acts on x, else 1 */
     double ratio[OBJECTIVE_BLOCK];     /* e^x */
     double distance[OBJECTIVE_BLOCK];  /* logprob - reference */
     double rollout_x[OBJECTIVE_BLOCK]; /* old - rollout */
     double rollout[OBJECTIVE_BLOCK];
+    double weight[OBJECTIVE_BLOCK];   /* of the off-policy correction */
+    uint8_t dropped[OBJECTIVE_BLOCK]; /* the policy term is out */
     /* filled by the loss */
     double value[OBJECTIVE_BLOCK];
     double slope[OBJECTIVE_BLOCK]; /* derivative of value by logprob */
+    double shown[OBJECTIVE_BLOCK]; /* the ratio of the reply */
     int8_t clipped[OBJECTIVE_BLOCK];
     uint8_t selected[OBJECTIVE_BLOCK];
     /* filled by the KL */
@@ -29,28 +36,185 @@ struct objective_block {
     double kl_slope[OBJECTIVE_BLOCK];
 };
 
-/* --- one row for each kind --- */
+/* --- one evaluation --- */
 
-/* Fills `advantage` of every judged sequence, from rewards and the groups' statistics. 0, or -1 with the error. */
-typedef int objective_estimate(const struct objective_request *request, struct objective_error *ret_error);
-extern objective_estimate *const objective_estimators[OBJECTIVE_ESTIMATOR_BUILT];
+/* What is kept of a sequence beside its outputs. */
+struct objective_part {
+    size_t first; /* of its tokens in arrays over the whole request */
+    double seen;  /* its reward as the estimator sees it; NAN: none */
+    double weight;
+    bool live; /* its tokens enter the loss: judged, trainable, not truncated, group kept */
+};
+
+/* Why the policy term of a token is out. */
+enum {
+    DROPPED_BY_SELECTION = 1,
+    DROPPED_BY_IMPORTANCE = 2,
+    DROPPED_FROM_COUNTS = 4, /* importance with denominator `kept` */
+    CHOSEN_BY_KL_COV = 8,    /* not dropped: gets the additive term */
+};
+
+struct objective_work {
+    const struct objective_request *request;
+    const struct objective_knobs *knobs;
+    struct objective_result *result; /* NULL: only advantages */
+    struct objective_error *error;
+    struct objective_part *parts;
+    size_t tokens;          /* of all sequences */
+    size_t *by_group;       /* sequences in order of their groups; group g has by_group[group_first[g]..] */
+    size_t *group_first;    /* [group_count + 1] */
+    double *advantages;     /* [tokens]; NULL: one number for each sequence */
+    double *reward_kl;      /* [tokens]: beta * kl, where it is in the reward */
+    double *weights;        /* [tokens] of the off-policy correction; NULL: none */
+    uint8_t *dropped;       /* [tokens], bits of DROPPED_; NULL: none */
+    double *spare;          /* [tokens] for rules over all tokens */
+    size_t *token_order;    /* [tokens] for rules that sort */
+    double positive_tokens; /* positive_nll */
+    double *sequence_values, *sequence_slopes; /* [sequence_count]: real */
+    void *memory[16];
+    size_t memory_count;
+};
+void *work_allocate(struct objective_work *work, size_t count, size_t size_bytes); /* zeroed; NULL: error is set */
+int work_init(struct objective_work *work, const struct objective_request *request, struct objective_error *error);
+void work_finish(struct objective_work *work);
+/* Up to and with the teacher term. */
+int work_advantages(struct objective_work *work);
+
+int objective_fail(struct objective_error *ret_error, enum objective_error_code code, size_t sequence, size_t token,
+                   const char *field, const char *message); /* -1 */
+
+static inline bool is_present(struct objective_values values)
+{
+    return values.f64 || values.f32;
+}
+
+static inline double value_at(struct objective_values values, size_t token)
+{
+    return values.f64 ? values.f64[token] : (double)values.f32[token];
+}
+
+static inline bool is_masked(const struct objective_sequence *sequence, size_t token)
+{
+    return sequence->mask && !sequence->mask[token];
+}
+
+/* Has tokens for the statistics of advantages; `live` says whether they are in the loss. */
+static inline bool has_tokens(const struct objective_sequence *sequence)
+{
+    return sequence->judged && !sequence->untrainable;
+}
+
+/* Its term is in the loss, as far as masks, filter and counts go. */
+static inline bool is_trained(const struct objective_work *work, size_t index, size_t token)
+{
+    const struct objective_part *part = &work->parts[index];
+    return part->live && !is_masked(&work->request->sequences[index], token) &&
+           !(work->dropped && work->dropped[part->first + token] & DROPPED_FROM_COUNTS);
+}
+
+int work_need(struct objective_work *work, size_t index, struct objective_values values, const char *field,
+              const char *why);
+/* A trainable token needs a finite number. */
+int work_read(struct objective_work *work, size_t index, size_t token, struct objective_values values,
+              const char *field, double *ret_value);
+/* Old policy: old_logprobs, else logprobs. */
+struct objective_values old_values(const struct objective_sequence *sequence);
+/* What r is taken against. */
+struct objective_values anchor_values(const struct objective_knobs *knobs, const struct objective_sequence *sequence);
+double work_advantage(const struct objective_work *work, size_t index, size_t token);
+
+/* --- rewards, shaping, filter --- */
+
+int work_rewards(struct objective_work *work); /* reward.c: shaped, seen, groups' statistics, kept */
+int shape_rewards(struct objective_work *work);
+void filter_groups(struct objective_work *work);
+int put_kl_into_rewards(struct objective_work *work);
+
+/* --- advantages --- */
+
+/* Fills `advantage` of every judged sequence, or the array of work. 0, or -1 with the error. */
+typedef int objective_estimate(struct objective_work *work);
+extern objective_estimate *const objective_estimators[OBJECTIVE_ESTIMATOR_COUNT];
+objective_estimate estimate_rloo, estimate_loo, estimate_maxrl, estimate_passk, estimate_opo, estimate_gpg;
+objective_estimate estimate_rpp_baseline_sequence, estimate_gdpo, estimate_normalization, estimate_ema_baseline;
+objective_estimate estimate_remax, estimate_reward_to_go, estimate_rpp, estimate_rpp_baseline, estimate_process;
+objective_estimate estimate_optimal_token_baseline;
+
+/* value / divisor, 0 where the divisor is 0 or no number: a deviation that does not exist scales nothing up. */
+static inline double divide(double value, double divisor)
+{
+    return divisor > 0 ? value / divisor : 0;
+}
+double std_of_group(const struct objective_work *work, size_t group);
+/* R - mean of its group; exactly 0 where all are equal; one member: by `singleton`. */
+double centred(const struct objective_work *work, size_t index);
+
+/* --- losses --- */
+
+/* What a loss knows of the sequence at hand as a whole; filled by its `prepare`. */
+struct objective_whole {
+    size_t index;
+    double n;
+    double log_ratio, ratio; /* of the sequence */
+    bool constant;           /* the ratio is held: no derivative */
+    double shared;           /* derivative that every token of the sequence gets, importance and selection included */
+    double phi_pos, phi_neg; /* vespo */
+    const double *factor;    /* [n] of trainable tokens: fipo */
+    double value, slope;     /* real: of each token */
+};
 
 struct objective_loss {
-    void (*terms)(const struct objective_knobs *knobs, struct objective_block *block);
-    bool has_bounds; /* eps_low, eps_high */
+    void (*terms)(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                  struct objective_block *block);
+    int (*prepare)(struct objective_work *work, struct objective_whole *whole); /* NULL: nothing to prepare */
+    bool has_bounds;                                                            /* eps_low, eps_high */
+    bool reads_logprob;    /* at ratio 1 the value depends on the log-probability itself */
+    bool reads_rollout;    /* needs rollout_logprobs */
+    bool shares_slope;     /* the derivative is the sequence's: importance and selection are in it already */
+    bool takes_importance; /* the weights are in the loss: nothing to multiply, nothing rejected */
 };
-extern const struct objective_loss objective_losses[OBJECTIVE_LOSS_BUILT];
+extern const struct objective_loss objective_losses[OBJECTIVE_LOSS_COUNT];
+typedef void objective_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                             struct objective_block *block);
+objective_terms ppo_clip_terms, gspo_terms, gspo_token_terms, gmpo_terms, vespo_terms, luspo_terms, fipo_terms;
+objective_terms real_terms;
+typedef int objective_prepare(struct objective_work *work, struct objective_whole *whole);
+objective_prepare gspo_prepare, gmpo_prepare, vespo_prepare, fipo_prepare, real_prepare;
+/* real: the groups' sums, once for each evaluation. */
+int real_begin(struct objective_work *work);
+/* logprob - anchor of a trained token, clamped; 0 where there is no current policy. */
+int work_x(struct objective_work *work, size_t index, size_t token, double *ret_x);
 
-typedef void objective_kl_terms(const struct objective_knobs *knobs, struct objective_block *block);
-extern objective_kl_terms *const objective_kls[OBJECTIVE_KL_BUILT];
 void objective_kl_block(const struct objective_knobs *knobs, struct objective_block *block);
 
-enum objective_denominators { DIVIDES_BY_TOKENS = 1, DIVIDES_BY_SEQUENCES = 2, DIVIDES_BY_GROUPS = 4 };
+/* --- off-policy correction, selection --- */
+
+int work_importance(struct objective_work *work);
+int work_selection(struct objective_work *work);
+
+/* --- aggregation --- */
+
+enum objective_denominators {
+    DIVIDES_BY_TOKENS = 1,
+    DIVIDES_BY_SEQUENCES = 2,
+    DIVIDES_BY_GROUPS = 4,
+    DIVIDES_BY_ROLLOUTS = 8,
+};
+/* What a mode divides by, of one sequence. */
+struct objective_counts {
+    double tokens;         /* n */
+    double group_tokens;   /* T of its group */
+    double group_judged;   /* judged members of its group */
+    double rollout_tokens; /* T of its rollout */
+};
 struct objective_mode {
-    double (*weight)(const struct objective_knobs *knobs, const struct objective_totals *totals, double tokens);
+    double (*weight)(const struct objective_knobs *knobs, const struct objective_totals *totals,
+                     const struct objective_counts *counts);
     unsigned divides_by; /* which totals it needs */
 };
-extern const struct objective_mode objective_modes[OBJECTIVE_MODE_BUILT];
+extern const struct objective_mode objective_modes[OBJECTIVE_MODE_COUNT];
+/* Counts, totals, weights of all sequences. */
+int work_aggregation(struct objective_work *work);
 
 /* --- statistics --- */
 
@@ -60,11 +224,6 @@ void statistics_turn(struct objective_statistics *statistics); /* between the pa
 void statistics_second(struct objective_statistics *statistics, double value);
 bool statistics_constant(const struct objective_statistics *statistics); /* nothing in it, or maximum == minimum */
 double statistics_deviation(const struct objective_statistics *statistics, int ddof); /* NAN where count <= ddof */
-
-/* Fills request->groups from the rewards of the judged sequences. -1: a sum or a deviation is beyond double. */
-/* Statistics, estimator (unless advantages are given), clip. */
-int objective_advantages(const struct objective_request *request, struct objective_error *ret_error);
-int objective_group_statistics(const struct objective_request *request, struct objective_error *ret_error);
 
 /* --- metrics --- */
 
@@ -80,10 +239,6 @@ struct objective_meter {
 void meter_block(const struct objective_request *request, const struct objective_block *block, bool has_rollout,
                  bool has_kl, struct objective_meter *meter, struct objective_sums *sums);
 void meter_sequence(struct objective_meter *meter);
-void objective_fill_metrics(const struct objective_request *request, const struct objective_meter *meter,
-                            struct objective_result *result);
-
-int objective_fail(struct objective_error *ret_error, enum objective_error_code code, size_t sequence, size_t token,
-                   const char *field, const char *message); /* -1 */
+void objective_fill_metrics(const struct objective_work *work, const struct objective_meter *meter);
 
 #endif

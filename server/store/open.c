@@ -95,6 +95,7 @@ static void take_options(struct store *store, const struct store_options *option
     store->queue_bytes = options->queue_bytes ? options->queue_bytes : default_queue_bytes;
     store->finished = options->finished;
     store->finished_arg = options->finished_arg;
+    store->committed = options->committed;
 }
 
 static int open_steps(struct store *store, const struct store_options *options, char message[STORE_MESSAGE_BYTES])

@@ -68,6 +68,8 @@ struct store_options {
      * with its status: they are the caller's again. */
     void (*finished)(void *arg, struct store_op *list);
     void *finished_arg;
+    /* Called on the writer thread after each successful commit, before finished(); may be NULL. */
+    void (*committed)(size_t operations, int64_t duration_us);
 };
 
 #define STORE_MESSAGE_BYTES 512

@@ -454,12 +454,12 @@ def test_an_advantage_scaled_by_the_whole_batch_waits_for_its_last_group(service
 
 
 def test_a_batch_can_be_cancelled_while_its_answers_are_judged(start, engine):
-    service = start(engine, settings={"text_workers": 1})
+    service = start(engine, settings={"text_workers": 1, "verify_timeout": "60s"})
     worker, = eventually(lambda: [process for process in descendants(service.pid) if int(process_fields(process.pid)[1]) != service.pid],
                          "the text worker")
     os.kill(worker.pid, signal.SIGSTOP)
     identity = post_async(service, make_batch()).json["id"]
-    eventually(lambda: service.read(f"/v1/batches/{identity}")["waiting"]["verifying"] == 2, "both answers to be with the verifiers")
+    eventually(lambda: service.read(f"/v1/batches/{identity}", wait="0s")["waiting"]["verifying"] == 2, "both answers to be with the verifiers")
     assert service.delete(f"/v1/batches/{identity}").status == 200
     batch = service.settled(identity)
     assert batch["state"] == "cancelled" and {rollout["state"] for rollout in rollouts(batch)} == {"cancelled"}

@@ -56,6 +56,19 @@ def test_tensors_give_what_json_gives_bit_for_bit(plain, kind, mask, cut):
     assert ask(plain, sequences, make_tensors(sequences, kind, mask, cut)) == in_json(plain, sequences)
 
 
+@pytest.mark.parametrize("kind", ["F32", "F64"])
+def test_every_other_array_of_a_sequence_may_be_a_tensor(plain, kind):
+    sequences = make_sequences()
+    for sequence in sequences:
+        sequence.update(entropy=[-value for value in sequence["logprobs"]], teacher_logprobs=sequence["ref_logprobs"],
+                        completion_ids=list(range(len(sequence["logprobs"]))))
+    objective = {"preset": "grpo", "advantage": {"teacher_coef": 0.5}, "selection": {"method": "top_entropy_quantile", "rho": 0.5},
+                 "shaping": [{"kind": "repetition", "ngram": 2, "max_penalty": -0.5}]}
+    tensors = {**make_tensors(sequences, kind), "completion_ids": ("U32", flat(sequences, "completion_ids")),
+               **{name: (kind, flat(sequences, name)) for name in ("entropy", "teacher_logprobs")}}
+    assert ask(plain, sequences, tensors, objective=objective) == in_json(plain, sequences, objective=objective)
+
+
 @pytest.mark.parametrize("shift", range(8))
 def test_tensors_need_not_be_aligned(plain, shift):
     sequences = make_sequences()

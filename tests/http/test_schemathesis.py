@@ -9,6 +9,7 @@ MISSING = os.environ.get("ROLLOUTD_SCHEMATHESIS_MISSING", "ROLLOUTD_SCHEMATHESIS
 CONFIG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "schemathesis.toml")
 
 
+@pytest.mark.schema
 @pytest.mark.skipif(not PYTHON, reason=MISSING)
 def test_every_reply_is_one_that_the_schema_names(start, toy, tmp_path):
     service = start(toy)

@@ -2,6 +2,7 @@
 import hashlib
 import os
 import re
+import socket
 import sqlite3
 import subprocess
 
@@ -257,3 +258,13 @@ def test_hostile_text_cannot_forge_a_log_line(start, engine):
     service.post("/v1/batches", make_batch(run="a\nforged line"))
     service.terminate()
     assert not any(line.startswith("forged line") for line in service.log().splitlines())
+
+
+def test_it_listens_on_the_loopback_of_ipv6(start):
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            pass
+    except OSError as problem:
+        pytest.skip(f"no IPv6 here: {problem}")
+    service = start(args=["--listen", "[::1]:0"])
+    assert re.fullmatch(r"http://\[::1\]:\d+", service.url) and service.get("/healthz").status == 200

@@ -39,15 +39,15 @@ static int compare_ids(const void *left, const void *right)
 static void test_threads_never_draw_the_same_id(void **state)
 {
     (void)state;
-    static char ids[THREADS][DRAWN][ID_BYTES];
+    static char ids[THREADS * DRAWN][ID_BYTES];
     pthread_t threads[THREADS];
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, draw, ids[i]), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, draw, ids[i * DRAWN]), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     qsort(ids, THREADS * DRAWN, ID_BYTES, compare_ids);
     for (int i = 1; i < THREADS * DRAWN; i++)
-        assert_string_not_equal(ids[0][i - 1], ids[0][i]);
+        assert_string_not_equal(ids[i - 1], ids[i]);
 }
 
 static void test_children_carry_their_parent_and_their_index(void **state)

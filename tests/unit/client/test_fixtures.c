@@ -86,6 +86,7 @@ static json_t *pick(const json_t *fixture, size_t place)
         json_decref(body);
         return chosen;
     }
+    json_object_set_new(chosen, "index", json_integer(0));
     json_array_clear(json_object_get(body, "choices"));
     json_array_append_new(json_object_get(body, "choices"), chosen);
     if (usage)

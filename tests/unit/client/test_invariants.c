@@ -373,6 +373,49 @@ static void test_replies_without_a_sample_are_refused(void **state)
     }
 }
 
+static void test_more_ids_than_were_asked_for_are_refused(void **state)
+{
+    struct sample_request request = plain_request();
+    char *reply = reply_of(&good);
+    struct sample sample;
+    struct sample_error error;
+
+    (void)state;
+    request.sampling.max_tokens = 3;
+    assert_int_equal(parse_with(&request, "vllm", reply, &sample, &error), EXCHANGE_SAMPLE);
+    sample_finish(&sample);
+    request.sampling.max_tokens = 2;
+    assert_int_equal(parse_with(&request, "vllm", reply, &sample, &error), EXCHANGE_ERROR);
+    assert_int_equal(error.code, SAMPLE_INVALID_REPLY);
+    free(reply);
+}
+
+/* Requests are of n = 1: an index that is not 0 belongs to somebody else's. */
+static void test_another_index_than_the_first_is_refused(void **state)
+{
+    static const struct {
+        const char *index;
+        enum exchange_outcome outcome;
+    } cases[] = {{"0", EXCHANGE_SAMPLE}, {"null", EXCHANGE_SAMPLE}, {"1", EXCHANGE_ERROR},
+                 {"-1", EXCHANGE_ERROR}, {"\"0\"", EXCHANGE_ERROR}, {"1e99", EXCHANGE_ERROR}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char *reply =
+            xasprintf("{\"choices\":[{\"text\":\"4\",\"finish_reason\":\"stop\",\"index\":%s}]}", cases[i].index);
+        struct sample_request request = plain_request();
+        struct sample sample;
+        struct sample_error error;
+        enum exchange_outcome outcome = parse_with(&request, "openai_compat", reply, &sample, &error);
+
+        if (outcome != cases[i].outcome || (outcome == EXCHANGE_ERROR && error.code != SAMPLE_INVALID_REPLY))
+            fail_msg("index %s", cases[i].index);
+        if (outcome == EXCHANGE_SAMPLE)
+            sample_finish(&sample);
+        free(reply);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +459,8 @@ int main(void)
         cmocka_unit_test(test_a_broken_number_beside_a_logprob_is_no_matter),
         cmocka_unit_test(test_a_prompt_that_the_engine_cut_is_an_overflow),
         cmocka_unit_test(test_replies_without_a_sample_are_refused),
+        cmocka_unit_test(test_more_ids_than_were_asked_for_are_refused),
+        cmocka_unit_test(test_another_index_than_the_first_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

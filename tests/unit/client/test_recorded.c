@@ -83,6 +83,17 @@ static const struct engine_adapter *adapter_of(const char *name, const char *pat
     return NULL;
 }
 
+/* Some recordings do not say, and one asked for none, which the service never does. */
+static int64_t asked_tokens(const json_t *asked)
+{
+    static const char *const names[] = {"max_tokens", "max_completion_tokens", "n_predict"};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (json_integer_value(json_object_get(asked, names[i])) > 0)
+            return json_integer_value(json_object_get(asked, names[i]));
+    return 128;
+}
+
 static void read_prompt(struct recorded *recorded, const json_t *asked)
 {
     const json_t *prompt =
@@ -113,6 +124,7 @@ static void read_recorded(struct recorded *recorded, const char *path)
     recorded->adapter = adapter_of(recorded->name, json_string_value(json_object_get(request, "path")));
     recorded->status = (int)json_integer_value(json_object_get(reply, "status"));
     recorded->request = plain_request();
+    recorded->request.sampling.max_tokens = asked_tokens(asked);
     recorded->request.seed = (uint64_t)json_integer_value(json_object_get(asked, "seed"));
     read_prompt(recorded, asked);
     if (json_is_true(json_object_get(asked, "post_sampling_probs")))

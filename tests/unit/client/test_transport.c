@@ -548,6 +548,7 @@ int main(void)
         TEST(a_name_is_looked_up_once),
         TEST(a_name_without_address_is_unreachable_and_says_why),
         TEST(an_address_that_fails_is_looked_up_anew),
+        TEST(the_system_knows_the_addresses_of_localhost),
         TEST(a_hanging_lookup_holds_up_nobody),
     };
 

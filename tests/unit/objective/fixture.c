@@ -29,6 +29,8 @@ size_t scene_add(struct scene *scene, size_t group, double reward, size_t tokens
         .logprobs.f64 = line->logprobs,
         .old_logprobs.f64 = line->old,
         .ref_logprobs.f64 = line->reference,
+        .rollout_logprobs.f64 = line->rollout,
+        .greedy_reward = NAN,
         .surrogates = line->surrogates,
         .contributions = line->contributions,
         .dloss_dlogp = line->slopes,
@@ -51,6 +53,24 @@ size_t scene_add_ratio(struct scene *scene, double advantage, double ratio)
     scene->lines[index].logprobs[0] = -1 + log(ratio);
     scene->request.advantages_given = true;
     return index;
+}
+
+void scene_choose_loss(struct scene *scene, int kind)
+{
+    const struct objective_knob *selector = NULL;
+    struct objective_contradiction contradiction;
+    int before = scene->knobs.loss.kind;
+
+    for (size_t i = 0; i < objective_knobs_count && !selector; i++)
+        if (strcmp(objective_knobs_table[i].section, "loss") == 0)
+            selector = &objective_knobs_table[i];
+    scene->knobs.loss.kind = kind;
+    objective_kind_chosen(&scene->knobs, selector, before);
+    scene->knobs.loss.hi = 1.3;
+    scene->knobs.loss.beta = 0.1;
+    if (kind == OBJECTIVE_LOSS_TWO_SIDED)
+        scene->knobs.loss.delta = 1.5;
+    assert_int_equal(objective_settle(&scene->knobs, &contradiction), 0);
 }
 
 int scene_run(struct scene *scene)

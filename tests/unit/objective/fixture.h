@@ -42,6 +42,8 @@ struct scene *scene_create(void);
 size_t scene_add(struct scene *scene, size_t group, double reward, size_t tokens);
 /* With a given advantage and one token of this ratio. */
 size_t scene_add_ratio(struct scene *scene, double advantage, double ratio);
+/* Settled, with the kind's defaults; what is required gets a value. */
+void scene_choose_loss(struct scene *scene, int kind);
 int scene_run(struct scene *scene); /* objective_evaluate() */
 double scene_contributions(const struct scene *scene);
 

@@ -50,6 +50,7 @@ enum store_status store_read_rollout(struct store_reader *from, struct text id, 
         rollout->run = TEXT_LITERAL("arith");
         rollout->sample_index = fake->sample_index;
         rollout->reward = fake->reward;
+        rollout->shaped_reward = isnan(fake->advantage) ? NAN : fake->reward;
         rollout->advantage = fake->advantage;
         rollout->purpose = fake->purpose;
         rollout->trainable = fake->trainable;
@@ -78,8 +79,14 @@ enum store_status store_read_group_members(struct store_reader *from, struct tex
     for (size_t i = 0; i < sizeof fake_rollouts / sizeof fake_rollouts[0]; i++) {
         if (!text_equals(group_id, fake_rollouts[i].group_id))
             continue;
-        ret_members->members[ret_members->count].sample_index = fake_rollouts[i].sample_index;
-        ret_members->members[ret_members->count++].reward = fake_rollouts[i].reward;
+        struct store_member *member = &ret_members->members[ret_members->count++];
+        member->sample_index = fake_rollouts[i].sample_index;
+        member->reward = fake_rollouts[i].reward;
+        member->shaped_reward = fake_rollouts[i].reward;
+        member->advantage = fake_rollouts[i].advantage;
+        member->trainable = fake_rollouts[i].trainable;
+        member->trainable_tokens = 2;
+        member->finish_reason = TEXT_LITERAL("stop");
     }
     return STORE_OK;
 }
@@ -87,6 +94,23 @@ enum store_status store_read_group_members(struct store_reader *from, struct tex
 void store_members_finish(struct store_members *members)
 {
     free(members->members);
+    members->members = NULL;
+}
+
+/* Whole rollouts are read where shaping or gdpo needs them: not in these tests. */
+enum store_status store_read_group(struct store_reader *from, struct text group_id, unsigned with,
+                                   struct store_group *ret_group)
+{
+    (void)from;
+    (void)group_id;
+    (void)with;
+    (void)ret_group;
+    return STORE_UNAVAILABLE;
+}
+
+void store_group_finish(struct store_group *group)
+{
+    (void)group;
 }
 
 static const char *recorded_objective = "{\"preset\":\"grpo\",\"epsilon\":0.1}";

@@ -25,7 +25,7 @@ static void test_wrong_knobs_are_refused_with_their_path(void **state)
         {"{\"loss\":{\"eps_high\":\"0.2\"}}", 400, "invalid_field", "objective.loss.eps_high"},
         {"{\"loss\":{\"eps_high\":-1}}", 422, "objective_options", "objective.loss.eps_high"},
         {"{\"loss\":{\"kind\":\"ppo\"}}", 422, "objective_options", "objective.loss.kind"},
-        {"{\"loss\":{\"kind\":\"cispo\"}}", 422, "objective_options", "objective.loss.kind"},
+        {"{\"loss\":{\"kind\":\"cispo\"}}", 422, "objective_options", "objective.loss.hi"},
         {"{\"loss\":{\"kind\":\"importance_sampling\",\"eps_low\":0.1}}", 422, "objective_options",
          "objective.loss.eps_low"},
         {"{\"loss\":{\"kind\":\"importance_sampling\"},\"epsilon\":0.1}", 422, "objective_options",
@@ -39,9 +39,22 @@ static void test_wrong_knobs_are_refused_with_their_path(void **state)
         {"{\"aggregation\":{\"mode\":\"seq_mean_token_sum_norm\"}}", 422, "objective_options",
          "objective.aggregation.max_len"},
         {"{\"aggregation\":{\"max_len\":4}}", 422, "objective_options", "objective.aggregation.max_len"},
-        {"{\"kl\":{\"in\":\"reward\"}}", 422, "objective_options", "objective.kl.in"},
-        {"{\"shaping\":[{\"kind\":\"no_eos_zero\"}]}", 422, "objective_options", "objective.shaping[0]"},
-        {"{\"importance\":[{\"method\":\"token\"}]}", 422, "objective_options", "objective.importance.method"},
+        {"{\"kl\":{\"in\":\"prompt\"}}", 422, "objective_options", "objective.kl.in"},
+        {"{\"shaping\":{}}", 400, "invalid_field", "objective.shaping"},
+        {"{\"shaping\":[{}]}", 400, "missing_field", "objective.shaping[0].kind"},
+        {"{\"shaping\":[{\"kind\":\"no_eos_zero\",\"coef\":1}]}", 422, "objective_options",
+         "objective.shaping[0].coef"},
+        {"{\"shaping\":[{\"kind\":\"no_eos_zero\"},{\"kind\":\"stop_properly\"}]}", 422, "objective_options",
+         "objective.shaping[1].coef"},
+        {"{\"shaping\":[{\"kind\":\"linear_map\",\"source\":[0],\"target\":[0,1]}]}", 400, "invalid_field",
+         "objective.shaping[0].source"},
+        {"{\"importance\":[{\"method\":\"token\",\"hi\":2}]}", 422, "objective_options", "objective.importance[0].hi"},
+        {"{\"importance\":{\"hi\":2}}", 422, "objective_options", "objective.importance.hi"},
+        {"{\"importance\":{\"method\":\"rollout_rs\",\"option\":\"token_k1\",\"threshold\":\"2_1\"}}", 422,
+         "objective_options", "objective.importance.threshold"},
+        {"{\"importance\":{\"method\":\"rollout_rs\",\"option\":\"token_k1\",\"threshold\":\"2-1\"}}", 400,
+         "invalid_field", "objective.importance.threshold"},
+        {"{\"selection\":{\"method\":\"m2po\"}}", 422, "objective_options", "objective.selection.threshold"},
         {"{\"preset\":\"nobody\"}", 422, "objective_options", "objective.preset"},
         {"{\"beta\":-1}", 422, "objective_options", "objective.beta"},
         {"{\"mask\":true}", 400, "invalid_field", "objective.mask"},
@@ -88,11 +101,15 @@ static void test_what_is_written_is_read_back_the_same(void **state)
     (void)state;
 
     buffer_init(&out, 65536);
-    assert_int_equal(
-        objective_json_parse(TEXT_LITERAL("{\"loss\":{\"kind\":\"dual_clip\",\"log_clamp\":20},\"beta\":0.04,"
-                                          "\"aggregation\":{\"mode\":\"constant\",\"denominator\":7}}"),
-                             &before),
-        0);
+    assert_int_equal(objective_json_parse(
+                         TEXT_LITERAL("{\"loss\":{\"kind\":\"dual_clip\",\"log_clamp\":20},\"beta\":0.04,"
+                                      "\"shaping\":[{\"kind\":\"linear_map\",\"source\":[0,1],\"target\":[-1,0.1]},"
+                                      "{\"kind\":\"reward_clip\",\"lo\":-1,\"hi\":1}],"
+                                      "\"importance\":[{\"method\":\"token\"},{\"method\":\"rollout_rs\",\"option\":"
+                                      "\"token_k1\",\"threshold\":\"0.1_1.2\"}],"
+                                      "\"aggregation\":{\"mode\":\"constant\",\"denominator\":7}}"),
+                         &before),
+                     0);
     json_write_init(&json, &out);
     objective_json_write(&json, &before);
     assert_int_equal(objective_json_parse(buffer_text(&out), &after), 0);

@@ -1,0 +1,22 @@
+/* close_group: groups whose advantages need more of their members than the reward, closed from the record.
+ *
+ * Shaping asks for lengths, ids and finish reasons, some estimators for token counts or scores by name. A worker reads
+ * the members, the loop stores what was found. */
+#ifndef SERVER_CLOSE_GROUP_H
+#define SERVER_CLOSE_GROUP_H
+
+#include "server/group_record.h"
+#include "server/live.h"
+
+/* Worker: the members of one group, from the record or from memory. group_record_finish() is needed either way. */
+enum store_status live_read_group(const struct live_batch *live, struct store_reader *reader, uint32_t group,
+                                  const struct objective_knobs *knobs, bool with_logprobs, json_t *names,
+                                  struct group_record *ret_record);
+
+/* Loop: groups [first, first + count), all of whose members are on record. */
+void live_close_by_record(struct live_batch *live, uint32_t first, uint32_t count);
+/* live_store.c. Takes both arrays, one value for each member. */
+void live_store_closing(struct live_batch *live, uint32_t group, const struct objective_group *statistics,
+                        double *advantages, double *shaped);
+
+#endif

@@ -1,0 +1,290 @@
+/* Off-policy correction: what the trainer's old policy and the inference engine disagree about. x = old - rollout,
+ * w = e^x. Each method gives every trainable token a weight, or rejects it; weights multiply, rejections add up.
+ * Source: truncated importance sampling: Espeholt et al. 2018 (arXiv 1802.01561), Yao et al. 2025 ("Your efficient RL
+ * framework secretly brings you off-policy RL training"); IcePop: Ant Ling team 2025; sequence forms: TRL
+ * `vllm_importance_sampling_mode`, verl `rollout_corr_helper.py`, SkyRL `off_policy_correction_utils.py`; seq_mask_tis:
+ * OpenRLHF, NeMo-RL; tv_mask: open-instruct; seq_mult_prob_error: NeMo-RL; rollout_rs: verl. */
+#include "server/objective/terms.h"
+
+/* What a method knows of a sequence: sums over its trainable tokens. */
+struct rollout_view {
+    double n, sum, mean;    /* of x */
+    double least, most;     /* of w */
+    double distance, error; /* mean |w - 1|, mean e^|x| */
+    double statistic[3][3]; /* rollout_rs: k1, k2, k3 by sum, mean, max */
+    const double *x;        /* [tokens] of the sequence; unset where masked */
+};
+
+struct correcting {
+    struct objective_work *work;
+    const struct objective_correction *how;
+    double *own; /* [tokens of the request]: weights of this method */
+    double *x;   /* [tokens of the request] */
+};
+
+static double clamp(double value, double limit) /* NAN: none */
+{
+    return value > limit ? limit : value < -limit ? -limit : value;
+}
+
+static bool is_inside(const struct objective_correction *how, double weight)
+{
+    return !(weight < how->lo) && !(weight > how->hi);
+}
+
+static double bounded(const struct objective_correction *how, double weight)
+{
+    return weight < how->lo ? how->lo : weight > how->hi ? how->hi : weight;
+}
+
+static double token_weight(const struct objective_correction *how, double x)
+{
+    return objective_exp(clamp(x, how->log_clamp));
+}
+
+/* --- one sequence --- */
+
+static void add_statistics(struct rollout_view *view, double x)
+{
+    double held = clamp(x, 20);
+    const double k[3] = {-held, held * held / 2, objective_expm1(held) - held};
+
+    for (int i = 0; i < 3; i++) {
+        view->statistic[i][0] += k[i];
+        view->statistic[i][2] = view->n == 0 || k[i] > view->statistic[i][2] ? k[i] : view->statistic[i][2];
+    }
+}
+
+static void look(const struct correcting *correcting, size_t index, struct rollout_view *ret_view)
+{
+    const struct objective_sequence *sequence = &correcting->work->request->sequences[index];
+    struct rollout_view view = {.x = correcting->x + correcting->work->parts[index].first};
+    struct objective_sum sum = {0}, distance = {0}, error = {0};
+
+    for (size_t t = 0; t < sequence->tokens; t++) {
+        if (is_masked(sequence, t))
+            continue;
+        double x = view.x[t], held = clamp(x, correcting->how->log_clamp), weight = objective_exp(held);
+        objective_sum_add(&sum, x);
+        objective_sum_add(&distance, fabs(weight - 1));
+        objective_sum_add(&error, objective_exp(fabs(held)));
+        view.least = view.n == 0 || weight < view.least ? weight : view.least;
+        view.most = view.n == 0 || weight > view.most ? weight : view.most;
+        add_statistics(&view, x);
+        view.n++;
+    }
+    if (view.n > 0) {
+        view.sum = objective_sum_value(&sum);
+        view.mean = view.sum / view.n;
+        view.distance = objective_sum_value(&distance) / view.n;
+        view.error = objective_sum_value(&error) / view.n;
+        for (int i = 0; i < 3; i++)
+            view.statistic[i][1] = view.statistic[i][0] / view.n;
+    }
+    *ret_view = view;
+}
+
+/* --- the methods: the weight of a token, and whether it, or its whole sequence, is rejected --- */
+
+struct judgement {
+    double weight;
+    bool rejects_sequence;
+    bool by_token; /* `weight` is to be taken of each token */
+};
+
+static struct judgement judge_sequence(const struct objective_correction *how, const struct rollout_view *view)
+{
+    double reduced = how->reduction == OBJECTIVE_REDUCTION_MEAN ? view->mean : view->sum;
+    double whole = objective_exp(clamp(reduced, how->log_clamp)), geometric = objective_exp(view->mean);
+
+    switch (how->method) {
+    case OBJECTIVE_IMPORTANCE_SEQUENCE_TRUNCATE:
+        return (struct judgement){.weight = bounded(how, whole)};
+    case OBJECTIVE_IMPORTANCE_SEQUENCE_MASK:
+        return (struct judgement){.weight = whole, .rejects_sequence = !is_inside(how, whole)};
+    case OBJECTIVE_IMPORTANCE_SEQ_MASK_TIS:
+        return (struct judgement){.by_token = true, .rejects_sequence = !is_inside(how, geometric)};
+    case OBJECTIVE_IMPORTANCE_OUTLIER_TOKEN:
+        return (struct judgement){.weight = 1,
+                                  .rejects_sequence = !is_inside(how, view->least) || !is_inside(how, view->most)};
+    case OBJECTIVE_IMPORTANCE_SEQ_MULT_PROB_ERROR:
+        return (struct judgement){.weight = 1, .rejects_sequence = view->error > how->threshold.number};
+    case OBJECTIVE_IMPORTANCE_TV_MASK:
+    case OBJECTIVE_IMPORTANCE_ROLLOUT_RS:
+        return (struct judgement){.weight = 1};
+    default:
+        return (struct judgement){.by_token = true};
+    }
+}
+
+/* Which of k1, k2, k3 an option is about, and how it is taken together: by token, sum, mean, max. */
+static const struct {
+    int estimator;
+    int reduction; /* -1: by token */
+} rs_options[OBJECTIVE_RS_COUNT] = {
+    [OBJECTIVE_RS_TOKEN_K1] = {0, -1},   [OBJECTIVE_RS_TOKEN_K2] = {1, -1},   [OBJECTIVE_RS_TOKEN_K3] = {2, -1},
+    [OBJECTIVE_RS_SEQ_SUM_K1] = {0, 0},  [OBJECTIVE_RS_SEQ_SUM_K2] = {1, 0},  [OBJECTIVE_RS_SEQ_SUM_K3] = {2, 0},
+    [OBJECTIVE_RS_SEQ_MEAN_K1] = {0, 1}, [OBJECTIVE_RS_SEQ_MEAN_K2] = {1, 1}, [OBJECTIVE_RS_SEQ_MEAN_K3] = {2, 1},
+    [OBJECTIVE_RS_SEQ_MAX_K2] = {1, 2},  [OBJECTIVE_RS_SEQ_MAX_K3] = {2, 2},
+};
+
+/* Bounds of k1 = -x are ratios, taken as logarithms: they apply to rollout / old, the inverse of w. */
+static bool rs_inside(const struct objective_correction *how, double statistic)
+{
+    const struct objective_bounds *threshold = &how->threshold;
+
+    if (rs_options[how->option].estimator != 0)
+        return statistic <= threshold->number;
+    double high = isnan(threshold->number) ? threshold->high : threshold->number;
+    double low = isnan(threshold->number) ? threshold->low : 1 / threshold->number;
+    return objective_log(low) <= statistic && statistic <= objective_log(high);
+}
+
+static bool rs_rejects_sequence(const struct objective_correction *how, const struct rollout_view *view)
+{
+    int reduction = rs_options[how->option].reduction;
+    return reduction >= 0 && !rs_inside(how, view->statistic[rs_options[how->option].estimator][reduction]);
+}
+
+static bool rs_rejects_token(const struct objective_correction *how, double x)
+{
+    double held = clamp(x, 20);
+    const double k[3] = {-held, held * held / 2, objective_expm1(held) - held};
+    return rs_options[how->option].reduction < 0 && !rs_inside(how, k[rs_options[how->option].estimator]);
+}
+
+static bool rejects_token(const struct correcting *correcting, const struct rollout_view *view, size_t index, size_t t)
+{
+    const struct objective_correction *how = correcting->how;
+    double x = view->x[t];
+
+    switch (how->method) {
+    case OBJECTIVE_IMPORTANCE_TOKEN_MASK:
+        return !is_inside(how, token_weight(how, x));
+    case OBJECTIVE_IMPORTANCE_TV_MASK:
+        return view->distance > how->threshold.number && x * work_advantage(correcting->work, index, t) > 0;
+    case OBJECTIVE_IMPORTANCE_ROLLOUT_RS:
+        return rs_rejects_token(how, x);
+    default:
+        return false;
+    }
+}
+
+static void reject(const struct correcting *correcting, size_t at)
+{
+    bool from_counts = correcting->how->denominator == OBJECTIVE_IS_DENOMINATOR_KEPT;
+
+    correcting->own[at] = 0;
+    correcting->work->dropped[at] |= DROPPED_BY_IMPORTANCE | (from_counts ? DROPPED_FROM_COUNTS : 0);
+}
+
+static void correct_sequence(const struct correcting *correcting, size_t index)
+{
+    struct objective_sequence *sequence = &correcting->work->request->sequences[index];
+    size_t first = correcting->work->parts[index].first;
+    bool truncates = correcting->how->method == OBJECTIVE_IMPORTANCE_TOKEN_TRUNCATE;
+    struct rollout_view view;
+
+    look(correcting, index, &view);
+    if (view.n == 0)
+        return;
+    struct judgement judgement = judge_sequence(correcting->how, &view);
+    if (correcting->how->method == OBJECTIVE_IMPORTANCE_ROLLOUT_RS)
+        judgement.rejects_sequence = rs_rejects_sequence(correcting->how, &view);
+    if (judgement.rejects_sequence)
+        sequence->kept = false;
+    for (size_t t = 0; t < sequence->tokens; t++) {
+        if (is_masked(sequence, t))
+            continue;
+        double weight = judgement.by_token ? token_weight(correcting->how, view.x[t]) : judgement.weight;
+        correcting->own[first + t] = truncates ? bounded(correcting->how, weight) : weight;
+        if (judgement.rejects_sequence || rejects_token(correcting, &view, index, t))
+            reject(correcting, first + t);
+    }
+}
+
+/* --- one method over the request --- */
+
+static int normalise(const struct correcting *correcting)
+{
+    struct objective_work *work = correcting->work;
+    struct objective_sum sum = {0};
+    double tokens = 0;
+
+    for (size_t i = 0; i < work->request->sequence_count; i++)
+        for (size_t t = 0; work->parts[i].live && t < work->request->sequences[i].tokens; t++) {
+            if (is_masked(&work->request->sequences[i], t))
+                continue;
+            objective_sum_add(&sum, correcting->own[work->parts[i].first + t]);
+            tokens++;
+        }
+    double mean = objective_sum_value(&sum) / tokens;
+    if (tokens == 0 || mean == 0)
+        return 0;
+    if (!isfinite(mean))
+        return objective_fail(work->error, OBJECTIVE_ERROR_NON_FINITE, SIZE_MAX, SIZE_MAX, "rollout_logprobs",
+                              "the mean weight of importance is beyond double");
+    for (size_t at = 0; at < work->tokens; at++)
+        correcting->own[at] /= mean;
+    return 0;
+}
+
+static int read_x(struct objective_work *work, double *x)
+{
+    double old, rollout;
+
+    for (size_t i = 0; i < work->request->sequence_count; i++) {
+        const struct objective_sequence *sequence = &work->request->sequences[i];
+        if (!work->parts[i].live)
+            continue;
+        if (work_need(work, i, sequence->rollout_logprobs, "rollout_logprobs", "importance needs them") < 0 ||
+            work_need(work, i, old_values(sequence), "old_logprobs", "importance needs them") < 0)
+            return -1;
+        for (size_t t = 0; t < sequence->tokens; t++) {
+            if (is_masked(sequence, t))
+                continue;
+            if (work_read(work, i, t, old_values(sequence), "old_logprobs", &old) < 0 ||
+                work_read(work, i, t, sequence->rollout_logprobs, "rollout_logprobs", &rollout) < 0)
+                return -1;
+            x[work->parts[i].first + t] = old - rollout;
+        }
+    }
+    return 0;
+}
+
+static int correct(struct correcting *correcting)
+{
+    struct objective_work *work = correcting->work;
+
+    for (size_t i = 0; i < work->request->sequence_count; i++)
+        if (work->parts[i].live)
+            correct_sequence(correcting, i);
+    if (correcting->how->batch_normalise && normalise(correcting) < 0)
+        return -1;
+    for (size_t at = 0; at < work->tokens; at++)
+        work->weights[at] = work->dropped[at] & DROPPED_BY_IMPORTANCE ? 0 : work->weights[at] * correcting->own[at];
+    return 0;
+}
+
+int work_importance(struct objective_work *work)
+{
+    const struct objective_knobs *knobs = work->knobs;
+    struct correcting correcting = {.work = work};
+
+    if (knobs->importance_count == 0)
+        return 0;
+    work->weights = work_allocate(work, work->tokens, sizeof *work->weights);
+    work->dropped = work_allocate(work, work->tokens, 1);
+    correcting.own = work_allocate(work, work->tokens, sizeof *correcting.own);
+    correcting.x = work_allocate(work, work->tokens, sizeof *correcting.x);
+    if (!work->weights || !work->dropped || !correcting.own || !correcting.x || read_x(work, correcting.x) < 0)
+        return -1;
+    for (size_t at = 0; at < work->tokens; at++)
+        work->weights[at] = 1;
+    for (size_t c = 0; c < knobs->importance_count; c++) {
+        correcting.how = &knobs->importance[c];
+        if (correct(&correcting) < 0)
+            return -1;
+    }
+    return 0;
+}
