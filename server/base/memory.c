@@ -32,7 +32,10 @@ char *xstrdup(const char *text)
 
 char *xstrndup(const char *text, size_t length_bytes)
 {
-    return or_end(strndup(text, length_bytes));
+    char *copy = or_end(malloc(length_bytes + 1)); /* not strndup(): the text need not end with a NUL */
+    memcpy(copy, text, length_bytes);
+    copy[length_bytes] = '\0';
+    return copy;
 }
 
 char *xasprintf(const char *format, ...)
