@@ -43,7 +43,7 @@ struct reply_draft {
     bool nan_replaced; /* the engine says that it met a NaN and put an id in its place */
     struct buffer revision;
     size_t choice_count;
-    bool choice_is_another; /* it says that it is another one's than the first: of a request that is not ours */
+    bool choice_is_another;     /* it says that it is another one's than the first: of a request that is not ours */
     int64_t completion_tokens;  /* by the engine's count, or -1 */
     int64_t prompt_tokens_read; /* or -1 */
     int64_t seed_used;          /* or -1 */

@@ -56,8 +56,8 @@ struct transfer_reply {
     enum transfer_result result;
     int status; /* HTTP; 0 if no header came */
     bool connected;
-    unsigned sends;        /* how often the request was sent: again if the pool's connection was dead before a byte came */
-    bool reused;           /* sent on a connection that had carried another request */
+    unsigned sends; /* how often the request was sent: again if the pool's connection was dead before a byte came */
+    bool reused;    /* sent on a connection that had carried another request */
     size_t received_bytes; /* of body */
     char content_type[96]; /* "" if there was none */
     char retry_after[64];  /* "" if there was none */

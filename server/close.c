@@ -114,7 +114,8 @@ static void fill_sequence(struct closing *closing, size_t index)
     };
 }
 
-static void evaluate_members(struct closing *closing, const struct batch_spec *spec, const struct objective_knobs *knobs)
+static void evaluate_members(struct closing *closing, const struct batch_spec *spec,
+                             const struct objective_knobs *knobs)
 {
     struct objective_request request = {.knobs = knobs,
                                         .sequences = closing->sequences,

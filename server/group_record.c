@@ -95,7 +95,8 @@ static void take_score(struct objective_sequence *sequence, double *scores, json
                        const json_t *part)
 {
     json_t *number = json_object_get(names, name);
-    const json_t *score = json_object_get(part, "score"), *weight = json_object_get(part, "weight");
+    const json_t *score = json_object_get(part, "score");
+    const json_t *weight = json_object_get(part, "weight");
 
     if (!number && json_object_size(names) < GROUP_RECORD_SCORES) {
         json_object_set_new(names, name, json_integer((json_int_t)json_object_size(names)));

@@ -139,7 +139,7 @@ void body_finish(struct request *request)
 {
     loop_timer_clear(request->server->loop, &request->body_timer);
     body_release(request);
-    request->server->trim_wanted |= request->body_bytes >= SERVER_LARGE_BYTES;
+    memory_freed(request->server, request->body_bytes);
     buffer_finish(&request->body);
     if (request->spool_fd >= 0)
         close(request->spool_fd);

@@ -3,9 +3,12 @@
 #include "server/json_input_private.h"
 #include "server/json_memory.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#define TRIM_BYTES ((size_t)4 << 20)
 
 /* --- a number that jansson cannot hold --- */
 
@@ -134,6 +137,8 @@ int json_input_init(struct json_input *input, struct call *call, const char *con
     if (input->root && !nul)
         return 0;
     json_decref(TAKE_PTR(input->root));
+    if (input->memory_bytes >= TRIM_BYTES)
+        (void)malloc_trim(0); /* or it stays with this thread, and the next body takes as much on another */
     json_input_release(input);
     if (end != JSON_MEMORY_FITS)
         return refuse_memory(input, end);

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#define MANY_ROLLOUTS 256
+#define ROLLOUT_BYTES ((size_t)16 * 1024) /* what one leaves behind, roughly */
 
 /* --- the registry ---------------------------------------------------------------------------------- */
 
@@ -39,6 +39,7 @@ void batches_destroy(struct batches *batches)
     loop_timer_clear(batches->server->loop, &batches->dispatch_timer);
     loop_timer_clear(batches->server->loop, &batches->probe_timer);
     loop_timer_clear(batches->server->loop, &batches->backlog_timer);
+    loop_timer_clear(batches->server->loop, &batches->try_timer);
     batches_forget_unread(batches);
     free(batches->probes);
     free(batches);
@@ -168,8 +169,7 @@ static void live_destroy(struct live_batch *live)
     dispatch_remove(live);
     loop_timer_clear(live->server->loop, &live->timer);
     batches_give_bytes(batches, live->reserved_bytes);
-    live->server->trim_wanted |=
-        live->reserved_bytes >= SERVER_LARGE_BYTES || live->spec->rollout_count >= MANY_ROLLOUTS;
+    memory_freed(live->server, live->reserved_bytes + ROLLOUT_BYTES * live->spec->rollout_count);
     for (size_t g = 0; g < live->spec->group_count; g++)
         free(live->group_prompt_ids[g]);
     free(live->flights);

@@ -152,6 +152,9 @@ struct batches {
     struct unread_batch *unread;
     bool store_failing; /* the last write failed */
     enum store_status store_failure;
+    struct store_op try_op; /* store_health.c */
+    struct loop_timer try_timer;
+    bool trying;
     size_t without_scored; /* batches in a row that ended without a scored rollout */
 };
 
@@ -197,6 +200,11 @@ void batches_pump_backlog(struct batches *batches);
 /* An unfinished batch whose request this version cannot read: its deadline ends it. */
 void batches_add_unread(struct batches *batches, const char *batch_id, int64_t deadline_utc_us);
 void batches_forget_unread(struct batches *batches);
+/* store_health.c: what each finished operation says about the store. While it cannot write it is tried now and then, so
+ * that the service becomes ready again even if nobody asks for anything. */
+bool store_failed_for_now(enum store_status status);
+void store_note_health(struct batches *batches, const struct store_op *op);
+void store_tried(struct store_op *op);
 /* Loop thread: operations that the writer has finished. */
 void store_ops_finished(struct server *server, struct store_op *list);
 /* What becomes of each kind, in the file that submitted it. */

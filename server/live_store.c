@@ -4,8 +4,8 @@
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
-#include "server/metrics.h"
 #include "server/close_group.h"
+#include "server/metrics.h"
 #include "server/unstored.h"
 
 #include <math.h>
@@ -226,29 +226,13 @@ static void write_again(struct flight *flight)
     tell_those_who_wait(flight->live, flight->op.status);
 }
 
-static bool failed_for_now(enum store_status status)
-{
-    return status == STORE_DISK_FULL || status == STORE_UNAVAILABLE;
-}
-
-static void note_health(struct batches *batches, const struct store_op *op)
-{
-    bool failing = failed_for_now(op->status);
-    if (failing && !batches->store_failing)
-        log_event(LOG_LEVEL_ERROR, "the store cannot write", "why", op->message, NULL);
-    if (!failing && batches->store_failing)
-        log_event(LOG_LEVEL_INFO, "the store writes again", NULL);
-    batches->store_failing = failing;
-    batches->store_failure = op->status;
-}
-
 static void rollout_stored(struct store_op *op)
 {
     struct flight *flight = op->context;
     struct live_batch *live = flight->live;
     uint32_t rollout = flight->rollout;
 
-    if (failed_for_now(op->status)) {
+    if (store_failed_for_now(op->status)) {
         write_again(flight);
         return;
     }
@@ -360,11 +344,8 @@ static void close_by_rewards(struct live_batch *live, uint32_t first, uint32_t c
                                                    .reward = live->rewards[begin + i],
                                                    .judged = !isnan(live->rewards[begin + i])};
     objective_at_sampling(&live->spec->objective, &knobs);
-    struct objective_request request = {.knobs = &knobs,
-                                        .sequences = sequences,
-                                        .sequence_count = members,
-                                        .groups = groups,
-                                        .group_count = count};
+    struct objective_request request = {
+        .knobs = &knobs, .sequences = sequences, .sequence_count = members, .groups = groups, .group_count = count};
     bool computed = objective_advantages(&request, &error) == 0;
     for (uint32_t g = 0; g < count; g++) {
         const struct batch_group *group = &live->batch.groups[first + g];
@@ -397,7 +378,7 @@ static void group_closed(struct store_op *op)
 {
     struct group_op *close = op->context;
     struct live_batch *live = close->live;
-    if (failed_for_now(op->status)) {
+    if (store_failed_for_now(op->status)) {
         submit_late(live->server, op);
         tell_those_who_wait(live, op->status);
         return;
@@ -419,7 +400,7 @@ static void batch_closed(struct store_op *op)
     struct close_job *close = op->context;
     struct live_batch *live = close->live;
     struct batches *batches = live->server->batches;
-    if (failed_for_now(op->status)) {
+    if (store_failed_for_now(op->status)) {
         submit_late(live->server, op);
         tell_those_who_wait(live, op->status);
         return;
@@ -519,7 +500,7 @@ static void unread_ended(void *arg)
 static void unread_closed(struct store_op *op)
 {
     struct unread_batch *unread = op->context; /* it begins with its close_job */
-    if (failed_for_now(op->status))
+    if (store_failed_for_now(op->status))
         loop_timer_set(unread->server->loop, &unread->timer, clock_monotonic_us() + BACKLOG_RETRY_US, unread_ended,
                        unread);
 }
@@ -561,11 +542,12 @@ void store_ops_finished(struct server *server, struct store_op *list)
         [STORE_CREATE_BATCH] = batch_created,     [STORE_INSERT_ROLLOUT] = rollout_stored,
         [STORE_CLOSE_GROUP] = group_closed,       [STORE_CLOSE_BATCH] = batch_or_unread_closed,
         [STORE_DECLARE_POLICY] = policy_declared, [STORE_RECORD_OBJECTIVE] = objective_recorded,
+        [STORE_TRY_WRITE] = store_tried,
     };
     while (list) {
         struct store_op *op = list;
         list = op->next;
-        note_health(server->batches, op);
+        store_note_health(server->batches, op);
         finished[op->kind](op);
     }
     if (!server->batches->store_failing) /* else its timer does */

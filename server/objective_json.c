@@ -19,7 +19,8 @@ struct reader {
 static int refuse_at(const struct reader *reader, enum error_code code, const char *section, const char *name,
                      const char *message)
 {
-    char inner[PATH_BYTES], full[PATH_BYTES];
+    char inner[PATH_BYTES];
+    char full[PATH_BYTES];
 
     path_join(inner, section, name);
     path_join(full, reader->path, inner);
@@ -130,7 +131,8 @@ static int read_pair(const struct reader *reader, const struct objective_knob *k
 /* "0.5_2.0" */
 static bool parse_bounds(const char *text, struct objective_bounds *ret_bounds)
 {
-    char *end, *last;
+    char *end;
+    char *last;
 
     ret_bounds->number = NAN;
     ret_bounds->low = strtod(text, &end);

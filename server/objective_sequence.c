@@ -56,7 +56,8 @@ static int read_score(struct objective_call *objective, size_t index, const char
                       double *ret_score, double *ret_weight)
 {
     char path[PATH_BYTES];
-    const json_t *score = json_object_get(part, "score"), *weight = json_object_get(part, "weight");
+    const json_t *score = json_object_get(part, "score");
+    const json_t *weight = json_object_get(part, "weight");
     bool whole = json_is_object(part) && json_object_size(part) == (weight ? 2U : 1U);
 
     snprintf(path, sizeof path, "rewards.%s", name);
@@ -70,7 +71,8 @@ static int read_score(struct objective_call *objective, size_t index, const char
 
 static int read_rewards(struct objective_call *objective, size_t index, json_t *rewards, double *ret_reward)
 {
-    size_t n = json_object_size(rewards), i = 0;
+    size_t n = json_object_size(rewards);
+    size_t i = 0;
     const char *name;
     json_t *part;
     double *scores = objective_allocate(objective, 2 * n + 1, sizeof *scores);
@@ -103,7 +105,9 @@ static int read_steps(struct objective_call *objective, size_t index, const json
         return objective_refuse(objective, ERR_INVALID_FIELD, index, "step_rewards", NO_TOKEN,
                                 "expected a list of [end, reward]");
     for (size_t s = 0; s < count; s++) {
-        const json_t *step = json_array_get(list, s), *end = json_array_get(step, 0), *reward = json_array_get(step, 1);
+        const json_t *step = json_array_get(list, s);
+        const json_t *end = json_array_get(step, 0);
+        const json_t *reward = json_array_get(step, 1);
         if (json_array_size(step) != 2 || !json_is_integer(end) || !json_is_number(reward))
             return objective_refuse(objective, ERR_INVALID_FIELD, index, "step_rewards", s, "expected [end, reward]");
         if (json_integer_value(end) <= last || (size_t)json_integer_value(end) > tokens)
@@ -307,7 +311,8 @@ int objective_read_sequence(struct objective_call *objective, size_t index, cons
 
 static json_t *name_scores(struct objective_call *objective)
 {
-    json_t *names = json_object(), *part;
+    json_t *names = json_object();
+    json_t *part;
     const char *name;
 
     for (size_t i = 0; i < objective->count; i++) {
@@ -340,7 +345,8 @@ static void take_scores(struct objective_call *objective, size_t index, const js
     json_object_foreach(objective->items[index].rewards, name, part)
     {
         size_t k = (size_t)json_integer_value(json_object_get(names, name));
-        const json_t *score = json_object_get(part, "score"), *weight = json_object_get(part, "weight");
+        const json_t *score = json_object_get(part, "score");
+        const json_t *weight = json_object_get(part, "weight");
         scores[k] = json_is_number(score) ? json_number_value(score) : NAN;
         scores[n + k] = weight ? json_number_value(weight) : 1;
         sequence->judged = sequence->judged || json_is_number(score);
@@ -372,14 +378,15 @@ int objective_read_scores(struct objective_call *objective)
 static int compare_texts(struct text left, struct text right)
 {
     size_t shorter = left.length_bytes < right.length_bytes ? left.length_bytes : right.length_bytes;
-    int order = shorter ? memcmp(left.data, right.data, shorter) : 0;
+    int order = shorter && left.data && right.data ? memcmp(left.data, right.data, shorter) : 0;
     return order ? order : (left.length_bytes > right.length_bytes) - (left.length_bytes < right.length_bytes);
 }
 
 /* By name, then by place: the first of equal names comes first. */
 static int compare_names(const void *left, const void *right, void *names)
 {
-    size_t a = *(const size_t *)left, b = *(const size_t *)right;
+    size_t a = *(const size_t *)left;
+    size_t b = *(const size_t *)right;
     const struct text *all = names;
     int order = (all[a].data != NULL) - (all[b].data != NULL);
     order = order ? order : compare_texts(all[a], all[b]);
@@ -391,9 +398,10 @@ static int compare_names(const void *left, const void *right, void *names)
 static size_t number_names(struct objective_call *objective, const struct text *names, size_t *ret_number,
                            struct text *ret_distinct)
 {
-    size_t n = objective->count, count = 0;
-    size_t *order = objective_allocate(objective, n, sizeof *order),
-           *first = objective_allocate(objective, n, sizeof *first);
+    size_t n = objective->count;
+    size_t count = 0;
+    size_t *order = objective_allocate(objective, n, sizeof *order);
+    size_t *first = objective_allocate(objective, n, sizeof *first);
 
     if (!order || !first)
         return 0;
@@ -414,7 +422,8 @@ static size_t number_names(struct objective_call *objective, const struct text *
 
 int objective_number_groups(struct objective_call *objective)
 {
-    size_t n = objective->count, *number = objective_allocate(objective, n, sizeof *number);
+    size_t n = objective->count;
+    size_t *number = objective_allocate(objective, n, sizeof *number);
     struct text *names = objective_allocate(objective, n, sizeof *names);
 
     objective->group_names = objective_allocate(objective, n, sizeof *objective->group_names);
@@ -470,7 +479,8 @@ static int number_agents(struct objective_call *objective, struct text *names, s
 
 int objective_number_others(struct objective_call *objective)
 {
-    size_t n = objective->count, *number = objective_allocate(objective, n, sizeof *number);
+    size_t n = objective->count;
+    size_t *number = objective_allocate(objective, n, sizeof *number);
     struct text *names = objective_allocate(objective, n, sizeof *names);
     struct text *distinct = objective_allocate(objective, n, sizeof *distinct);
 

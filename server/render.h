@@ -27,8 +27,8 @@ unsigned render_with(render_fields fields, enum json_arrays arrays);
 struct render_terms {
     struct objective_knobs knobs;
     struct objective_totals totals;
-    bool known;  /* the objective can be read: there are surrogates */
-    bool closed; /* there are totals: there are contributions */
+    bool known;                  /* the objective can be read: there are surrogates */
+    bool closed;                 /* there are totals: there are contributions */
     struct store_reader *reader; /* of a rollout outside its group, where its terms depend on the others; NULL: none */
 };
 void render_terms_init(struct render_terms *terms, const struct store_batch *batch);
@@ -38,7 +38,7 @@ struct render_scope {
     enum json_arrays arrays;
     enum store_batch_state batch_state; /* says what a member without a row is: pending, or lost with its batch */
     const struct render_terms *terms;   /* NULL: no surrogates and no contributions */
-    const struct store_group *group; /* the rollout stands inside; set by render_group() */
+    const struct store_group *group;    /* the rollout stands inside; set by render_group() */
     bool alone; /* not inside its group or batch: says which run, batch, group and task it is of */
 };
 

@@ -5,8 +5,8 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/http.h"
-#include "server/json_memory.h"
 #include "server/live.h"
+#include "server/memory.h"
 #include "server/metrics.h"
 #include "server/resume.h"
 #include "server/routes.h"
@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -23,8 +22,6 @@
 
 #define QUEUE_MARGIN 1024 /* jobs of requests, beside those that samples reserve */
 #define GAUGE_PERIOD_US (5 * US_PER_S)
-#define JSON_MEMORY_MIN_BYTES (INT64_C(16) << 20) /* however small the budget is: ordinary bodies can be read */
-#define MMAP_THRESHOLD_BYTES (1 << 20)
 #define EXIT_CANNOT_START 1
 
 /* --- hosts for the rooms that do not know the loop ----------------------------------------------------- */
@@ -267,43 +264,11 @@ static void resumed(struct server *server)
     loop_stop(server->loop);
 }
 
-/* glibc keeps what was freed; after something large that is given back. Large blocks are mapped one by one from the
- * start (a threshold that glibc moves by itself would end that), so they are gone as soon as they are freed. */
-static void setup_memory(const struct settings *settings)
-{
-    int64_t budget_bytes = settings->memory_budget_bytes;
-    json_memory_setup((size_t)(budget_bytes > JSON_MEMORY_MIN_BYTES ? budget_bytes : JSON_MEMORY_MIN_BYTES));
-    (void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES);
-}
-
-static void trim(struct job *job, struct store_reader *reader)
-{
-    (void)job;
-    (void)reader;
-    (void)malloc_trim(0);
-}
-
-static void trimmed(struct job *job)
-{
-    struct server *server = (struct server *)((char *)job - offsetof(struct server, trim_job));
-    server->trimming = false;
-}
-
-static void trim_if_wanted(struct server *server)
-{
-    if (!server->trim_wanted || server->trimming)
-        return;
-    server->trim_wanted = false;
-    server->trimming = true;
-    server->trim_job = (struct job){.run = trim, .done = trimmed};
-    workers_submit_reserved(server->workers, &server->trim_job);
-}
-
 static void refresh_gauges(void *arg)
 {
     struct server *server = arg;
     service_set_gauges(server);
-    trim_if_wanted(server);
+    memory_trim_if_grown(server);
     loop_timer_set(server->loop, &server->gauge_timer, loop_now_us(server->loop) + GAUGE_PERIOD_US, refresh_gauges,
                    server);
 }
@@ -335,7 +300,7 @@ int server_run(const struct settings *settings)
 
     log_setup((enum log_level)settings->log_level, (enum log_format)settings->log_format);
     prepare_process(settings);
-    setup_memory(settings);
+    memory_setup(settings);
     for (size_t i = 0; i < route_count; i++)
         templates[i] = routes[i].pattern;
     metrics_setup(templates, route_count);

@@ -5,7 +5,7 @@
 
 #include "server/api_verify.h"
 #include "server/loop.h"
-#include "server/workers.h"
+#include "server/memory.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,8 +18,6 @@ struct settings;
 struct store;
 struct transport;
 struct verify_pool;
-
-#define SERVER_LARGE_BYTES ((size_t)4 << 20) /* whoever frees so much sets trim_wanted */
 
 struct server {
     const struct settings *settings;
@@ -42,9 +40,7 @@ struct server {
     int64_t leave_at_us;
     struct loop_timer drain_timer;
     struct loop_timer gauge_timer;
-    bool trim_wanted; /* something large was freed */
-    bool trimming;
-    struct job trim_job;
+    struct memory_trim trim;
     struct loop_timer transport_timer;
     int signal_fd;
     struct loop_source *signal_source;

@@ -63,7 +63,8 @@ static int estimate_grpo(struct objective_work *work)
         const struct objective_group *group = &work->request->groups[sequence->group];
         if (!sequence->judged)
             continue;
-        double own = centred(work, i), std = batch_std;
+        double own = centred(work, i);
+        double std = batch_std;
         if (group->seen.count == 1)
             std = 1;
         else if (knobs->advantage.scale == OBJECTIVE_SCALE_GROUP)
@@ -128,7 +129,8 @@ static double clip(double value, double low, double high) /* NAN: no bound */
 
 static int clip_sequence(struct objective_work *work, size_t index)
 {
-    double low = work->knobs->advantage.clip_low, high = work->knobs->advantage.clip_high;
+    double low = work->knobs->advantage.clip_low;
+    double high = work->knobs->advantage.clip_high;
     struct objective_sequence *sequence = &work->request->sequences[index];
 
     if (!isfinite(sequence->advantage))
@@ -141,7 +143,8 @@ static int clip_sequence(struct objective_work *work, size_t index)
 
 static int clip_tokens(struct objective_work *work, size_t index)
 {
-    double low = work->knobs->advantage.clip_low, high = work->knobs->advantage.clip_high;
+    double low = work->knobs->advantage.clip_low;
+    double high = work->knobs->advantage.clip_high;
     const struct objective_sequence *sequence = &work->request->sequences[index];
     double *advantages = work->advantages + work->parts[index].first;
 
@@ -163,7 +166,9 @@ static int clip_tokens(struct objective_work *work, size_t index)
  * `teacher_kl_coef`, NeMo-RL. */
 static int add_teacher(struct objective_work *work, size_t index)
 {
-    double coef = work->knobs->advantage.teacher_coef, teacher, old;
+    double coef = work->knobs->advantage.teacher_coef;
+    double teacher;
+    double old;
     const struct objective_sequence *sequence = &work->request->sequences[index];
     double *advantages = work->advantages + work->parts[index].first;
 

@@ -193,7 +193,8 @@ static int take_total(double given, double counted, bool needed, const char *fie
 
 static int take_totals(struct objective_work *work)
 {
-    const struct objective_totals *given = work->request->totals, *counted = &work->result->counted;
+    const struct objective_totals *given = work->request->totals;
+    const struct objective_totals *counted = &work->result->counted;
     struct objective_totals *totals = &work->result->totals;
     unsigned by = mode_of(work->knobs)->divides_by;
     bool own_rollouts = by & DIVIDES_BY_ROLLOUTS && given && !isnan(given->rollouts);

@@ -9,7 +9,8 @@
 static void rloo_of_sequence(struct objective_work *work, size_t index)
 {
     struct objective_sequence *sequence = &work->request->sequences[index];
-    double n = (double)work->request->groups[sequence->group].seen.count, own = centred(work, index);
+    double n = (double)work->request->groups[sequence->group].seen.count;
+    double own = centred(work, index);
 
     sequence->advantage = n > 1 ? n / (n - 1) * own : own;
 }
@@ -25,7 +26,8 @@ static void normalize_over_request(struct objective_work *work, int ddof, double
     for (size_t i = 0; i < work->request->sequence_count; i++)
         if (work->request->sequences[i].judged && work->request->sequences[i].kept)
             statistics_second(&all, work->request->sequences[i].advantage);
-    double std = statistics_deviation(&all, ddof), mean = with_mean && all.count > 0 ? all.mean : 0;
+    double std = statistics_deviation(&all, ddof);
+    double mean = with_mean && all.count > 0 ? all.mean : 0;
     bool constant = with_mean && statistics_constant(&all);
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         struct objective_sequence *sequence = &work->request->sequences[i];
@@ -89,9 +91,13 @@ static void loo_of_sequence(struct objective_work *work, size_t index, const str
 {
     struct objective_sequence *sequence = &work->request->sequences[index];
     const struct objective_statistics *seen = &work->request->groups[sequence->group].seen;
-    double n = (double)seen->count, reward = work->parts[index].seen, own = (reward - seen->mean) / seen->unit;
-    double squares = seen->squares - seen->drift * seen->drift / n, share = own * own * n / (n - 1);
-    double std = NAN, difference = centred(work, index) * n / (n - 1);
+    double n = (double)seen->count;
+    double reward = work->parts[index].seen;
+    double own = (reward - seen->mean) / seen->unit;
+    double squares = seen->squares - seen->drift * seen->drift / n;
+    double share = own * own * n / (n - 1);
+    double std = NAN;
+    double difference = centred(work, index) * n / (n - 1);
     bool alone_low = reward == seen->minimum && ends->at_maximum + 1 == seen->count;
     bool alone_high = reward == seen->maximum && ends->at_minimum + 1 == seen->count;
 
@@ -150,7 +156,9 @@ int estimate_maxrl(struct objective_work *work)
  * Source: verl `compute_grpo_passk_outcome_advantage` (arXiv 2503.19595). */
 static void passk_of_group(struct objective_work *work, size_t group)
 {
-    double best = -INFINITY, second = -INFINITY, divisor = 1;
+    double best = -INFINITY;
+    double second = -INFINITY;
+    double divisor = 1;
     size_t winner = SIZE_MAX;
 
     for (size_t k = work->group_first[group]; k < work->group_first[group + 1]; k++) {
@@ -198,7 +206,8 @@ int estimate_opo(struct objective_work *work)
 {
     for (size_t g = 0; g < work->request->group_count; g++) {
         const struct objective_statistics *seen = &work->request->groups[g].seen;
-        double weighted = 0, tokens = 0;
+        double weighted = 0;
+        double tokens = 0;
         for (size_t k = work->group_first[g]; k < work->group_first[g + 1]; k++) {
             size_t i = work->by_group[k];
             if (isnan(work->parts[i].seen))
@@ -223,7 +232,8 @@ int estimate_opo(struct objective_work *work)
  * Source: GPG (arXiv 2504.02546), verl `compute_gpg_outcome_advantage`. */
 int estimate_gpg(struct objective_work *work)
 {
-    double all = 0, nonzero = 0;
+    double all = 0;
+    double nonzero = 0;
 
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         if (isnan(work->parts[i].seen) || !work->request->sequences[i].kept)
@@ -286,8 +296,8 @@ static double score_of(const struct objective_sequence *sequence, size_t name)
 /* Adds weight * (score - mean) / (std + eps_group) of one name to the advantages of a group. */
 static void add_score(struct objective_work *work, size_t group, size_t name)
 {
-    const size_t *first = work->by_group + work->group_first[group],
-                 *end = work->by_group + work->group_first[group + 1];
+    const size_t *first = work->by_group + work->group_first[group];
+    const size_t *end = work->by_group + work->group_first[group + 1];
     struct objective_statistics scores = {0};
 
     for (const size_t *at = first; at < end; at++)
@@ -348,8 +358,10 @@ static void normalize_sequence(struct objective_work *work, size_t index, const 
     const struct objective_statistics *group = &work->request->groups[sequence->group].seen;
     const struct objective_statistics *about = knobs->advantage.mean == OBJECTIVE_SCALE_BATCH ? all : group;
     const struct objective_statistics *over = knobs->advantage.scale == OBJECTIVE_SCALE_BATCH ? all : group;
-    struct level mean = level_of(about, knobs->advantage.ddof), scale = level_of(over, knobs->advantage.ddof);
-    double reward = work->parts[index].seen, n = (double)about->count;
+    struct level mean = level_of(about, knobs->advantage.ddof);
+    struct level scale = level_of(over, knobs->advantage.ddof);
+    double reward = work->parts[index].seen;
+    double n = (double)about->count;
     bool raw = knobs->advantage.singleton == OBJECTIVE_SINGLETON_RAW;
     double own = reward;
 

@@ -28,7 +28,8 @@ static double reward_of_token(const struct objective_work *work, size_t index, s
 static void returns_of_sequence(struct objective_work *work, size_t index, double gamma)
 {
     const struct objective_sequence *sequence = &work->request->sequences[index];
-    double *returns = work->advantages + work->parts[index].first, carried = 0;
+    double *returns = work->advantages + work->parts[index].first;
+    double carried = 0;
     bool is_last = true;
 
     for (size_t t = sequence->tokens; t > 0; t--) {
@@ -92,7 +93,9 @@ static void whiten(struct objective_work *work)
         if (pass == 0)
             statistics_turn(&all);
     }
-    double std = statistics_deviation(&all, knobs->advantage.ddof), variance = std * std, eps = knobs->advantage.eps;
+    double std = statistics_deviation(&all, knobs->advantage.ddof);
+    double variance = std * std;
+    double eps = knobs->advantage.eps;
     double divisor =
         knobs->advantage.form == OBJECTIVE_FORM_MAX_EPS ? sqrt(variance > eps ? variance : eps) : sqrt(variance + eps);
     bool constant = statistics_constant(&all);
@@ -154,7 +157,8 @@ static double normalized_step(const struct objective_knobs *knobs, const struct 
                               const struct objective_statistics *all, double reward)
 {
     bool single = group->count == 1;
-    double own = reward - group->mean, std = statistics_deviation(group, knobs->advantage.ddof);
+    double own = reward - group->mean;
+    double std = statistics_deviation(group, knobs->advantage.ddof);
 
     if (single)
         own = knobs->advantage.singleton == OBJECTIVE_SINGLETON_RAW ? reward : 0;
@@ -172,7 +176,8 @@ static void add_steps(struct objective_work *work, size_t index, const struct ob
                       const struct objective_statistics *all)
 {
     const struct objective_sequence *sequence = &work->request->sequences[index];
-    double *advantages = work->advantages + work->parts[index].first, sum = 0;
+    double *advantages = work->advantages + work->parts[index].first;
+    double sum = 0;
     size_t step = sequence->step_count;
 
     for (size_t t = sequence->tokens; t > 0; t--) {
@@ -215,7 +220,9 @@ static int running_weights(struct objective_work *work, size_t index)
 {
     const struct objective_sequence *sequence = &work->request->sequences[index];
     struct objective_values old = old_values(sequence);
-    double sum = 0, logprob, squares;
+    double sum = 0;
+    double logprob;
+    double squares;
 
     if (work_need(work, index, old, "old_logprobs", "optimal_token_baseline needs them") < 0 ||
         work_need(work, index, sequence->sum_pi_squared, "sum_pi_squared", "optimal_token_baseline needs them") < 0)

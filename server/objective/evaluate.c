@@ -53,8 +53,10 @@ static int gather(struct walk *walk, const struct objective_sequence *sequence, 
 {
     struct objective_work *work = walk->work;
     struct objective_block *block = &walk->block;
-    size_t k = block->count, at = work->parts[walk->index].first + token;
-    double old = 0, reference = 0;
+    size_t k = block->count;
+    size_t at = work->parts[walk->index].first + token;
+    double old = 0;
+    double reference = 0;
 
     block->token[k] = token;
     block->logprob[k] = 0;
@@ -174,7 +176,9 @@ static int add_up(struct walk *walk, const struct objective_sequence *sequence)
     double beta = walk->knobs->beta;
 
     for (size_t k = 0; k < block->count; k++) {
-        double policy = walk->weight * block->value[k], slope = walk->weight * block->slope[k], kl = 0;
+        double policy = walk->weight * block->value[k];
+        double slope = walk->weight * block->slope[k];
+        double kl = 0;
         if (!isfinite(policy) || !isfinite(slope))
             return non_finite(walk, block->token[k], "logprobs", "its loss is beyond double: the ratio is too large");
         if (walk->with_kl) {

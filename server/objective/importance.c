@@ -59,12 +59,16 @@ static void look(const struct correcting *correcting, size_t index, struct rollo
 {
     const struct objective_sequence *sequence = &correcting->work->request->sequences[index];
     struct rollout_view view = {.x = correcting->x + correcting->work->parts[index].first};
-    struct objective_sum sum = {0}, distance = {0}, error = {0};
+    struct objective_sum sum = {0};
+    struct objective_sum distance = {0};
+    struct objective_sum error = {0};
 
     for (size_t t = 0; t < sequence->tokens; t++) {
         if (is_masked(sequence, t))
             continue;
-        double x = view.x[t], held = clamp(x, correcting->how->log_clamp), weight = objective_exp(held);
+        double x = view.x[t];
+        double held = clamp(x, correcting->how->log_clamp);
+        double weight = objective_exp(held);
         objective_sum_add(&sum, x);
         objective_sum_add(&distance, fabs(weight - 1));
         objective_sum_add(&error, objective_exp(fabs(held)));
@@ -95,7 +99,8 @@ struct judgement {
 static struct judgement judge_sequence(const struct objective_correction *how, const struct rollout_view *view)
 {
     double reduced = how->reduction == OBJECTIVE_REDUCTION_MEAN ? view->mean : view->sum;
-    double whole = objective_exp(clamp(reduced, how->log_clamp)), geometric = objective_exp(view->mean);
+    double whole = objective_exp(clamp(reduced, how->log_clamp));
+    double geometric = objective_exp(view->mean);
 
     switch (how->method) {
     case OBJECTIVE_IMPORTANCE_SEQUENCE_TRUNCATE:
@@ -231,7 +236,8 @@ static int normalise(const struct correcting *correcting)
 
 static int read_x(struct objective_work *work, double *x)
 {
-    double old, rollout;
+    double old;
+    double rollout;
 
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         const struct objective_sequence *sequence = &work->request->sequences[i];

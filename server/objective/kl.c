@@ -91,11 +91,12 @@ static void weight_by_ratio(int how, struct objective_block *block, size_t k)
 void objective_kl_block(const struct objective_knobs *knobs, struct objective_block *block)
 {
     bool held[OBJECTIVE_BLOCK];
+    const size_t count = block->count;
 
-    for (size_t k = 0; k < block->count; k++)
+    for (size_t k = 0; k < count; k++)
         held[k] = clamp(&block->distance[k], knobs->kl.log_clamp);
     estimators[knobs->kl.estimator](knobs, block);
-    for (size_t k = 0; k < block->count; k++) {
+    for (size_t k = 0; k < count; k++) {
         if (clamp(&block->kl[k], knobs->kl.value_clamp) || held[k])
             block->kl_slope[k] = 0;
         if (knobs->kl.ratio != OBJECTIVE_KL_RATIO_NONE)

@@ -9,19 +9,22 @@
 void ppo_clip_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
                     struct objective_block *block)
 {
-    double low = 1 - knobs->loss.eps_low, high = 1 + knobs->loss.eps_high;
+    double low = 1 - knobs->loss.eps_low;
+    double high = 1 + knobs->loss.eps_high;
     double delta = isnan(knobs->loss.delta) ? INFINITY : knobs->loss.delta;
     double dual_c = isnan(knobs->loss.dual_c) ? INFINITY : knobs->loss.dual_c;
 
     (void)whole;
     for (size_t k = 0; k < block->count; k++) {
-        double advantage = block->advantage[k], ratio = block->ratio[k];
+        double advantage = block->advantage[k];
+        double ratio = block->ratio[k];
         bool below = ratio<low, above = ratio> high, capped = ratio > delta, idle = advantage == 0;
         double own = capped ? delta : ratio;
         double held = below ? low : above ? high : ratio;
         bool clip_decides = held * advantage < own * advantage;
         bool constant = clip_decides ? below || above : capped;
-        double loss = -(clip_decides ? held : own) * advantage, most = -dual_c * advantage;
+        double loss = -(clip_decides ? held : own) * advantage;
+        double most = -dual_c * advantage;
         bool dual = advantage < 0 && loss > most;
 
         block->value[k] = idle ? 0 : dual ? most : loss;
@@ -52,7 +55,8 @@ static void importance_sampling_terms(const struct objective_knobs *knobs, const
 static void cispo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
                         struct objective_block *block)
 {
-    double low = isnan(knobs->loss.lo) ? 0 : knobs->loss.lo, high = knobs->loss.hi;
+    double low = isnan(knobs->loss.lo) ? 0 : knobs->loss.lo;
+    double high = knobs->loss.hi;
 
     (void)whole;
     for (size_t k = 0; k < block->count; k++) {
@@ -72,9 +76,11 @@ static void sapo_terms(const struct objective_knobs *knobs, const struct objecti
 {
     (void)whole;
     for (size_t k = 0; k < block->count; k++) {
-        double advantage = block->advantage[k], ratio = block->ratio[k];
+        double advantage = block->advantage[k];
+        double ratio = block->ratio[k];
         double tau = advantage > 0 ? knobs->loss.tau_pos : knobs->loss.tau_neg;
-        double z = tau * (ratio - 1), tail = objective_exp(z > 0 ? -z : z);
+        double z = tau * (ratio - 1);
+        double tail = objective_exp(z > 0 ? -z : z);
         double gate = (z > 0 ? 1 : tail) / (1 + tail);
         bool flat = gate == 1 || advantage == 0 || block->clamped[k] == 0;
         block->value[k] = -4 / tau * gate * advantage + 0.0;
@@ -106,7 +112,8 @@ static void dro_terms(const struct objective_knobs *knobs, const struct objectiv
 
     (void)whole;
     for (size_t k = 0; k < block->count; k++) {
-        double advantage = block->advantage[k], x = block->x[k];
+        double advantage = block->advantage[k];
+        double x = block->x[k];
         block->value[k] = -(advantage * block->logprob[k] - beta / 2 * x * x);
         block->slope[k] = -advantage + beta * x;
         block->clipped[k] = 0;
@@ -119,7 +126,8 @@ static void dro_terms(const struct objective_knobs *knobs, const struct objectiv
 static void rollout_is_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
                              struct objective_block *block)
 {
-    double low = 1 - knobs->loss.eps_low, high = 1 + knobs->loss.eps_high;
+    double low = 1 - knobs->loss.eps_low;
+    double high = 1 + knobs->loss.eps_high;
 
     (void)whole;
     for (size_t k = 0; k < block->count; k++) {
@@ -141,10 +149,13 @@ static void rollout_is_terms(const struct objective_knobs *knobs, const struct o
 static void region_token(const struct objective_knobs *knobs, struct objective_block *block, size_t k, bool inside,
                          bool by_logprob)
 {
-    double advantage = block->advantage[k], ratio = block->ratio[k], x = block->x[k];
-    double tau = isnan(knobs->loss.kl_tau) ? 0 : knobs->loss.kl_tau,
-           held = ratio > knobs->loss.c ? knobs->loss.c : ratio;
-    double value = 0, slope = 0;
+    double advantage = block->advantage[k];
+    double ratio = block->ratio[k];
+    double x = block->x[k];
+    double tau = isnan(knobs->loss.kl_tau) ? 0 : knobs->loss.kl_tau;
+    double held = ratio > knobs->loss.c ? knobs->loss.c : ratio;
+    double value = 0;
+    double slope = 0;
 
     if (inside && advantage != 0 && by_logprob) {
         slope = -held * advantage;
@@ -180,8 +191,10 @@ static void dppo_tv_terms(const struct objective_knobs *knobs, const struct obje
 static double binary_kl(double old_logprob, double logprob)
 {
     const double eps = 1e-8;
-    double old = objective_exp(old_logprob), now = objective_exp(logprob);
-    double rest_old = 1 - old > 0 ? 1 - old : 0, rest = 1 - now > 0 ? 1 - now : 0;
+    double old = objective_exp(old_logprob);
+    double now = objective_exp(logprob);
+    double rest_old = 1 - old > 0 ? 1 - old : 0;
+    double rest = 1 - now > 0 ? 1 - now : 0;
     double own = old == 0 ? 0 : old * (old_logprob - logprob);
     return own + rest_old * objective_log((rest_old + eps) / (rest + eps));
 }

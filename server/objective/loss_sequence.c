@@ -7,7 +7,9 @@ int work_x(struct objective_work *work, size_t index, size_t token, double *ret_
 {
     const struct objective_sequence *sequence = &work->request->sequences[index];
     struct objective_values anchor = anchor_values(work->knobs, sequence);
-    double limit = work->knobs->loss.log_clamp, now, old;
+    double limit = work->knobs->loss.log_clamp;
+    double now;
+    double old;
 
     *ret_x = 0;
     if (!is_present(sequence->logprobs) || !is_present(anchor))
@@ -53,7 +55,8 @@ static double gspo_value(const struct objective_knobs *knobs, double ratio, doub
 int gspo_prepare(struct objective_work *work, struct objective_whole *whole)
 {
     const struct objective_sequence *sequence = &work->request->sequences[whole->index];
-    struct objective_sum sum = {0}, slopes = {0};
+    struct objective_sum sum = {0};
+    struct objective_sum slopes = {0};
     double x;
     bool held;
 
@@ -72,7 +75,8 @@ int gspo_prepare(struct objective_work *work, struct objective_whole *whole)
     for (size_t t = 0; t < sequence->tokens && !whole->constant; t++) {
         if (!is_trained(work, whole->index, t))
             continue;
-        double advantage = work_advantage(work, whole->index, t), weight = outer_weight(work, whole->index, t);
+        double advantage = work_advantage(work, whole->index, t);
+        double weight = outer_weight(work, whole->index, t);
         gspo_value(work->knobs, whole->ratio, advantage, &held);
         if (!held && weight != 0)
             objective_sum_add(&slopes, -whole->ratio * advantage * weight);
@@ -136,7 +140,8 @@ static double gmpo_clip(const struct objective_knobs *knobs, double x, double ad
 int gmpo_prepare(struct objective_work *work, struct objective_whole *whole)
 {
     const struct objective_sequence *sequence = &work->request->sequences[whole->index];
-    struct objective_sum sum = {0}, advantages = {0};
+    struct objective_sum sum = {0};
+    struct objective_sum advantages = {0};
     double x;
 
     for (size_t t = 0; t < sequence->tokens; t++) {
@@ -144,7 +149,8 @@ int gmpo_prepare(struct objective_work *work, struct objective_whole *whole)
             continue;
         if (work_x(work, whole->index, t, &x) < 0)
             return -1;
-        double advantage = work_advantage(work, whole->index, t), weight = outer_weight(work, whole->index, t);
+        double advantage = work_advantage(work, whole->index, t);
+        double weight = outer_weight(work, whole->index, t);
         objective_sum_add(&sum, gmpo_clip(work->knobs, x, advantage));
         if (weight != 0 && advantage != 0)
             objective_sum_add(&advantages, -advantage * weight);
@@ -160,7 +166,8 @@ int gmpo_prepare(struct objective_work *work, struct objective_whole *whole)
 void gmpo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole, struct objective_block *block)
 {
     for (size_t k = 0; k < block->count; k++) {
-        double advantage = block->advantage[k], x = block->x[k];
+        double advantage = block->advantage[k];
+        double x = block->x[k];
         bool above = advantage > 0 && x > knobs->loss.eps_high, below = advantage < 0 && x < -knobs->loss.eps_low;
         block->value[k] = advantage == 0 ? 0 : -advantage * whole->ratio;
         block->slope[k] = above || below || advantage == 0 ? 0 : whole->shared;
@@ -231,8 +238,11 @@ int fipo_prepare(struct objective_work *work, struct objective_whole *whole)
 {
     const struct objective_knobs *knobs = work->knobs;
     const struct objective_sequence *sequence = &work->request->sequences[whole->index];
-    double gamma = power_of_two(-1 / knobs->loss.decay), future = 0, x;
-    double low = knobs->loss.clip_high_only ? 1 : 1 - knobs->loss.clip_range, high = 1 + knobs->loss.clip_range;
+    double gamma = power_of_two(-1 / knobs->loss.decay);
+    double future = 0;
+    double x;
+    double low = knobs->loss.clip_high_only ? 1 : 1 - knobs->loss.clip_range;
+    double high = 1 + knobs->loss.clip_range;
     size_t at = (size_t)whole->n;
 
     if (!work->spare && !(work->spare = work_allocate(work, work->tokens, sizeof *work->spare)))
@@ -243,7 +253,8 @@ int fipo_prepare(struct objective_work *work, struct objective_whole *whole)
             continue;
         if (work_x(work, whole->index, t - 1, &x) < 0)
             return -1;
-        double ratio = objective_exp(x), advantage = work_advantage(work, whole->index, t - 1);
+        double ratio = objective_exp(x);
+        double advantage = work_advantage(work, whole->index, t - 1);
         if (!(ratio > knobs->loss.delta))
             future += x;
         double factor = clip(objective_exp(future), low, high);
@@ -319,7 +330,10 @@ static bool takes_part(const struct objective_work *work, size_t index)
 /* Shares the loss of the group out over its tokens by the size of their derivatives. */
 static void share_out(struct objective_work *work, size_t group, const struct real_side sides[2])
 {
-    double loss = 0, all = 0, groups = work->result->totals.groups, tau = work->knobs->loss.tau;
+    double loss = 0;
+    double all = 0;
+    double groups = work->result->totals.groups;
+    double tau = work->knobs->loss.tau;
 
     for (int s = 0; s < 2; s++)
         loss += sides[s].largest + objective_log(sides[s].sum);
@@ -336,7 +350,8 @@ static void share_out(struct objective_work *work, size_t group, const struct re
         size_t i = work->by_group[k];
         if (!takes_part(work, i))
             continue;
-        double n = (double)work->request->sequences[i].trainable_tokens, weight = work->parts[i].weight;
+        double n = (double)work->request->sequences[i].trainable_tokens;
+        double weight = work->parts[i].weight;
         double share = all > 0 ? fabs(work->sequence_slopes[i]) / all : 0;
         work->sequence_values[i] = loss / groups * share / n / weight;
         work->sequence_slopes[i] = work->sequence_slopes[i] / groups / n / weight;
@@ -346,8 +361,8 @@ static void share_out(struct objective_work *work, size_t group, const struct re
 static int real_group(struct objective_work *work, size_t group)
 {
     struct real_side sides[2] = {0}; /* bad, good */
-    const size_t *first = work->by_group + work->group_first[group],
-                 *end = work->by_group + work->group_first[group + 1];
+    const size_t *first = work->by_group + work->group_first[group];
+    const size_t *end = work->by_group + work->group_first[group + 1];
 
     for (const size_t *at = first; at < end; at++) {
         const struct objective_sequence *sequence = &work->request->sequences[*at];

@@ -186,7 +186,9 @@ double objective_cos_pi(double x)
     bool back = x > 0.5;
     double share = back ? 1 - x : x; /* 0..0.5: exact, by Sterbenz */
     bool use_sine = share > 0.25;
-    double angle = pi * (use_sine ? 0.5 - share : share), square = angle * angle, sum = 0;
+    double angle = pi * (use_sine ? 0.5 - share : share);
+    double square = angle * angle;
+    double sum = 0;
 
     for (int k = 9; k >= 1; k--) {
         double n = 2 * k + use_sine;

@@ -80,7 +80,9 @@ static int kl_of_block(struct objective_work *work, size_t index, struct objecti
 static int kl_of_sequence(struct objective_work *work, size_t index, struct objective_block *block)
 {
     const struct objective_sequence *sequence = &work->request->sequences[index];
-    double old, reference, sum = 0;
+    double old;
+    double reference;
+    double sum = 0;
 
     if (work_need(work, index, old_values(sequence), "old_logprobs", "a KL in the reward is taken at them") < 0 ||
         work_need(work, index, sequence->ref_logprobs, "ref_logprobs", "beta above 0 needs them") < 0)

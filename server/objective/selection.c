@@ -41,7 +41,8 @@ static void rank(struct objective_work *work, struct ranking *ranking, size_t in
 /* Largest first; equal ones in the order of the request. */
 static int compare_values(const void *left, const void *right, void *values)
 {
-    size_t a = *(const size_t *)left, b = *(const size_t *)right;
+    size_t a = *(const size_t *)left;
+    size_t b = *(const size_t *)right;
     const double *value = values;
 
     if (value[a] != value[b])
@@ -81,7 +82,8 @@ static int top_entropy(struct objective_work *work)
     sort_ranking(&ranking);
     /* From the largest down, quantile(1 - rho) stands at rho * (count - 1). */
     double place = (1 - work->knobs->selection.rho) * (double)(ranking.count - 1);
-    size_t below = (size_t)place, above = below + 1 < ranking.count ? below + 1 : below;
+    size_t below = (size_t)place;
+    size_t above = below + 1 < ranking.count ? below + 1 : below;
     double low = ranking.value[ranking.at[ranking.count - 1 - below]];
     double high = ranking.value[ranking.at[ranking.count - 1 - above]];
     double threshold = low + (high - low) * (place - (double)below);
@@ -97,7 +99,9 @@ static int drift_of(struct objective_work *work, size_t index, double *ret_drift
 {
     const struct objective_sequence *sequence = &work->request->sequences[index];
     struct objective_sum sum = {0};
-    double now, rollout, n = 0;
+    double now;
+    double rollout;
+    double n = 0;
 
     if (work_need(work, index, sequence->rollout_logprobs, "rollout_logprobs", "off_policy_sequence_mask needs them") <
             0 ||
@@ -149,7 +153,8 @@ static int off_policy(struct objective_work *work)
 static int rank_square(struct objective_work *work, size_t index, size_t token, void *arg)
 {
     const struct objective_sequence *sequence = &work->request->sequences[index];
-    double old, rollout;
+    double old;
+    double rollout;
 
     if (work_need(work, index, sequence->rollout_logprobs, "rollout_logprobs", "m2po needs them") < 0 ||
         work_need(work, index, old_values(sequence), "old_logprobs", "m2po needs them") < 0 ||
@@ -249,7 +254,8 @@ static bool clip_holds(const struct objective_knobs *knobs, double x, double adv
 static int rank_candidate(struct objective_work *work, size_t index, size_t token, void *arg)
 {
     struct covariance *covariance = arg;
-    double cov = covariance_of(work, index, token, covariance), x;
+    double cov = covariance_of(work, index, token, covariance);
+    double x;
 
     if (work_x(work, index, token, &x) < 0)
         return -1;

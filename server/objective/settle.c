@@ -179,7 +179,8 @@ static int check_importance(const struct objective_knobs *knobs, struct objectiv
 
 static int check_selection(const struct objective_knobs *knobs, struct objective_contradiction *ret_contradiction)
 {
-    int method = knobs->selection.method, kind = knobs->loss.kind;
+    int method = knobs->selection.method;
+    int kind = knobs->loss.kind;
     bool plain = is_ppo(kind) || kind == OBJECTIVE_LOSS_IMPORTANCE_SAMPLING;
 
     if ((method == OBJECTIVE_SELECTION_CLIP_COV || method == OBJECTIVE_SELECTION_KL_COV) && !plain)

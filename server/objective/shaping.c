@@ -108,7 +108,8 @@ static double clip(double value, double low, double high)
 /* Source: NeMo-RL `scale_rewards`. */
 static int linear_map(struct objective_work *work, const struct objective_shaper *shaper, size_t index, double *reward)
 {
-    const double *source = shaper->source, *target = shaper->target;
+    const double *source = shaper->source;
+    const double *target = shaper->target;
     double inside = clip(*reward, source[0], source[1]);
 
     (void)work;
@@ -146,7 +147,8 @@ struct ngrams {
 static int compare_ngrams(const void *left, const void *right, void *arg)
 {
     const struct ngrams *ngrams = arg;
-    const uint32_t *a = ngrams->ids + *(const size_t *)left, *b = ngrams->ids + *(const size_t *)right;
+    const uint32_t *a = ngrams->ids + *(const size_t *)left;
+    const uint32_t *b = ngrams->ids + *(const size_t *)right;
 
     for (size_t i = 0; i < ngrams->n; i++)
         if (a[i] != b[i])
@@ -160,7 +162,8 @@ static int repetition(struct objective_work *work, const struct objective_shaper
 {
     const struct objective_sequence *sequence = &work->request->sequences[index];
     struct ngrams ngrams = {sequence->completion_ids, (size_t)shaper->ngram};
-    size_t distinct = 1, *starts;
+    size_t distinct = 1;
+    size_t *starts;
 
     if (!sequence->completion_ids)
         return missing(work, index, "completion_ids", "the shaper repetition needs them");
@@ -215,14 +218,13 @@ static int measure(struct objective_work *work, const struct objective_shaper *s
  * Source: prime-rl, orchestrator `grpo.py` length penalty. A negative mean turns it into a bonus, as there. */
 static int linear_length(struct objective_work *work, const struct objective_shaper *shaper)
 {
-    struct longest *groups = calloc(work->request->group_count ? work->request->group_count : 1, sizeof *groups);
-    int result = groups ? measure(work, shaper, groups)
-                        : objective_fail(work->error, OBJECTIVE_ERROR_MEMORY, SIZE_MAX, SIZE_MAX, NULL,
-                                         "there is no memory for this request");
+    struct longest *groups = work_allocate(work, work->request->group_count, sizeof *groups);
 
-    for (size_t g = 0; result == 0 && g < work->request->group_count; g++)
+    if (!groups || measure(work, shaper, groups) < 0)
+        return -1;
+    for (size_t g = 0; g < work->request->group_count; g++)
         statistics_turn(&groups[g].rewards);
-    for (size_t i = 0; result == 0 && i < work->request->sequence_count; i++) {
+    for (size_t i = 0; i < work->request->sequence_count; i++) {
         struct objective_sequence *sequence = &work->request->sequences[i];
         const struct longest *group = &groups[sequence->group];
         if (isnan(sequence->shaped_reward))
@@ -234,11 +236,10 @@ static int linear_length(struct objective_work *work, const struct objective_sha
             share += shaper->w_turns * (double)sequence->turns / larger(group->turns, 1);
         sequence->shaped_reward -= group->rewards.mean * share;
         if (!isfinite(sequence->shaped_reward))
-            result = objective_fail(work->error, OBJECTIVE_ERROR_NON_FINITE, i, SIZE_MAX, "reward",
-                                    "shaping takes it beyond double");
+            return objective_fail(work->error, OBJECTIVE_ERROR_NON_FINITE, i, SIZE_MAX, "reward",
+                                  "shaping takes it beyond double");
     }
-    free(groups);
-    return result;
+    return 0;
 }
 
 static const struct {

@@ -71,7 +71,7 @@ struct objective_work {
     size_t *token_order;    /* [tokens] for rules that sort */
     double positive_tokens; /* positive_nll */
     double *sequence_values, *sequence_slopes; /* [sequence_count]: real */
-    void *memory[16];
+    void *memory[16 + OBJECTIVE_SHAPING_MAX];
     size_t memory_count;
 };
 void *work_allocate(struct objective_work *work, size_t count, size_t size_bytes); /* zeroed; NULL: error is set */

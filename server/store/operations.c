@@ -4,10 +4,28 @@
 
 #include <stdio.h>
 
+/* A row that comes and goes; SQLite leaves out a write of what is there already. */
+static enum store_status try_write(struct store *store, struct store_op *op)
+{
+    static const enum statement steps[] = {SQL_BUMP_OWNER, SQL_FORGET_OWNER};
+    for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
+        sqlite3_stmt *statement = database_statement(&store->writer, steps[i]);
+        bind_text(statement, 1, TEXT_LITERAL(" "));
+        int result = database_run(statement);
+        if (result != SQLITE_OK)
+            return operation_fail(store, op, result);
+    }
+    return STORE_OK;
+}
+
 static enum store_status (*const operations[])(struct store *store, struct store_op *op) = {
-    [STORE_CREATE_BATCH] = operation_create_batch,     [STORE_INSERT_ROLLOUT] = operation_insert_rollout,
-    [STORE_CLOSE_GROUP] = operation_close_group,       [STORE_CLOSE_BATCH] = operation_close_batch,
-    [STORE_DECLARE_POLICY] = operation_declare_policy, [STORE_RECORD_OBJECTIVE] = operation_record_objective,
+    [STORE_CREATE_BATCH] = operation_create_batch,
+    [STORE_INSERT_ROLLOUT] = operation_insert_rollout,
+    [STORE_CLOSE_GROUP] = operation_close_group,
+    [STORE_CLOSE_BATCH] = operation_close_batch,
+    [STORE_DECLARE_POLICY] = operation_declare_policy,
+    [STORE_RECORD_OBJECTIVE] = operation_record_objective,
+    [STORE_TRY_WRITE] = try_write,
 };
 
 enum store_status operation_run(struct store *store, struct store_op *op)

@@ -191,6 +191,7 @@ enum store_op_kind {
     STORE_CLOSE_BATCH,
     STORE_DECLARE_POLICY,
     STORE_RECORD_OBJECTIVE,
+    STORE_TRY_WRITE, /* changes nothing: whether the disk takes a write */
 };
 
 struct store_new_group {

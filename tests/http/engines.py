@@ -96,6 +96,20 @@ class ToyEngine(ProcessEngine):
         super().__init__(folder, [sys.executable, os.path.join(ROOT, "deploy", "demo", "toy_engine.py"), *args])
 
 
+class CannedEngine(ProcessEngine):
+    """tests/tools/canned_engine.py: much, and always the same."""
+
+    def __init__(self, folder, *args):
+        super().__init__(folder, [sys.executable, os.path.join(ROOT, "tests", "tools", "canned_engine.py"), *args])
+
+    @property
+    def said(self):
+        return http_request(self.url, "GET", "/_log").json
+
+    def set_delay(self, seconds):
+        assert http_request(self.url, "POST", "/_delay", str(seconds).encode()).status == 200
+
+
 class RealEngine(ProcessEngine):
     kind = "llamacpp"
 

@@ -44,6 +44,17 @@ def test_a_batch_is_completed_when_there_is_room_again(service, engine):
     assert service.post("/v1/batches", body, headers).json["id"] == identity
 
 
+def test_it_is_ready_again_by_itself(service):
+    """Nobody asks for anything: whoever asks whether it is ready before he sends would wait for ever."""
+    limit_files(service, 4096)
+    assert service.put("/v1/runs/new/policy", {"revision": 1}).status == 507
+    ready = service.get("/readyz")
+    assert ready.status == 503 and ready.json["parts"]["store"] == "the disk is full"
+    limit_files(service, None)
+    eventually(lambda: service.get("/readyz").status == 200, "the store to be tried")
+    assert service.get("/v1/runs").json["items"] == []
+
+
 def test_reading_goes_on_while_the_disk_is_full(service, engine):
     """A GET that waits is told how the batch stands, 200 always; whoever waits for the end is told why it does not come."""
     identity, body, headers = full_while_sampling(service, engine)

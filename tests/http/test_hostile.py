@@ -1,8 +1,12 @@
 """Clients that leave, stall, flood or ask for too much: the others are served, and everything is given back."""
 import json
 import os
+import re
 import signal
 import threading
+import time
+
+import pytest
 
 from harness import eventually, http_request
 from material import make_batch, make_group, rollouts, sampling
@@ -98,6 +102,98 @@ def test_bodies_together_keep_within_the_memory_budget(start):
         assert first.send(large[-1000:]).reply().status == 200
     with service.wire() as third:
         assert third.send(large).reply().status == 200
+
+
+def anonymous_bytes(service):
+    with open(f"/proc/{service.pid}/status", encoding="ascii") as file:
+        return int(re.search(r"RssAnon:\s+(\d+)", file.read())[1]) << 10
+
+
+@pytest.mark.parametrize("value", ["{}", "[]", '""', '{"":{"":0}}'])
+def test_two_bytes_that_cost_two_hundred_are_counted_as_what_they_cost(start, value):
+    """A limit on bodies is none on memory: 90 MB of such values would be 6 GB."""
+    service = start(settings={"memory_budget": "64MiB"})
+    before = anonymous_bytes(service)
+    body = b'{"run":[' + b",".join([value.encode()] * 2_500_000) + b"]}"
+    for path in ("/v1/batches", "/v1/score", "/v1/verify", "/v1/objective"):
+        reply = service.post(path, body)
+        assert (reply.status, reply.error["code"]) == (413, "body_too_large") and "memory_budget" in reply.error["message"], (path, reply)
+    with open(f"/proc/{service.pid}/status", encoding="ascii") as file:
+        peak = int(re.search(r"VmHWM:\s+(\d+)", file.read())[1]) << 10
+    if not os.environ.get("ROLLOUTD_SANITIZED"):
+        assert peak < before + (64 << 20) + 3 * len(body) + (32 << 20)
+        eventually(lambda: anonymous_bytes(service) < before + (16 << 20), "the memory to be given back", 30)
+    assert http_request(service.url, "POST", "/v1/verify", VERIFY).status == 200
+
+
+def test_what_fits_alone_may_have_to_wait_for_the_others(start):
+    """Each tree takes more than half of the budget: of two that are read at once one is sent away, or both, and comes again."""
+    service = start(settings={"memory_budget": "64MiB", "workers": 4})
+    body = post(b'{"run":[' + b",".join([b"{}"] * 150_000) + b"]}", "/v1/batches")
+    statuses = []
+    for _ in range(20):
+        with service.wire() as first, service.wire() as second:
+            os.kill(service.pid, signal.SIGSTOP)
+            threads = [threading.Thread(target=wire.send, args=(body,)) for wire in (first, second)]
+            for thread in threads:
+                thread.start()
+            os.kill(service.pid, signal.SIGCONT)
+            replies = [wire.reply() for wire in (first, second)]
+            for thread in threads:
+                thread.join()
+        statuses += [reply.status for reply in replies]
+        assert set(statuses) <= {400, 429}, replies
+        if 429 in statuses:
+            refusal = next(reply for reply in replies if reply.status == 429)
+            assert refusal.error["code"] == "queue_full" and refusal.headers["retry-after"] == "1"
+            break
+    assert 429 in statuses and service.request("POST", "/v1/batches", body.split(b"\r\n\r\n", 1)[1]).status == 400
+
+
+# -- coming slowly ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("beginning", [b"G", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "], ids=["letter", "line", "header"])
+def test_headers_must_arrive_within_body_timeout(start, beginning):
+    """A byte now and then keeps the library's own time limit from passing."""
+    service = start(settings={"body_timeout": "1s", "connection_timeout": "1h"})
+    with service.wire() as wire, service.wire() as idle:
+        assert idle.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").reply().status == 200
+        wire.send(beginning)
+        refused, end = False, time.monotonic() + 30
+        while not refused and time.monotonic() < end:
+            time.sleep(0.1)
+            try:
+                wire.send(b"a")
+            except OSError:
+                refused = True
+        reply = wire.reply()
+        assert refused and (reply.status, reply.error["code"], reply.headers["connection"]) == (408, "body_timeout", "close")
+        assert idle.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").reply().status == 200, "who only waits is left alone"
+    assert service.get("/healthz").status == 200
+
+
+def test_a_request_whose_headers_came_in_time_may_take_its_time(start, engine):
+    engine.rules({"delay": 2.5, **RIGHT})
+    service = start(engine, settings={"body_timeout": "1s"})
+    with service.wire() as wire:
+        request = post(make_batch(), "/v1/batches")
+        wire.send(request[:40])
+        time.sleep(0.2)
+        assert wire.send(request[40:]).reply().status == 200
+
+
+# -- coming again ----------------------------------------------------------------------------------------------------------
+
+def test_who_repeats_a_request_finds_its_batch_however_full_the_service_is(start, engine):
+    engine.rules({"delay": 1, **RIGHT})
+    service = start(engine, settings={"batches_limit": 2})
+    first = service.post("/v1/batches", make_batch(), {"Idempotency-Key": "a", "Prefer": "respond-async"})
+    other = service.post("/v1/batches", make_batch(run="other"), {"Idempotency-Key": "b", "Prefer": "respond-async"})
+    assert (first.status, other.status, service.post("/v1/batches", make_batch(run="third")).status) == (202, 202, 429)
+    assert service.post("/v1/batches", make_batch(run="third"), {"Idempotency-Key": "c"}).status == 429
+    assert service.post("/v1/batches", make_batch(seed=8), {"Idempotency-Key": "a"}).status == 409
+    again = service.post("/v1/batches", make_batch(), {"Idempotency-Key": "a"})
+    assert again.status == 200 and again.json["id"] == first.json["id"] and len(engine.samples) <= 4
 
 
 # -- shutting down ---------------------------------------------------------------------------------------------------------

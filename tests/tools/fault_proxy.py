@@ -7,7 +7,8 @@ was asked for, so that a run can be repeated. A prompt that holds [[KIND]] gets 
 is not a request for a sample passes.
 
 Prints READY and the listeners' URLs. GET /_faults on any of them: {"injected": {kind: count}, "passed": n, "followed": n,
-"open": n}; "followed" counts requests that came because somebody followed a redirect. Standard library only.
+"open": n}; "followed" counts requests that came because somebody followed a redirect. GET /_drop closes every connection
+that waits for a request. Standard library only.
 """
 import argparse
 import asyncio
@@ -48,7 +49,10 @@ async def reset(_, writer, __):
 
 
 async def hang(reader, _, __):
-    await reader.read(1)  # until the client goes
+    try:
+        await reader.read(1)  # until the client goes
+    except ConnectionError:
+        pass
 
 
 async def no_byte(_, __, ___):
@@ -56,7 +60,7 @@ async def no_byte(_, __, ___):
 
 
 async def byte_a_second(reader, writer, reply):
-    gone = asyncio.ensure_future(reader.read(1))
+    gone = asyncio.ensure_future(hang(reader, writer, reply))
     for byte in reply.bytes():
         writer.write(bytes([byte]))
         if (await asyncio.wait([gone], timeout=1))[0]:
@@ -248,6 +252,7 @@ class Proxy:
         self.url, self.idle = None, []
         self.asked, self.injected = collections.Counter(), collections.Counter()
         self.passed = self.followed = self.open = 0
+        self.waiting = set()
 
     def fault_for(self, body):
         try:
@@ -280,6 +285,9 @@ class Proxy:
     def own(self, path):
         if path == "/_followed":
             self.followed += 1
+        elif path == "/_drop":
+            for writer in self.waiting:
+                writer.close()
         elif path != "/_faults":
             return None
         return Reply(200, json.dumps({"injected": self.injected, "passed": self.passed, "followed": self.followed, "open": self.open}).encode())
@@ -310,11 +318,17 @@ class Proxy:
     async def serve(self, reader, writer):
         self.open += 1
         try:
-            while (message := await read_message(reader)) and await self.answer(reader, writer, message):
+            while True:
+                self.waiting.add(writer)
+                message = await read_message(reader)
+                self.waiting.discard(writer)
+                if not message or not await self.answer(reader, writer, message):
+                    break
                 await writer.drain()
         except ConnectionError:
             pass
         finally:
+            self.waiting.discard(writer)
             self.open -= 1
             writer.close()
 

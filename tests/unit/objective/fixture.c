@@ -31,6 +31,7 @@ size_t scene_add(struct scene *scene, size_t group, double reward, size_t tokens
         .ref_logprobs.f64 = line->reference,
         .rollout_logprobs.f64 = line->rollout,
         .greedy_reward = NAN,
+        .advantages = line->advantages,
         .surrogates = line->surrogates,
         .contributions = line->contributions,
         .dloss_dlogp = line->slopes,

@@ -21,7 +21,7 @@ struct line { /* one sequence: inputs and outputs */
     double logprobs[MAX_TOKENS], old[MAX_TOKENS], reference[MAX_TOKENS], rollout[MAX_TOKENS];
     uint8_t mask[MAX_TOKENS];
     double surrogates[MAX_TOKENS], contributions[MAX_TOKENS], slopes[MAX_TOKENS], ratios[MAX_TOKENS];
-    double weights[MAX_TOKENS], kl[MAX_TOKENS];
+    double weights[MAX_TOKENS], kl[MAX_TOKENS], advantages[MAX_TOKENS], given[MAX_TOKENS];
     int8_t clipped[MAX_TOKENS];
     uint8_t selected[MAX_TOKENS];
 };

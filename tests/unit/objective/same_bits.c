@@ -1,4 +1,4 @@
-/* Prints the bits of exp, expm1, log and of a whole evaluation over many inputs, folded into one number. */
+/* Prints the bits of exp, expm1, log and of whole evaluations by every loss and estimator, folded into one number. */
 #include "server/objective/math.h"
 #include "server/objective/objective.h"
 
@@ -6,10 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TOKENS = 4096, SEQUENCES = 8 };
+enum { TOKENS = 700, SEQUENCES = 8 };
 
 static uint64_t state = 42, folded = 1469598103934665603u;
 static double logprobs[SEQUENCES][TOKENS], old[SEQUENCES][TOKENS], reference[SEQUENCES][TOKENS];
+static double rollout[SEQUENCES][TOKENS], rewards[SEQUENCES];
 static double contributions[SEQUENCES][TOKENS], slopes[SEQUENCES][TOKENS];
 
 static double next_random(void)
@@ -35,39 +36,54 @@ static void fold_functions(void)
     }
 }
 
-static void fold_evaluation(void)
+static void make_inputs(void)
 {
-    struct objective_knobs knobs;
-    struct objective_sequence sequences[SEQUENCES] = {0};
-    struct objective_group groups[2];
-    struct objective_result result;
-    struct objective_error error;
-
-    objective_preset_find("grpo", 4, &knobs);
-    knobs.beta = 0.04;
     for (size_t i = 0; i < SEQUENCES; i++) {
+        rewards[i] = next_random();
         for (size_t t = 0; t < TOKENS; t++) {
             old[i][t] = -3 * next_random();
             logprobs[i][t] = old[i][t] + next_random() - 0.5;
             reference[i][t] = old[i][t] + next_random() - 0.5;
+            rollout[i][t] = old[i][t] + 0.2 * next_random() - 0.1;
         }
+    }
+}
+
+static void fill_sequences(struct objective_sequence *sequences)
+{
+    for (size_t i = 0; i < SEQUENCES; i++)
         sequences[i] = (struct objective_sequence){.group = i % 2,
-                                                   .reward = next_random(),
+                                                   .reward = rewards[i],
                                                    .judged = true,
                                                    .tokens = TOKENS,
                                                    .logprobs.f64 = logprobs[i],
                                                    .old_logprobs.f64 = old[i],
                                                    .ref_logprobs.f64 = reference[i],
+                                                   .rollout_logprobs.f64 = rollout[i],
+                                                   .sum_pi_squared.f64 = reference[i],
+                                                   .greedy_reward = 0.5,
+                                                   .length = TOKENS,
                                                    .contributions = contributions[i],
                                                    .dloss_dlogp = slopes[i]};
-    }
-    if (objective_evaluate(&(struct objective_request){.knobs = &knobs,
+}
+
+static void fold_evaluation(const struct objective_knobs *knobs)
+{
+    struct objective_sequence sequences[SEQUENCES];
+    struct objective_group groups[2];
+    struct objective_result result;
+    struct objective_error error;
+
+    fill_sequences(sequences);
+    if (objective_evaluate(&(struct objective_request){.knobs = knobs,
                                                        .sequences = sequences,
                                                        .sequence_count = SEQUENCES,
                                                        .groups = groups,
                                                        .group_count = 2},
-                           &result, &error) < 0)
+                           &result, &error) < 0) {
+        fold(-1);
         return;
+    }
     fold(result.loss);
     fold(result.metrics.approx_kl_k3);
     for (size_t i = 0; i < SEQUENCES; i++)
@@ -77,10 +93,48 @@ static void fold_evaluation(void)
         }
 }
 
+static void fold_losses(void)
+{
+    struct objective_knobs knobs;
+
+    for (int kind = 0; kind < OBJECTIVE_LOSS_COUNT; kind++) {
+        objective_preset_find("grpo", 4, &knobs);
+        knobs.loss.kind = kind;
+        knobs.loss.hi = 1.3;
+        knobs.loss.beta = 0.1;
+        knobs.beta = 0.04;
+        knobs.shaping_count = 1;
+        objective_item_init(objective_section_find("shaping"), &knobs.shaping[0]);
+        knobs.shaping[0].kind = OBJECTIVE_SHAPER_COSINE;
+        knobs.shaping[0].max_len = TOKENS + kind;
+        knobs.importance_count = kind != OBJECTIVE_LOSS_REAL;
+        objective_item_init(objective_section_find("importance"), &knobs.importance[0]);
+        knobs.importance[0].method = OBJECTIVE_IMPORTANCE_TOKEN_TRUNCATE;
+        knobs.importance[0].hi = 1.05;
+        fold_evaluation(&knobs);
+    }
+}
+
+static void fold_estimators(void)
+{
+    struct objective_knobs knobs;
+
+    for (int estimator = 0; estimator < OBJECTIVE_ESTIMATOR_COUNT; estimator++) {
+        objective_preset_find("grpo", 4, &knobs);
+        knobs.advantage.estimator = estimator;
+        knobs.advantage.gamma = 0.99;
+        knobs.selection.method = OBJECTIVE_SELECTION_M2PO;
+        knobs.selection.threshold = 0.001;
+        fold_evaluation(&knobs);
+    }
+}
+
 int main(void)
 {
     fold_functions();
-    fold_evaluation();
+    make_inputs();
+    fold_losses();
+    fold_estimators();
     printf("%016" PRIx64 "\n", folded);
     return 0;
 }

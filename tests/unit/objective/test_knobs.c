@@ -1,6 +1,8 @@
 /* The table of knobs: every row can be reached, every name stands once, the preset is whole. */
 #include "tests/unit/objective/fixture.h"
 
+#include <stdio.h>
+
 static void test_the_table_is_in_order_and_names_nothing_twice(void **state)
 {
     (void)state;
@@ -212,6 +214,28 @@ static void test_contradictions_name_their_knob(void **state)
     assert_string_equal(contradiction.path, "aggregation.denominator");
 }
 
+static char *documentation;
+
+/* docs/objective.md has an entry for every knob and every value. */
+static void test_every_knob_and_value_is_documented(void **state)
+{
+    char path[96];
+    (void)state;
+
+    for (size_t i = 0; i < objective_knobs_count; i++) {
+        const struct objective_knob *knob = &objective_knobs_table[i];
+        snprintf(path, sizeof path, "`%s%s%s`", knob->section, knob->section[0] ? "." : "", knob->name);
+        if (!strstr(documentation, path))
+            fail_msg("no entry for %s", path);
+        for (size_t k = 0; knob->flags & KNOB_SELECTOR && knob->choices[k]; k++)
+            if (!strstr(documentation, knob->choices[k]))
+                fail_msg("no entry for %s of %s", knob->choices[k], path);
+    }
+    for (size_t i = 0; i < objective_presets_count; i++)
+        if (!strstr(documentation, objective_presets[i].name))
+            fail_msg("no entry for the preset %s", objective_presets[i].name);
+}
+
 static void test_only_the_advantage_section_makes_another_advantage_rule(void **state)
 {
     struct objective_knobs left, right;
@@ -226,7 +250,17 @@ static void test_only_the_advantage_section_makes_another_advantage_rule(void **
     assert_false(objective_same_advantage_rule(&left, &right));
 }
 
-int main(void)
+static char *read_file(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    char *text = calloc(1, 1 << 20);
+    if (!file || !text || fread(text, 1, (1 << 20) - 1, file) == 0)
+        exit(99);
+    fclose(file);
+    return text;
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_table_is_in_order_and_names_nothing_twice),
@@ -238,7 +272,11 @@ int main(void)
         cmocka_unit_test(test_terms_that_exclude_each_other_are_refused),
         cmocka_unit_test(test_what_needs_the_whole_request_is_named),
         cmocka_unit_test(test_contradictions_name_their_knob),
+        cmocka_unit_test(test_every_knob_and_value_is_documented),
         cmocka_unit_test(test_only_the_advantage_section_makes_another_advantage_rule),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    documentation = read_file(argc > 1 ? argv[1] : "docs/objective.md");
+    int result = cmocka_run_group_tests(tests, NULL, NULL);
+    free(documentation);
+    return result;
 }

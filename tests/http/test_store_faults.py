@@ -1,0 +1,170 @@
+"""The record on a bad day: a slow disk, a disk that hangs, a reader that holds a page, damage, a place that is read-only."""
+import os
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+
+import pytest
+
+from engines import CannedEngine
+from harness import ROOT, StartFailed, eventually
+from material import make_batch, make_group, rollouts, sampling
+from test_health import ASYNC, Watch
+
+LOOSE = [{"name": "regex", "options": {"pattern": "^4"}}]
+NOBODY = 65534
+
+
+@pytest.fixture(scope="module")
+def slow_sync(tmp_path_factory):
+    """The path of the library that makes the disk slow."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if not compiler:
+        pytest.skip("there is no C compiler for the library that is preloaded")
+    if os.environ.get("ROLLOUTD_SANITIZED"):
+        pytest.skip("the sanitizers must be loaded first")
+    library = str(tmp_path_factory.mktemp("shim") / "slow_sync.so")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, os.path.join(ROOT, "tests", "tools", "slow_sync.c"), "-ldl"], check=True)
+    return library
+
+
+@pytest.fixture
+def canned(tmp_path):
+    made = CannedEngine(tmp_path, "--tokens", "64", "--text-bytes", "200")
+    yield made
+    made.close()
+
+
+def groups_of(count):
+    return [make_group(f"t{index}", "1+1=") for index in range(count)]
+
+
+# -- a slow disk --------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("milliseconds", [5, 50])
+def test_on_a_slow_disk_many_rollouts_share_a_commit(start, canned, slow_sync, milliseconds):
+    service = start(canned, env={"LD_PRELOAD": slow_sync, "SLOW_SYNC_US": str(1000 * milliseconds)})
+    value = Watch(service)
+    batch = service.batch(make_batch(*groups_of(250), verifiers=LOOSE, sampling=sampling(8, max_tokens=64), deadline="5m"))
+    assert batch["summary"]["scored"] == 2000
+    commits, rows = value("commit_seconds_count"), value("commit_rows_sum")
+    print(f"fsync {milliseconds} ms: {rows / commits:.1f} operations in a commit")
+    assert value("commit_seconds_bucket", le="0.0025" if milliseconds == 5 else "0.025") == 0, "each commit was synced"
+    assert rows == 1 + 2000 + 250 + 1 and rows / commits > 8
+
+
+def test_a_disk_that_hangs_stops_nobody_but_those_who_must_be_told_what_is_on_it(start, canned, slow_sync, tmp_path):
+    hanging = tmp_path / "hanging"
+    service = start(canned, env={"LD_PRELOAD": slow_sync, "SLOW_SYNC_FILE": str(hanging)})
+    first = service.batch(make_batch(make_group("first"), verifiers=LOOSE))
+    hanging.touch()
+    with service.wire() as wire:
+        raw = b'{"revision":2}'
+        wire.send(b"PUT /v1/runs/test/policy HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(raw) + raw)
+        for path in ("/healthz", "/readyz", "/metrics", "/v1/pending", f"/v1/batches/{first['id']}", "/v1/rollouts", "/v1/runs/test"):
+            assert service.get(path).status == 200, path
+        wire.socket.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            wire.more()
+        assert not wire.held, "it was told before it was on disk"
+        assert service.post("/v1/verify", {"verifiers": [{"name": "exact"}], "items": [{"completion": "a", "reference": "a"}]}).status == 200
+        hanging.unlink()
+        wire.socket.settimeout(30)
+        assert wire.reply().status == 200
+
+
+# -- a reader that holds a page -----------------------------------------------------------------------------------------------
+
+def test_a_reader_that_holds_a_page_lets_the_log_grow_and_it_shrinks_again(start, tmp_path):
+    """Somebody has the file open in another program, in the middle of a read."""
+    engine = CannedEngine(tmp_path, "--tokens", "2048", "--text-bytes", "8192")
+    try:
+        service = start(engine)
+        value, log = Watch(service), lambda: os.path.getsize(service.database + "-wal")
+        size = lambda count: make_batch(*groups_of(count), verifiers=LOOSE, sampling=sampling(16, max_tokens=2048), deadline="5m")
+        service.batch(size(1), arrays="none")
+        reader = sqlite3.connect(service.database, isolation_level=None)
+        reader.execute("BEGIN")
+        (before,) = reader.execute("SELECT count(*) FROM rollouts").fetchone()
+        count = 0
+        while log() < 80 << 20:
+            assert service.batch(size(64), arrays="none")["state"] == "complete"
+            count += 1
+        assert reader.execute("SELECT count(*) FROM rollouts").fetchone() == (before,), "it sees what it saw"
+        eventually(lambda: value("wal_bytes") == log(), "the metric to say so")
+        reader.execute("COMMIT")
+        assert reader.execute("SELECT count(*) FROM rollouts").fetchone() == (before + count * 1024,)
+        reader.close()
+        eventually(lambda: service.batch(size(1), arrays="none") and log() <= 64 << 20, "the log to shrink to its limit")
+        assert value("wal_bytes") <= 64 << 20
+    finally:
+        engine.close()
+
+
+# -- damage -------------------------------------------------------------------------------------------------------------------
+
+def test_a_file_that_is_damaged_in_the_middle_makes_named_errors(start, canned):
+    """The first page is whole, so that it is opened. Nothing is made up, nothing ends the service."""
+    service = start(canned)
+    identity = service.batch(make_batch(*groups_of(40), verifiers=LOOSE, sampling=sampling(4)))["id"]
+    service.terminate()
+    with open(service.database, "r+b") as file:
+        size = file.seek(0, 2)
+        for offset in range(8192, size - 4096, 4096):
+            file.seek(offset)
+            file.write(b"\xa5" * 4096)
+    try:
+        service.start()
+    except StartFailed as problem:
+        assert service.process.returncode == 1 and "damaged" in str(problem), problem
+        return
+    for path in (f"/v1/batches/{identity}", "/v1/rollouts", "/v1/batches", "/v1/runs", f"/v1/groups/{identity.replace('b_', 'g_')}-00000"):
+        reply = service.get(path)
+        assert reply.status in (200, 404, 503), reply
+        if reply.status == 503:
+            assert reply.error["code"] == "store_unavailable"
+    assert service.get("/healthz").status == 200
+    reply = service.post("/v1/batches", make_batch(), ASYNC)
+    assert reply.status in (202, 503, 507), reply
+
+
+# -- read-only ----------------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def as_nobody():
+    """What runs a command as a user who may not write everywhere, and a folder that it can reach."""
+    if os.geteuid() != 0:
+        wrapper = []
+    elif shutil.which("setpriv"):
+        wrapper = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    else:
+        pytest.skip("root may write everywhere, and there is no setpriv")
+    folder = tempfile.mkdtemp(prefix="rolloutd-nobody-")
+    os.chmod(folder, 0o777)
+    if wrapper and subprocess.run([*wrapper, "sh", "-c", f"test -x {os.environ.get('ROLLOUTD_BINARY', 'build/rolloutd')} && touch {folder}/x"], check=False).returncode:
+        shutil.rmtree(folder)
+        pytest.skip("another user cannot reach the binary")
+    yield wrapper, folder
+    os.chmod(folder, 0o777)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_a_record_that_must_not_be_written_is_refused_and_named(start, canned, as_nobody, what):
+    wrapper, folder = as_nobody
+    path = os.path.join(folder, "x.db")
+    service = start.make(canned, database=path, wrapper=wrapper)
+    if wrapper:
+        os.makedirs(service.folder, exist_ok=True)
+        service.ready_file = os.path.join(folder, "ready")
+    service.start()
+    assert len(rollouts(service.batch(make_batch(verifiers=LOOSE)))) == 2
+    service.terminate()
+    os.chmod(path if what == "file" else folder, 0o444 if what == "file" else 0o555)
+    service.ready_file = os.path.join(service.folder, "ready")
+    with pytest.raises(StartFailed) as refusal:
+        service.start()
+    assert service.process.returncode == 1 and path in str(refusal.value), refusal.value
+    with sqlite3.connect(path) as database:
+        assert database.execute("SELECT count(*) FROM rollouts").fetchone() == (2,)
