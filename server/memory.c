@@ -1,12 +1,15 @@
 #include "server/memory.h"
 
+#include "server/base/cleanup.h"
 #include "server/base/clock.h"
 #include "server/json_memory.h"
 #include "server/server.h"
 #include "server/settings.h"
 
+#include <fcntl.h>
 #include <malloc.h>
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define JSON_MEMORY_MIN_BYTES (INT64_C(16) << 20) /* however small the budget is: ordinary bodies can be read */
@@ -29,14 +32,12 @@ void memory_setup(const struct settings *settings)
 
 static int64_t read_resident_bytes(void)
 {
-    long long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (!file)
+    char line[128] = "";
+    _cleanup_close_ int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, line, sizeof(line) - 1) <= 0)
         return 0;
-    if (fscanf(file, "%*d %lld", &pages) != 1)
-        pages = 0;
-    fclose(file);
-    return (int64_t)pages * sysconf(_SC_PAGESIZE);
+    const char *resident = strchr(line, ' '); /* behind the size of the address space */
+    return resident ? strtoll(resident, NULL, 10) * sysconf(_SC_PAGESIZE) : 0;
 }
 
 /* Worker. glibc keeps what was freed between what is in use: replies that were too large, a wave of samples. */

@@ -8,6 +8,7 @@ before each answer, and lets those go that wait already. Standard library only.
 import argparse
 import asyncio
 import json
+import resource
 import signal
 
 PROBES = {"/health": {}, "/version": {"version": "0.30.1"}, "/v1/models": {"object": "list", "data": [{"id": "canned", "object": "model", "max_model_len": 1 << 20}]}}
@@ -99,4 +100,5 @@ def parse_arguments():
 
 
 if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)  # a connection is a file
     asyncio.run(run(parse_arguments()))

@@ -15,6 +15,7 @@ import asyncio
 import collections
 import email.utils
 import json
+import resource
 import random
 import re
 import signal
@@ -358,6 +359,7 @@ def parse_arguments():
 
 
 if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)  # a connection is a file
     arguments = parse_arguments()
     if arguments.kinds:
         print(*KINDS, sep="\n")
