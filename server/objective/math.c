@@ -15,15 +15,16 @@ _Static_assert(FLT_EVAL_METHOD == 0, "the bits are promised for arithmetic in pl
 #define LN2_HIGH 6.93147180369123816490e-01
 #define LN2_LOW 1.90821492927058770002e-10
 #define SQRT_HALF 0.70710678118654752440
+#define EXPM1_NEAR 0.7
 
-static double from_bits(uint64_t bits)
+static inline double from_bits(uint64_t bits)
 {
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static uint64_t to_bits(double value)
+static inline uint64_t to_bits(double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -45,51 +46,48 @@ static double scale(double x, int k)
     return x * two_to(k);
 }
 
-/* The nearest integer, by the addition that pushes the fraction out of the mantissa. |x| < 2^51. */
-static double nearest(double x)
+/* 1.5 * 2^52: adding it pushes the fraction out of the mantissa, whose low bits then are the nearest integer. */
+#define PUSH 6755399441055744.0
+
+/* (e^r - 1 - r) / r^2 = sum of r^k / (k+2)!; the rest after r^15 is below 1e-18 for |r| < 0.7. Written out, since a
+ * loop inside the loop over a block would keep that from becoming vectors. */
+static inline __attribute__((always_inline)) double exp_tail(double r)
 {
-    const double push = 6755399441055744.0; /* 1.5 * 2^52 */
-    volatile double pushed = x + push;
-    return pushed - push;
+    double sum = 1.0 / 355687428096000;
+    sum = sum * r + 1.0 / 20922789888000;
+    sum = sum * r + 1.0 / 1307674368000;
+    sum = sum * r + 1.0 / 87178291200;
+    sum = sum * r + 1.0 / 6227020800;
+    sum = sum * r + 1.0 / 479001600;
+    sum = sum * r + 1.0 / 39916800;
+    sum = sum * r + 1.0 / 3628800;
+    sum = sum * r + 1.0 / 362880;
+    sum = sum * r + 1.0 / 40320;
+    sum = sum * r + 1.0 / 5040;
+    sum = sum * r + 1.0 / 720;
+    sum = sum * r + 1.0 / 120;
+    sum = sum * r + 1.0 / 24;
+    sum = sum * r + 1.0 / 6;
+    return sum * r + 1.0 / 2;
 }
 
-/* (e^r - 1 - r) / r^2 = sum of r^k / (k+2)!; the rest after r^15 is below 1e-18 for |r| < 0.7. */
-static double exp_tail(double r)
+/* e^x = 2^k * (1 + high + low), |high + low| < 0.35. Returns k + PUSH. */
+static inline __attribute__((always_inline)) double reduce(double x, double *ret_high, double *ret_low)
 {
-    static const double inverse_factorial[] = {
-        1.0 / 2,
-        1.0 / 6,
-        1.0 / 24,
-        1.0 / 120,
-        1.0 / 720,
-        1.0 / 5040,
-        1.0 / 40320,
-        1.0 / 362880,
-        1.0 / 3628800,
-        1.0 / 39916800,
-        1.0 / 479001600,
-        1.0 / 6227020800,
-        1.0 / 87178291200,
-        1.0 / 1307674368000,
-        1.0 / 20922789888000,
-        1.0 / 355687428096000,
-    };
-    double sum = inverse_factorial[15];
-    for (int k = 14; k >= 0; k--)
-        sum = sum * r + inverse_factorial[k];
-    return sum;
-}
-
-/* e^x = 2^k * (1 + high + low), |high + low| < 0.35. */
-static int reduce(double x, double *ret_high, double *ret_low)
-{
-    double k = nearest(x * INVERSE_LN2);
+    double pushed = x * INVERSE_LN2 + PUSH, k = pushed - PUSH;
     double coarse = x - k * LN2_HIGH;
     double fine = k * LN2_LOW;
     double r = coarse - fine;
     *ret_high = r;
     *ret_low = ((coarse - r) - fine) + r * r * exp_tail(r);
-    return (int)k;
+    return pushed;
+}
+
+static inline __attribute__((always_inline)) double join(double high, double low) /* 1 + high + low */
+{
+    double one = 1 + high;
+    double lost = high - (one - 1);
+    return one + (lost + low);
 }
 
 double objective_exp(double x)
@@ -103,26 +101,18 @@ double objective_exp(double x)
         return INFINITY;
     if (x < EXP_UNDERFLOW)
         return 0;
-    int k = reduce(x, &high, &low);
-    double one = 1 + high;
-    double lost = high - (one - 1);
-    return scale(one + (lost + low), k);
+    int k = (int)(reduce(x, &high, &low) - PUSH);
+    return scale(join(high, low), k);
 }
 
 /* x + x^2/2 with the square of the upper half of x, which is exact, and the rest by the series. |x| < 0.7. */
-static double expm1_near_zero(double x)
+static inline __attribute__((always_inline)) double expm1_near_zero(double x)
 {
     double upper = (float)x;
     double half = 0.5 * upper * upper;
     double rest = 0.5 * (x - upper) * (x + upper) + x * x * (exp_tail(x) - 0.5);
     double sum = x + half;
     return sum + ((half - (sum - x)) + rest);
-}
-
-void objective_exps(size_t n, const double *x, double *ret_y)
-{
-    for (size_t i = 0; i < n; i++)
-        ret_y[i] = objective_exp(x[i]);
 }
 
 double objective_expm1(double x)
@@ -136,15 +126,63 @@ double objective_expm1(double x)
         return objective_exp(x);
     if (x < -60)
         return -1;
-    if (x > -0.7 && x < 0.7)
+    if (fabs(x) < EXPM1_NEAR)
         return expm1_near_zero(x);
-    int k = reduce(x, &high, &low);
+    int k = (int)(reduce(x, &high, &low) - PUSH);
     double power = two_to(k);
     double base = power - 1;
     double lift = power * high;
     double sum = base + lift;
     double lost = fabs(base) > fabs(lift) ? (base - sum) + lift : (lift - sum) + base;
     return sum + (lost + power * low + ((power - base) - 1));
+}
+
+/* --- blocks --- */
+
+/* For |x| below this the result and 2^k are normal numbers. */
+#define EXP_PLAIN 708.0
+
+OBJECTIVE_CLONES
+static uint64_t exp_plain(size_t n, const double *restrict x, double *restrict ret_y)
+{
+    uint64_t far = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double high, low, pushed = reduce(x[i], &high, &low);
+        ret_y[i] = join(high, low) * from_bits((to_bits(pushed) + 1023) << 52);
+        far |= objective_is_far(x[i], EXP_PLAIN);
+    }
+    return far >> 63;
+}
+
+void objective_exps(size_t n, const double *x, double *ret_y)
+{
+    if (!exp_plain(n, x, ret_y))
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs(x[i]) < EXP_PLAIN))
+            ret_y[i] = objective_exp(x[i]);
+}
+
+OBJECTIVE_CLONES
+static uint64_t expm1_plain(size_t n, const double *restrict x, double *restrict ret_y)
+{
+    uint64_t far = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        ret_y[i] = expm1_near_zero(x[i]);
+        far |= objective_is_far(x[i], EXPM1_NEAR);
+    }
+    return far >> 63;
+}
+
+void objective_expm1s(size_t n, const double *x, double *ret_y)
+{
+    if (!expm1_plain(n, x, ret_y))
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs(x[i]) < EXPM1_NEAR))
+            ret_y[i] = objective_expm1(x[i]);
 }
 
 double objective_log(double x)

@@ -8,20 +8,48 @@
 #define OBJECTIVE_MATH_H
 
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 double objective_exp(double x);    /* INFINITY above 709.78, 0 below -745.13, NAN of NAN */
 double objective_expm1(double x);  /* e^x - 1, exact where x is tiny */
 double objective_log(double x);    /* -INFINITY of 0, NAN below */
 double objective_cos_pi(double x); /* cos(pi x), 0 <= x <= 1; within 2e-16 */
 
-/* ret_y[i] = e^x[i]; the same numbers one by one and in blocks. */
+/* ret_y[i] = e^x[i], e^x[i] - 1: the same bits as one by one, in vectors. x and ret_y do not overlap. */
 void objective_exps(size_t n, const double *x, double *ret_y);
+void objective_expm1s(size_t n, const double *x, double *ret_y);
+
+/* On a loop without branches: compiled for AVX2 too, the processor chooses when the program starts. No FMA, so the bits
+ * are the same. Not with a sanitizer, which is not there yet when the choice is made. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define OBJECTIVE_NO_CLONES
+#endif
+#endif
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) && !defined(OBJECTIVE_NO_CLONES) &&             \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define OBJECTIVE_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define OBJECTIVE_CLONES
+#endif
 
 /* The power of two with the exponent of |x|, within what its reciprocal can hold: dividing by it is exact. x finite,
  * not 0. */
 double objective_power_of_two(double x);
 
-/* Neumaier's sum: the error of n additions stays near that of one. Zero-initialised. */
+/* The top bit is set where |x| >= limit or x is NAN. In whole numbers, since SSE2 does not keep comparisons of doubles:
+ * a loop over it stays a loop of vectors. */
+static inline uint64_t objective_is_far(double x, double limit)
+{
+    uint64_t bits, limit_bits;
+    memcpy(&bits, &x, sizeof bits);
+    memcpy(&limit_bits, &limit, sizeof limit_bits);
+    return limit_bits - 1 - (bits & (UINT64_MAX >> 1));
+}
+
+/* Neumaier's sum: the error of n additions stays near that of one. Zero-initialised. What an addition loses by Knuth's
+ * two-sum, which needs no comparison of sizes. */
 struct objective_sum {
     double sum;
     double lost;
@@ -29,11 +57,9 @@ struct objective_sum {
 
 static inline void objective_sum_add(struct objective_sum *sum, double value)
 {
-    double before = sum->sum;
-    double after = before + value;
-    double before_size = before < 0 ? -before : before;
-    double value_size = value < 0 ? -value : value;
-    sum->lost += before_size >= value_size ? (before - after) + value : (value - after) + before;
+    double after = sum->sum + value;
+    double taken = after - sum->sum;
+    sum->lost += (sum->sum - (after - taken)) + (value - taken);
     sum->sum = after;
 }
 

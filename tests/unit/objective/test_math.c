@@ -76,6 +76,45 @@ static void test_the_ends_of_the_range(void **state)
     assert_true(isnan(objective_log(-1)));
 }
 
+/* Any pattern of bits, and numbers of every size near where the branches change. */
+static double any_double(uint64_t *seed, int kind)
+{
+    uint64_t bits = (uint64_t)(scene_random(seed) * 4294967296.0) << 32 | (uint64_t)(scene_random(seed) * 4294967296.0);
+    double value;
+
+    if (kind == 1)
+        return (scene_random(seed) - 0.5) * 1500;
+    if (kind == 2)
+        return (scene_random(seed) - 0.5) * 1.5;
+    if (kind == 3) /* 2^-44 to 2^11 */
+        bits = (bits & 0x800fffffffffffffULL) | (uint64_t)(979 + (int)(scene_random(seed) * 55)) << 52;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static bool is_same_double(double one, double other)
+{
+    return memcmp(&one, &other, sizeof one) == 0;
+}
+
+static void test_a_block_gives_the_bits_of_one_by_one(void **state)
+{
+    enum { BLOCK = 251 }; /* no multiple of a vector's length */
+    double x[BLOCK], powers[BLOCK], lifts[BLOCK];
+    uint64_t seed = 4;
+    (void)state;
+
+    for (int i = 0; i < INPUTS / BLOCK; i++) {
+        for (int k = 0; k < BLOCK; k++)
+            x[k] = any_double(&seed, i % 5 == 4 ? k % 4 : i % 5);
+        objective_exps(BLOCK, x, powers);
+        objective_expm1s(BLOCK, x, lifts);
+        for (int k = 0; k < BLOCK; k++)
+            if (!is_same_double(powers[k], objective_exp(x[k])) || !is_same_double(lifts[k], objective_expm1(x[k])))
+                fail_msg("at %a", x[k]);
+    }
+}
+
 static void test_a_power_of_two_keeps_the_exponent(void **state)
 {
     (void)state;
@@ -105,6 +144,7 @@ int main(void)
         cmocka_unit_test(test_expm1_errs_by_about_one_ulp),
         cmocka_unit_test(test_log_errs_by_less_than_one_ulp),
         cmocka_unit_test(test_the_ends_of_the_range),
+        cmocka_unit_test(test_a_block_gives_the_bits_of_one_by_one),
         cmocka_unit_test(test_a_power_of_two_keeps_the_exponent),
         cmocka_unit_test(test_the_compensated_sum_keeps_what_a_plain_one_loses),
     };
