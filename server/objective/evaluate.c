@@ -3,6 +3,13 @@
 
 #include <string.h>
 
+/* An array that is there, and where its numbers go. */
+struct input {
+    struct objective_values values;
+    const char *field;
+    double *place;
+};
+
 struct walk {
     struct objective_work *work;
     const struct objective_knobs *knobs;
@@ -16,6 +23,9 @@ struct walk {
     double nll;                     /* positive_nll, before the weight; 0 where R is not positive */
     struct objective_values anchor; /* absent: ratio 1 */
     bool with_ratio, with_kl, with_rollout;
+    bool old_is_anchor;
+    struct input inputs[5]; /* of the sequence, in the order in which they are looked at */
+    size_t input_count;
     struct objective_block block;
 };
 
@@ -49,52 +59,177 @@ static int check_inputs(struct walk *walk, const struct objective_sequence *sequ
 
 /* --- one block --- */
 
-static int gather(struct walk *walk, const struct objective_sequence *sequence, size_t token)
+static void take(struct walk *walk, struct objective_values values, const char *field, double *place)
 {
-    struct objective_work *work = walk->work;
-    struct objective_block *block = &walk->block;
-    size_t k = block->count;
-    size_t at = work->parts[walk->index].first + token;
-    double old = 0;
-    double reference = 0;
+    walk->inputs[walk->input_count++] = (struct input){values, field, place};
+}
 
-    block->token[k] = token;
-    block->logprob[k] = 0;
-    block->advantage[k] = work_advantage(work, walk->index, token);
-    if (is_present(sequence->logprobs) &&
-        work_read(work, walk->index, token, sequence->logprobs, "logprobs", &block->logprob[k]) < 0)
-        return -1;
-    if (is_present(sequence->old_logprobs) &&
-        work_read(work, walk->index, token, sequence->old_logprobs, "old_logprobs", &old) < 0)
-        return -1;
-    block->old[k] = block->logprob[k];
-    if (walk->with_ratio && work_read(work, walk->index, token, walk->anchor, "rollout_logprobs", &block->old[k]) < 0)
-        return -1;
-    block->x[k] = block->logprob[k] - block->old[k];
-    if (walk->with_kl && work_read(work, walk->index, token, sequence->ref_logprobs, "ref_logprobs", &reference) < 0)
-        return -1;
-    block->distance[k] = block->logprob[k] - reference;
-    if (walk->with_rollout) {
-        if (work_read(work, walk->index, token, sequence->rollout_logprobs, "rollout_logprobs", &block->rollout[k]) < 0)
-            return -1;
-        block->rollout_x[k] = (is_present(sequence->old_logprobs) ? old : block->logprob[k]) - block->rollout[k];
+static bool is_same(struct objective_values one, struct objective_values other)
+{
+    return one.f64 == other.f64 && one.f32 == other.f32;
+}
+
+static void choose_inputs(struct walk *walk, const struct objective_sequence *sequence)
+{
+    struct objective_block *block = &walk->block;
+    bool has_old = is_present(sequence->old_logprobs);
+
+    walk->input_count = 0;
+    walk->old_is_anchor = walk->with_ratio && has_old && is_same(walk->anchor, sequence->old_logprobs);
+    if (is_present(sequence->logprobs))
+        take(walk, sequence->logprobs, "logprobs", block->logprob);
+    else
+        memset(block->logprob, 0, sizeof block->logprob);
+    if (has_old)
+        take(walk, sequence->old_logprobs, "old_logprobs", walk->old_is_anchor ? block->old : block->previous);
+    if (walk->with_ratio && !walk->old_is_anchor)
+        take(walk, walk->anchor, "rollout_logprobs", block->old);
+    if (walk->with_kl)
+        take(walk, sequence->ref_logprobs, "ref_logprobs", block->reference);
+    if (walk->with_rollout)
+        take(walk, sequence->rollout_logprobs, "rollout_logprobs", block->rollout);
+}
+
+/* The top bit is set if one of them is not finite. */
+OBJECTIVE_CLONES
+static uint64_t copy_run(size_t n, const double *restrict from, double *restrict ret_to)
+{
+    uint64_t far = 0;
+
+    for (size_t k = 0; k < n; k++) {
+        ret_to[k] = from[k];
+        far |= objective_is_far(from[k], INFINITY);
     }
-    block->weight[k] = work->weights ? work->weights[at] : 1;
-    block->dropped[k] = work->dropped ? work->dropped[at] : 0;
-    block->count++;
+    return far;
+}
+
+OBJECTIVE_CLONES
+static void widen_run(size_t n, const float *restrict from, double *restrict ret_to)
+{
+    for (size_t k = 0; k < n; k++)
+        ret_to[k] = (double)from[k];
+}
+
+static bool all_are_finite(size_t n, const double *values)
+{
+    uint64_t far = 0;
+
+    for (size_t k = 0; k < n; k++)
+        far |= objective_is_far(values[k], INFINITY);
+    return !(far >> 63);
+}
+
+static size_t token_at(const struct objective_block *block, size_t k)
+{
+    return block->is_run ? block->token[0] + k : block->token[k];
+}
+
+static bool read_input(const struct objective_block *block, const struct input *input)
+{
+    size_t n = block->count, first = block->token[0];
+
+    if (block->is_run && input->values.f64)
+        return !(copy_run(n, &input->values.f64[first], input->place) >> 63);
+    if (block->is_run)
+        widen_run(n, &input->values.f32[first], input->place);
+    for (size_t k = 0; k < n && !block->is_run; k++)
+        input->place[k] = value_at(input->values, block->token[k]);
+    return all_are_finite(n, input->place);
+}
+
+/* The first token in the order of the request. */
+static int refuse_input(struct walk *walk)
+{
+    double value;
+
+    for (size_t k = 0; k < walk->block.count; k++)
+        for (size_t i = 0; i < walk->input_count; i++)
+            if (work_read(walk->work, walk->index, token_at(&walk->block, k), walk->inputs[i].values,
+                          walk->inputs[i].field, &value) < 0)
+                return -1;
+    return -1;
+}
+
+OBJECTIVE_CLONES
+static void subtract(size_t n, const double *restrict from, const double *restrict what,
+                     double *restrict ret_difference)
+{
+    for (size_t k = 0; k < n; k++)
+        ret_difference[k] = from[k] - what[k];
+}
+
+static void fill(size_t n, double value, double *ret_values)
+{
+    for (size_t k = 0; k < n; k++)
+        ret_values[k] = value;
+}
+
+/* What is the same in every block of a sequence; gather_rules() writes the rest. */
+static void fill_rules(struct walk *walk, const struct objective_sequence *sequence)
+{
+    struct objective_block *block = &walk->block;
+    size_t n = sequence->tokens < OBJECTIVE_BLOCK ? sequence->tokens : OBJECTIVE_BLOCK;
+
+    fill(n, sequence->advantage, block->advantage);
+    fill(n, 1, block->weight);
+    fill(n, 1, block->clamped);
+    memset(block->dropped, 0, n);
+}
+
+static void gather_rules(struct walk *walk)
+{
+    const struct objective_work *work = walk->work;
+    struct objective_block *block = &walk->block;
+    size_t first = work->parts[walk->index].first;
+
+    for (size_t k = 0; work->advantages && k < block->count; k++)
+        block->advantage[k] = work->advantages[first + token_at(block, k)];
+    if (!work->weights && !work->dropped)
+        return;
+    for (size_t k = 0; k < block->count; k++) {
+        size_t at = first + token_at(block, k);
+        block->weight[k] = work->weights ? work->weights[at] : 1;
+        block->dropped[k] = work->dropped ? work->dropped[at] : 0;
+    }
+}
+
+static int gather(struct walk *walk)
+{
+    struct objective_block *block = &walk->block;
+    size_t n = block->count;
+
+    for (size_t i = 0; i < walk->input_count; i++)
+        if (!read_input(block, &walk->inputs[i]))
+            return refuse_input(walk);
+    if (!walk->with_ratio)
+        memcpy(block->old, block->logprob, n * sizeof block->old[0]);
+    subtract(n, block->logprob, block->old, block->x);
+    if (walk->with_kl)
+        subtract(n, block->logprob, block->reference, block->distance);
+    if (walk->with_rollout) {
+        bool has_old = is_present(walk->work->request->sequences[walk->index].old_logprobs);
+        const double *policy = walk->old_is_anchor ? block->old : has_old ? block->previous : block->logprob;
+        subtract(n, policy, block->rollout, block->rollout_x);
+    }
+    gather_rules(walk);
     return 0;
+}
+
+OBJECTIVE_CLONES
+static void clamp_ratios(size_t n, double limit, double *restrict x, double *restrict ret_clamped)
+{
+    for (size_t k = 0; k < n; k++) {
+        double value = x[k], held = value > limit ? limit : value;
+        held = value < -limit ? -limit : held;
+        ret_clamped[k] = held == value ? 1 : 0;
+        x[k] = held;
+    }
 }
 
 static void compute_ratios(const struct objective_knobs *knobs, struct objective_block *block)
 {
-    double limit = isnan(knobs->loss.log_clamp) ? INFINITY : knobs->loss.log_clamp;
-
-    for (size_t k = 0; k < block->count; k++) {
-        double x = block->x[k];
-        bool above = x > limit, below = x < -limit;
-        block->x[k] = above ? limit : below ? -limit : x;
-        block->clamped[k] = above || below ? 0 : 1;
-    }
+    if (!isnan(knobs->loss.log_clamp))
+        clamp_ratios(block->count, knobs->loss.log_clamp, block->x, block->clamped);
     objective_exps(block->count, block->x, block->ratio);
     memcpy(block->shown, block->ratio, block->count * sizeof block->ratio[0]);
 }
@@ -143,55 +278,146 @@ static void add_nll(const struct walk *walk, struct objective_block *block)
     }
 }
 
-/* + 0.0 turns a negative zero into zero. */
-static void scatter(const struct walk *walk, const struct objective_sequence *sequence, size_t k, double contribution,
-                    double slope)
+/* --- outputs --- */
+
+/* The terms of a block with their weight: what becomes of value, slope, kl, kl_slope. */
+struct weighed {
+    double policy[OBJECTIVE_BLOCK], kl[OBJECTIVE_BLOCK];
+    double contribution[OBJECTIVE_BLOCK], slope[OBJECTIVE_BLOCK];
+};
+
+/* The top bit is set if a term is beyond double. */
+OBJECTIVE_CLONES
+static uint64_t weigh_policy(const struct objective_block *restrict block, double weight,
+                             struct weighed *restrict ret_weighed)
+{
+    uint64_t far = 0;
+
+    for (size_t k = 0; k < block->count; k++) {
+        double policy = weight * block->value[k], slope = weight * block->slope[k];
+        ret_weighed->policy[k] = policy;
+        ret_weighed->contribution[k] = policy + 0.0;
+        ret_weighed->slope[k] = slope;
+        far |= objective_is_far(policy, INFINITY) | objective_is_far(slope, INFINITY);
+    }
+    return far;
+}
+
+OBJECTIVE_CLONES
+static uint64_t weigh_kl(const struct objective_block *restrict block, double weight, double beta,
+                         struct weighed *restrict ret_weighed)
+{
+    uint64_t far = 0;
+
+    for (size_t k = 0; k < block->count; k++) {
+        double kl = weight * (beta * block->kl[k]);
+        double slope = ret_weighed->slope[k] + weight * (beta * block->kl_slope[k]);
+        ret_weighed->kl[k] = kl;
+        ret_weighed->contribution[k] = ret_weighed->policy[k] + kl;
+        ret_weighed->slope[k] = slope;
+        far |= objective_is_far(kl, INFINITY) | objective_is_far(slope, INFINITY);
+    }
+    return far;
+}
+
+/* The first token with a term beyond double. */
+static int refuse_term(struct walk *walk)
 {
     const struct objective_block *block = &walk->block;
-    size_t token = block->token[k];
 
-    if (sequence->surrogates)
-        sequence->surrogates[token] = -block->value[k] + 0.0;
-    if (sequence->contributions)
-        sequence->contributions[token] = contribution + 0.0;
-    if (sequence->dloss_dlogp)
-        sequence->dloss_dlogp[token] = slope + 0.0;
-    if (sequence->ratios)
-        sequence->ratios[token] = block->shown[k];
-    if (sequence->weights)
-        sequence->weights[token] = walk->weight;
-    if (sequence->kl && walk->with_kl)
-        sequence->kl[token] = block->kl[k] + 0.0;
-    if (sequence->importance)
-        sequence->importance[token] = block->weight[k];
-    if (sequence->clipped)
-        sequence->clipped[token] = block->clipped[k];
-    if (sequence->selected)
-        sequence->selected[token] = block->selected[k];
+    for (size_t k = 0; k < block->count; k++)
+        if (!isfinite(walk->weight * block->value[k]) || !isfinite(walk->weight * block->slope[k]))
+            return non_finite(walk, token_at(block, k), "logprobs",
+                              "its loss is beyond double: the ratio is too large");
+        else if (walk->with_kl && !isfinite(walk->weight * (walk->knobs->beta * block->kl[k])))
+            return non_finite(walk, token_at(block, k), "ref_logprobs", "its KL term is beyond double");
+        else if (walk->with_kl &&
+                 !isfinite(walk->weight * block->slope[k] + walk->weight * (walk->knobs->beta * block->kl_slope[k])))
+            return non_finite(walk, token_at(block, k), "ref_logprobs", "its KL term is beyond double");
+    return -1;
+}
+
+/* Two sums side by side, each in the order of the tokens: objective_sum_add() in two lanes. */
+static void add_both(size_t n, const double *one, const double *other, struct objective_sum *sum_one,
+                     struct objective_sum *sum_other)
+{
+    typedef double pair __attribute__((vector_size(16)));
+    pair sum = {sum_one->sum, sum_other->sum}, lost = {sum_one->lost, sum_other->lost};
+
+    for (size_t k = 0; k < n; k++) {
+        pair value = {one[k], other[k]}, after = sum + value, taken = after - sum;
+        lost += (sum - (after - taken)) + (value - taken);
+        sum = after;
+    }
+    *sum_one = (struct objective_sum){sum[0], lost[0]};
+    *sum_other = (struct objective_sum){sum[1], lost[1]};
+}
+
+static void add_all(size_t n, const double *values, struct objective_sum *sum)
+{
+    struct objective_sum running = *sum; /* in registers */
+
+    for (size_t k = 0; k < n; k++)
+        objective_sum_add(&running, values[k]);
+    *sum = running;
+}
+
+/* sign * value; + 0.0 turns a negative zero into zero. */
+static void put(const struct objective_block *block, double sign, const double *values, double *output)
+{
+    if (!output)
+        return;
+    double *run = &output[block->token[0]];
+    if (block->is_run)
+        for (size_t k = 0; k < block->count; k++)
+            run[k] = sign * values[k] + 0.0;
+    else
+        for (size_t k = 0; k < block->count; k++)
+            output[block->token[k]] = sign * values[k] + 0.0;
+}
+
+static void put_bytes(const struct objective_block *block, const void *values, void *output)
+{
+    const uint8_t *from = values;
+    uint8_t *to = output;
+
+    if (output && block->is_run)
+        memcpy(to + block->token[0], from, block->count);
+    for (size_t k = 0; output && !block->is_run && k < block->count; k++)
+        to[block->token[k]] = from[k];
+}
+
+static void scatter(const struct walk *walk, const struct objective_sequence *sequence, const struct weighed *weighed)
+{
+    const struct objective_block *block = &walk->block;
+
+    put(block, -1, block->value, sequence->surrogates);
+    put(block, 1, weighed->contribution, sequence->contributions);
+    put(block, 1, weighed->slope, sequence->dloss_dlogp);
+    put(block, 1, block->shown, sequence->ratios);
+    put(block, 1, block->weight, sequence->importance);
+    if (walk->with_kl)
+        put(block, 1, block->kl, sequence->kl);
+    for (size_t k = 0; sequence->weights && k < block->count; k++)
+        sequence->weights[token_at(block, k)] = walk->weight;
+    put_bytes(block, block->clipped, sequence->clipped);
+    put_bytes(block, block->selected, sequence->selected);
 }
 
 static int add_up(struct walk *walk, const struct objective_sequence *sequence)
 {
     const struct objective_block *block = &walk->block;
-    double beta = walk->knobs->beta;
+    struct weighed weighed;
+    uint64_t far = weigh_policy(block, walk->weight, &weighed);
 
-    for (size_t k = 0; k < block->count; k++) {
-        double policy = walk->weight * block->value[k];
-        double slope = walk->weight * block->slope[k];
-        double kl = 0;
-        if (!isfinite(policy) || !isfinite(slope))
-            return non_finite(walk, block->token[k], "logprobs", "its loss is beyond double: the ratio is too large");
-        if (walk->with_kl) {
-            kl = walk->weight * (beta * block->kl[k]);
-            slope += walk->weight * (beta * block->kl_slope[k]);
-            if (!isfinite(kl) || !isfinite(slope))
-                return non_finite(walk, block->token[k], "ref_logprobs", "its KL term is beyond double");
-        }
-        objective_sum_add(&walk->policy, policy);
-        objective_sum_add(&walk->kl, kl);
-        objective_sum_add(&walk->contributions, policy + kl);
-        scatter(walk, sequence, k, policy + kl, slope);
-    }
+    if (walk->with_kl)
+        far |= weigh_kl(block, walk->weight, walk->knobs->beta, &weighed);
+    if (far >> 63)
+        return refuse_term(walk);
+    add_both(block->count, weighed.policy, weighed.contribution, &walk->policy, &walk->contributions);
+    if (walk->with_kl)
+        add_all(block->count, weighed.kl, &walk->kl);
+    scatter(walk, sequence, &weighed);
     return 0;
 }
 
@@ -199,6 +425,8 @@ static int flush(struct walk *walk, const struct objective_sequence *sequence)
 {
     struct objective_block *block = &walk->block;
 
+    if (gather(walk) < 0)
+        return -1;
     compute_ratios(walk->knobs, block);
     walk->loss->terms(walk->knobs, &walk->whole, block);
     if (walk->knobs->selection.method == OBJECTIVE_SELECTION_KL_COV)
@@ -219,32 +447,55 @@ static int flush(struct walk *walk, const struct objective_sequence *sequence)
 
 static void clear_outputs(struct objective_sequence *sequence)
 {
+    bool all_written = sequence->trainable_tokens == sequence->tokens && !sequence->counted_only;
     double *const numbers[] = {sequence->surrogates, sequence->contributions, sequence->dloss_dlogp,
-                               sequence->ratios,     sequence->weights,       sequence->kl,
-                               sequence->importance};
+                               sequence->ratios,     sequence->weights,       sequence->importance};
 
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (numbers[i] && sequence->tokens)
-            memset(numbers[i], 0, sequence->tokens * sizeof(double));
-    if (sequence->clipped && sequence->tokens)
-        memset(sequence->clipped, 0, sequence->tokens);
-    if (sequence->selected && sequence->tokens)
-        memset(sequence->selected, 0, sequence->tokens);
     sequence->loss = 0;
+    if (sequence->kl && sequence->tokens)
+        memset(sequence->kl, 0, sequence->tokens * sizeof(double));
+    if (all_written)
+        return;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (numbers[i])
+            memset(numbers[i], 0, sequence->tokens * sizeof(double));
+    if (sequence->clipped)
+        memset(sequence->clipped, 0, sequence->tokens);
+    if (sequence->selected)
+        memset(sequence->selected, 0, sequence->tokens);
+}
+
+static int walk_run(struct walk *walk, const struct objective_sequence *sequence)
+{
+    struct objective_block *block = &walk->block;
+
+    block->is_run = true;
+    for (size_t start = 0; start < sequence->tokens; start += OBJECTIVE_BLOCK) {
+        size_t left = sequence->tokens - start;
+        block->count = left < OBJECTIVE_BLOCK ? left : OBJECTIVE_BLOCK;
+        block->token[0] = start;
+        if (flush(walk, sequence) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int walk_tokens(struct walk *walk, const struct objective_sequence *sequence)
 {
-    walk->block.count = walk->block.first = 0;
+    struct objective_block *block = &walk->block;
+
+    block->count = block->first = 0;
+    if (sequence->trainable_tokens == sequence->tokens)
+        return walk_run(walk, sequence);
+    block->is_run = false;
     for (size_t t = 0; t < sequence->tokens; t++) {
         if (!is_trained(walk->work, walk->index, t))
             continue;
-        if (gather(walk, sequence, t) < 0)
-            return -1;
-        if (walk->block.count == OBJECTIVE_BLOCK && flush(walk, sequence) < 0)
+        block->token[block->count++] = t;
+        if (block->count == OBJECTIVE_BLOCK && flush(walk, sequence) < 0)
             return -1;
     }
-    return walk->block.count ? flush(walk, sequence) : 0;
+    return block->count ? flush(walk, sequence) : 0;
 }
 
 static void enter_sequence(struct walk *walk, size_t index)
@@ -263,6 +514,8 @@ static void enter_sequence(struct walk *walk, size_t index)
     walk->with_kl = walk->knobs->beta > 0 && walk->knobs->kl.in == OBJECTIVE_KL_IN_LOSS &&
                     !(walk->knobs->kl.skip_zero_variance && group->zero_variance);
     walk->with_rollout = is_present(sequence->rollout_logprobs) && is_present(old_values(sequence));
+    choose_inputs(walk, sequence);
+    fill_rules(walk, sequence);
     walk->contributions = (struct objective_sum){0};
     walk->whole = (struct objective_whole){.index = index, .n = (double)sequence->trainable_tokens};
 }

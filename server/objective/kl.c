@@ -32,11 +32,15 @@ static void kl_k2(const struct objective_knobs *knobs, struct objective_block *b
 /* e^-d + d - 1 */
 static void kl_k3(const struct objective_knobs *knobs, struct objective_block *block)
 {
+    double lift[OBJECTIVE_BLOCK];
+
     (void)knobs;
+    for (size_t k = 0; k < block->count; k++)
+        block->kl_slope[k] = -block->distance[k];
+    objective_expm1s(block->count, block->kl_slope, lift);
     for (size_t k = 0; k < block->count; k++) {
-        double lift = objective_expm1(-block->distance[k]);
-        block->kl[k] = lift + block->distance[k];
-        block->kl_slope[k] = -lift;
+        block->kl[k] = lift[k] + block->distance[k];
+        block->kl_slope[k] = -lift[k];
     }
 }
 
@@ -65,16 +69,16 @@ static kl_terms *const estimators[OBJECTIVE_KL_COUNT] = {
     [OBJECTIVE_KL_LOW_VAR] = kl_k3,
 };
 
-/* |value| at most limit; true if that changed it. A NAN limit is none. */
-static bool clamp(double *value, double limit)
+/* |value| at most limit; where that changes it, the slope is 0. */
+OBJECTIVE_CLONES
+static void clamp(size_t n, double limit, double *restrict values, double *restrict held)
 {
-    if (*value > limit)
-        *value = limit;
-    else if (*value < -limit)
-        *value = -limit;
-    else
-        return false;
-    return true;
+    for (size_t k = 0; k < n; k++) {
+        double value = values[k], within = value > limit ? limit : value;
+        within = value < -limit ? -limit : within;
+        held[k] = within != value ? 1 : held[k];
+        values[k] = within;
+    }
 }
 
 /* r * kl, with the gradient of r (multiply) or without (detached). Source: DeepSeek-V3.2, the unbiased estimate off
@@ -90,16 +94,16 @@ static void weight_by_ratio(int how, struct objective_block *block, size_t k)
 
 void objective_kl_block(const struct objective_knobs *knobs, struct objective_block *block)
 {
-    bool held[OBJECTIVE_BLOCK];
-    const size_t count = block->count;
+    bool clamps = !isnan(knobs->kl.log_clamp) || !isnan(knobs->kl.value_clamp);
+    double held[OBJECTIVE_BLOCK] = {0}; /* 1: clamped */
 
-    for (size_t k = 0; k < count; k++)
-        held[k] = clamp(&block->distance[k], knobs->kl.log_clamp);
+    if (!isnan(knobs->kl.log_clamp))
+        clamp(block->count, knobs->kl.log_clamp, block->distance, held);
     estimators[knobs->kl.estimator](knobs, block);
-    for (size_t k = 0; k < count; k++) {
-        if (clamp(&block->kl[k], knobs->kl.value_clamp) || held[k])
-            block->kl_slope[k] = 0;
-        if (knobs->kl.ratio != OBJECTIVE_KL_RATIO_NONE)
-            weight_by_ratio(knobs->kl.ratio, block, k);
-    }
+    if (!isnan(knobs->kl.value_clamp))
+        clamp(block->count, knobs->kl.value_clamp, block->kl, held);
+    for (size_t k = 0; clamps && k < block->count; k++)
+        block->kl_slope[k] = held[k] != 0 ? 0 : block->kl_slope[k];
+    for (size_t k = 0; knobs->kl.ratio != OBJECTIVE_KL_RATIO_NONE && k < block->count; k++)
+        weight_by_ratio(knobs->kl.ratio, block, k);
 }

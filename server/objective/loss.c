@@ -3,35 +3,57 @@
  * no number. The loops have no branches that depend on each other, so that a compiler may turn them into vectors. */
 #include "server/objective/terms.h"
 
+#include <string.h>
+
 /* -min(min(r, delta) A, clip(r, 1-eps_low, 1+eps_high) A); for A < 0 at most -dual_c A.
  * Source: Schulman et al. 2017 (arXiv 1707.06347) eq. 7; dual_c: Ye et al. 2020 (arXiv 1912.09729) eq. 7;
  * delta: INTELLECT-2 (arXiv 2505.07291), TRL GRPOConfig.delta; different bounds: DAPO (arXiv 2503.14476). */
+struct clip_bounds {
+    double low, high, delta, dual_c;
+};
+
+/* Every choice is one between two numbers, so that the loop becomes vectors. ret_how: 0, 1, -1, 2 as `clipped`. */
+OBJECTIVE_CLONES
+static void clip_all(const struct clip_bounds *bounds, struct objective_block *restrict block, double *restrict ret_how)
+{
+    double low = bounds->low, high = bounds->high, delta = bounds->delta, dual_c = bounds->dual_c;
+
+    for (size_t k = 0; k < block->count; k++) {
+        double advantage = block->advantage[k], ratio = block->ratio[k];
+        double own = ratio > delta ? delta : ratio;
+        double held = ratio > high ? high : ratio;
+        held = ratio < low ? low : held;
+        double own_term = own * advantage, held_term = held * advantage;
+        double chosen = held_term < own_term ? held : own, most = -dual_c * advantage;
+        double loss = -chosen * advantage, slope = -ratio * advantage * block->clamped[k];
+        double side = advantage > 0 ? (ratio > high ? 1.0 : 0.0) : (ratio < low ? -1.0 : 0.0);
+        slope = chosen == ratio ? slope : 0;
+        double kept = advantage < 0 ? loss : -INFINITY; /* dual_c acts only there */
+        slope = kept > most ? 0 : slope;
+        side = kept > most ? 2.0 : side;
+        loss = kept > most ? most : loss;
+        block->value[k] = advantage == 0 ? 0 : loss;
+        block->slope[k] = advantage == 0 ? 0 : slope;
+        ret_how[k] = advantage == 0 ? 0 : side;
+    }
+}
+
 void ppo_clip_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
                     struct objective_block *block)
 {
-    double low = 1 - knobs->loss.eps_low;
-    double high = 1 + knobs->loss.eps_high;
-    double delta = isnan(knobs->loss.delta) ? INFINITY : knobs->loss.delta;
-    double dual_c = isnan(knobs->loss.dual_c) ? INFINITY : knobs->loss.dual_c;
+    double how[OBJECTIVE_BLOCK];
+    struct clip_bounds bounds = {
+        .low = 1 - knobs->loss.eps_low,
+        .high = 1 + knobs->loss.eps_high,
+        .delta = isnan(knobs->loss.delta) ? INFINITY : knobs->loss.delta,
+        .dual_c = isnan(knobs->loss.dual_c) ? INFINITY : knobs->loss.dual_c,
+    };
 
     (void)whole;
-    for (size_t k = 0; k < block->count; k++) {
-        double advantage = block->advantage[k];
-        double ratio = block->ratio[k];
-        bool below = ratio<low, above = ratio> high, capped = ratio > delta, idle = advantage == 0;
-        double own = capped ? delta : ratio;
-        double held = below ? low : above ? high : ratio;
-        bool clip_decides = held * advantage < own * advantage;
-        bool constant = clip_decides ? below || above : capped;
-        double loss = -(clip_decides ? held : own) * advantage;
-        double most = -dual_c * advantage;
-        bool dual = advantage < 0 && loss > most;
-
-        block->value[k] = idle ? 0 : dual ? most : loss;
-        block->slope[k] = idle || dual || constant ? 0 : -ratio * advantage * block->clamped[k];
-        block->clipped[k] = (int8_t)(dual ? 2 : advantage > 0 ? above : advantage < 0 ? -below : 0);
-        block->selected[k] = 1;
-    }
+    clip_all(&bounds, block, how);
+    for (size_t k = 0; k < block->count; k++)
+        block->clipped[k] = (int8_t)how[k];
+    memset(block->selected, 1, block->count);
 }
 
 /* -r A, no clip. Source: Tinker and SkyRL, `importance_sampling`; DeepSeekMath's gradient. */

@@ -13,27 +13,75 @@ static double finite_or_nan(double value)
 
 /* --- over tokens --- */
 
-static void meter_rollout(const struct objective_block *block, size_t k, struct objective_meter *meter,
+static void meter_rollout(const struct objective_block *block, struct objective_meter *meter,
                           struct objective_sums *sums)
 {
-    double x = block->rollout_x[k];
-    double weight = objective_exp(x);
+    double weights[OBJECTIVE_BLOCK], lifts[OBJECTIVE_BLOCK];
 
-    if (meter->rollout_tokens == 0 || weight > meter->weight_max)
-        meter->weight_max = weight;
-    if (meter->rollout_tokens == 0 || weight < meter->weight_min)
-        meter->weight_min = weight;
-    meter->rollout_tokens++;
-    meter->rollout_k1 -= x;
-    meter->rollout_k3 += objective_expm1(x) - x;
-    meter->weight_sum += weight;
-    meter->weight_square_sum += weight * weight;
-    meter->sequence_tokens++;
-    meter->sequence_x += x;
-    meter->sequence_rollout += block->rollout[k];
-    meter->sequence_old += block->rollout[k] + x;
-    sums->gap_tokens++;
-    sums->gap_sum += fabs(x);
+    objective_exps(block->count, block->rollout_x, weights);
+    objective_expm1s(block->count, block->rollout_x, lifts);
+    for (size_t k = 0; k < block->count; k++) {
+        double x = block->rollout_x[k], weight = weights[k];
+        if (meter->rollout_tokens == 0 || weight > meter->weight_max)
+            meter->weight_max = weight;
+        if (meter->rollout_tokens == 0 || weight < meter->weight_min)
+            meter->weight_min = weight;
+        meter->rollout_tokens++;
+        meter->rollout_k1 -= x;
+        meter->rollout_k3 += lifts[k] - x;
+        meter->weight_sum += weight;
+        meter->weight_square_sum += weight * weight;
+        meter->sequence_tokens++;
+        meter->sequence_x += x;
+        meter->sequence_rollout += block->rollout[k];
+        meter->sequence_old += block->rollout[k] + x;
+        sums->gap_tokens++;
+        sums->gap_sum += fabs(x);
+    }
+}
+
+OBJECTIVE_CLONES
+static void count_clipped(size_t n, const int8_t *clipped, struct objective_sums *sums)
+{
+    unsigned low = 0, high = 0;
+
+    for (size_t k = 0; k < n; k++) {
+        low += clipped[k] == -1;
+        high += clipped[k] == 1;
+    }
+    sums->clip_low += low;
+    sums->clip_high += high;
+}
+
+OBJECTIVE_CLONES
+static void count_ratios(size_t n, const double *ratios, double low, double high, struct objective_sums *sums)
+{
+    double outside = 0, overflows = 0; /* whole numbers below OBJECTIVE_BLOCK */
+
+    for (size_t k = 0; k < n; k++) {
+        outside += ratios[k] < low ? 1.0 : ratios[k] > high ? 1.0 : 0.0;
+        overflows += fabs(ratios[k]) < INFINITY ? 0.0 : 1.0;
+    }
+    sums->outside_band += (uint64_t)outside;
+    sums->ratio_overflows += (uint64_t)overflows;
+}
+
+/* In the order of the tokens, whatever the processor. */
+static void sum_ratios(const struct objective_block *block, const double *lifts, struct objective_sums *sums)
+{
+    double ratio_sum = sums->ratio_sum, ratio_max = sums->ratio_max, k1_sum = sums->k1_sum, k3_sum = sums->k3_sum;
+
+    for (size_t k = 0; k < block->count; k++) {
+        double ratio = block->shown[k], x = block->x[k];
+        ratio_sum += ratio;
+        ratio_max = ratio > ratio_max ? ratio : ratio_max;
+        k1_sum -= x;
+        k3_sum += lifts[k] - x;
+    }
+    sums->ratio_sum = ratio_sum;
+    sums->ratio_max = ratio_max;
+    sums->k1_sum = k1_sum;
+    sums->k3_sum = k3_sum;
 }
 
 void meter_block(const struct objective_request *request, const struct objective_block *block, bool has_rollout,
@@ -43,25 +91,17 @@ void meter_block(const struct objective_request *request, const struct objective
     bool bounds = objective_losses[knobs->loss.kind].has_bounds;
     double low = bounds ? 1 - knobs->loss.eps_low : -INFINITY;
     double high = bounds ? 1 + knobs->loss.eps_high : INFINITY;
+    double lifts[OBJECTIVE_BLOCK];
 
-    for (size_t k = 0; k < block->count; k++) {
-        double ratio = block->shown[k];
-        sums->clip_low += block->clipped[k] == -1;
-        sums->clip_high += block->clipped[k] == 1;
-        sums->outside_band += ratio < low || ratio > high;
-        sums->ratio_overflows += !isfinite(ratio);
-        sums->ratio_sum += ratio;
-        if (ratio > sums->ratio_max)
-            sums->ratio_max = ratio;
-        sums->k1_sum -= block->x[k];
-        sums->k3_sum += objective_expm1(block->x[k]) - block->x[k];
-        if (has_kl) {
-            sums->kl_tokens++;
-            sums->kl_sum += block->kl[k];
-        }
-        if (has_rollout)
-            meter_rollout(block, k, meter, sums);
-    }
+    count_clipped(block->count, block->clipped, sums);
+    count_ratios(block->count, block->shown, low, high, sums);
+    objective_expm1s(block->count, block->x, lifts);
+    sum_ratios(block, lifts, sums);
+    for (size_t k = 0; has_kl && k < block->count; k++)
+        sums->kl_sum += block->kl[k];
+    sums->kl_tokens += has_kl ? block->count : 0;
+    if (has_rollout)
+        meter_rollout(block, meter, sums);
 }
 
 void meter_sequence(struct objective_meter *meter)

@@ -13,13 +13,16 @@
 struct objective_block {
     size_t count;
     size_t first;                  /* place of its first token among the trainable ones of the sequence */
-    size_t token[OBJECTIVE_BLOCK]; /* where in the sequence */
+    bool is_run;                   /* its tokens stand side by side: only token[0] is filled */
+    size_t token[OBJECTIVE_BLOCK]; /* where in the sequence; see token_at() */
     double advantage[OBJECTIVE_BLOCK];
     double logprob[OBJECTIVE_BLOCK];
-    double old[OBJECTIVE_BLOCK];       /* what the ratio is against: logprob where that is absent */
-    double x[OBJECTIVE_BLOCK];         /* logprob - old, clamped */
-    double clamped[OBJECTIVE_BLOCK];   /* 0 where log_clamp acts on x, else 1 */
-    double ratio[OBJECTIVE_BLOCK];     /* e^x */
+    double old[OBJECTIVE_BLOCK];      /* what the ratio is against: logprob where that is absent */
+    double x[OBJECTIVE_BLOCK];        /* logprob - old, clamped */
+    double clamped[OBJECTIVE_BLOCK];  /* 0 where log_clamp acts on x, else 1 */
+    double ratio[OBJECTIVE_BLOCK];    /* e^x */
+    double previous[OBJECTIVE_BLOCK]; /* old_logprobs, where the ratio is against something else */
+    double reference[OBJECTIVE_BLOCK];
     double distance[OBJECTIVE_BLOCK];  /* logprob - reference */
     double rollout_x[OBJECTIVE_BLOCK]; /* old - rollout */
     double rollout[OBJECTIVE_BLOCK];
