@@ -86,7 +86,7 @@ static bool read_values(const char *at, const char *end, struct lifted_array *ar
 
 /* Where a mark of mark_bytes can stand in the text so that as many line feeds as before precede the text's last line,
  * which keeps its length: behind the last line feed, or at the beginning with all the line feeds behind it. */
-static bool overwrite(char *text, size_t length_bytes, const char *mark, size_t mark_bytes)
+static bool overwrite(char *text, size_t length_bytes, const char *mark, size_t mark_bytes, size_t *ret_mark_at)
 {
     const char *last_feed = memrchr(text, '\n', length_bytes);
     size_t before_bytes = last_feed ? (size_t)(last_feed + 1 - text) : 0;
@@ -95,6 +95,7 @@ static bool overwrite(char *text, size_t length_bytes, const char *mark, size_t 
             text[i] = text[i] == '\n' ? '\n' : ' ';
         memcpy(text + before_bytes, mark, mark_bytes);
         memset(text + before_bytes + mark_bytes, ' ', length_bytes - before_bytes - mark_bytes);
+        *ret_mark_at = before_bytes;
         return true;
     }
     size_t feeds = 0;
@@ -105,6 +106,7 @@ static bool overwrite(char *text, size_t length_bytes, const char *mark, size_t 
     memset(text, ' ', length_bytes);
     memcpy(text, mark, mark_bytes);
     memset(text + before_bytes - feeds, '\n', feeds);
+    *ret_mark_at = 0;
     return true;
 }
 
@@ -131,12 +133,15 @@ static bool lift_array(struct json_scan *scan, char *text, struct lifted *lifted
     size_t length_bytes = (size_t)(end - scan->at);
     struct lifted_array array = {.values = reallocarray(NULL, limit, sizeof(double))};
     char mark[MARK_BYTES];
+    size_t mark_at = 0;
     int mark_bytes = snprintf(mark, sizeof(mark), "\"@%s:%zu\"", nonce_of_process(), lifted->count);
     if (!array.values || !read_values(scan->at + 1, end, &array) ||
-        !overwrite(text + offset, length_bytes, mark, (size_t)mark_bytes)) {
+        !overwrite(text + offset, length_bytes, mark, (size_t)mark_bytes, &mark_at)) {
         free(array.values);
         return false;
     }
+    array.before = (struct json_blank){offset, offset + mark_at};
+    array.behind = (struct json_blank){offset + mark_at + (size_t)mark_bytes, offset + length_bytes};
     lifted->arrays[lifted->count++] = array;
     scan->at = end;
     return true;
@@ -190,6 +195,36 @@ void lifted_finish(struct lifted *lifted)
         free(lifted->arrays[i].values);
     free(lifted->arrays);
     *lifted = (struct lifted){NULL, 0};
+}
+
+/* The next blank that is not passed yet; behind the last one, nothing at the end of the text. */
+static struct json_blank next_blank(const struct lifted_reader *reader)
+{
+    size_t index = reader->blanks / 2;
+    if (index >= reader->lifted->count)
+        return (struct json_blank){reader->text.length_bytes, reader->text.length_bytes};
+    const struct lifted_array *array = &reader->lifted->arrays[index];
+    return reader->blanks % 2 ? array->behind : array->before;
+}
+
+size_t lifted_read(void *buffer, size_t buffer_bytes, void *reader)
+{
+    struct lifted_reader *from = reader;
+    size_t filled = 0;
+    while (filled < buffer_bytes && from->at < from->text.length_bytes) {
+        struct json_blank blank = next_blank(from);
+        size_t wanted = blank.begin - from->at;
+        size_t room = buffer_bytes - filled;
+        size_t taken = wanted < room ? wanted : room;
+        memcpy((char *)buffer + filled, from->text.data + from->at, taken);
+        filled += taken;
+        from->at += taken;
+        if (from->at == blank.begin) {
+            from->at = blank.end;
+            from->blanks++;
+        }
+    }
+    return filled;
 }
 
 const struct lifted_array *lifted_find(const struct lifted *lifted, struct text string)

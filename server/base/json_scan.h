@@ -95,7 +95,10 @@ struct lifted_array {
     double *values; /* NAN where the text had null */
     size_t count;
     bool has_null;
-    bool all_integer; /* every value but nulls was written without fraction and exponent */
+    bool all_integer;   /* every value but nulls was written without fraction and exponent */
+    struct json_blank { /* offsets: what is blank now in the text, around the string */
+        size_t begin, end;
+    } before, behind;
 };
 
 struct lifted {
@@ -106,6 +109,14 @@ struct lifted {
 void json_lift_numbers(char *text, size_t length_bytes, const char *const *keys /* NULL-terminated */,
                        struct lifted *ret_lifted);
 void lifted_finish(struct lifted *lifted);
+/* The text without those blanks, piece by piece: jansson takes as long for a blank as for a digit. */
+struct lifted_reader {
+    struct text text;
+    const struct lifted *lifted;
+    size_t at;
+    size_t blanks; /* passed so far */
+};
+size_t lifted_read(void *buffer, size_t buffer_bytes, void *reader); /* a json_load_callback_t */
 /* The array a string stands for, or NULL if it is an ordinary string. */
 const struct lifted_array *lifted_find(const struct lifted *lifted, struct text string);
 

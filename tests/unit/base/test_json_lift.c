@@ -61,6 +61,27 @@ static void test_the_string_in_its_place_leads_back_to_the_array(void **state)
     json_decref(root);
 }
 
+static void test_the_text_is_read_without_the_blanks_of_lifting_whatever_the_buffer(void **state)
+{
+    (void)state;
+    _cleanup_document_ struct document document = lift(
+        "{\"logprobs\": " THIRTY_TWO_BYTES ", \"a b\" : 1, \"mask\":[1,1,1,1,1,1,1,1,\n\n1,1,1,1,1,1,1,1,1,1,1,1,1] }");
+    char mark[40];
+    char expected[200];
+    memcpy(mark, strchr(document.text, '@'), 18);
+    mark[18] = '\0';
+    snprintf(expected, sizeof(expected), "{\"logprobs\": \"%s0\", \"a b\" : 1, \"mask\":\"%s1\" }", mark, mark);
+    assert_int_equal(document.lifted.count, 2);
+    for (size_t buffer_bytes = 1; buffer_bytes < 100; buffer_bytes++) {
+        struct lifted_reader reader = {.text = {document.text, document.length_bytes}, .lifted = &document.lifted};
+        char got[400] = "";
+        size_t length = 0;
+        for (size_t read = 1; read > 0 && length < 200; length += read)
+            read = lifted_read(got + length, buffer_bytes, &reader);
+        assert_string_equal(got, expected);
+    }
+}
+
 static void test_an_ordinary_string_stands_for_nothing(void **state)
 {
     (void)state;
@@ -206,6 +227,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_values_are_those_of_the_text),
         cmocka_unit_test(test_the_string_in_its_place_leads_back_to_the_array),
+        cmocka_unit_test(test_the_text_is_read_without_the_blanks_of_lifting_whatever_the_buffer),
         cmocka_unit_test(test_an_ordinary_string_stands_for_nothing),
         cmocka_unit_test(test_what_is_not_for_lifting_is_left_alone),
         cmocka_unit_test(test_integers_that_double_would_change_are_left_for_jansson),
