@@ -90,53 +90,6 @@ static void choose_inputs(struct walk *walk, const struct objective_sequence *se
         take(walk, sequence->rollout_logprobs, "rollout_logprobs", block->rollout);
 }
 
-/* The top bit is set if one of them is not finite. */
-OBJECTIVE_CLONES
-static uint64_t copy_run(size_t n, const double *restrict from, double *restrict ret_to)
-{
-    uint64_t far = 0;
-
-    for (size_t k = 0; k < n; k++) {
-        ret_to[k] = from[k];
-        far |= objective_is_far(from[k], INFINITY);
-    }
-    return far;
-}
-
-OBJECTIVE_CLONES
-static void widen_run(size_t n, const float *restrict from, double *restrict ret_to)
-{
-    for (size_t k = 0; k < n; k++)
-        ret_to[k] = (double)from[k];
-}
-
-static bool all_are_finite(size_t n, const double *values)
-{
-    uint64_t far = 0;
-
-    for (size_t k = 0; k < n; k++)
-        far |= objective_is_far(values[k], INFINITY);
-    return !(far >> 63);
-}
-
-static size_t token_at(const struct objective_block *block, size_t k)
-{
-    return block->is_run ? block->token[0] + k : block->token[k];
-}
-
-static bool read_input(const struct objective_block *block, const struct input *input)
-{
-    size_t n = block->count, first = block->token[0];
-
-    if (block->is_run && input->values.f64)
-        return !(copy_run(n, &input->values.f64[first], input->place) >> 63);
-    if (block->is_run)
-        widen_run(n, &input->values.f32[first], input->place);
-    for (size_t k = 0; k < n && !block->is_run; k++)
-        input->place[k] = value_at(input->values, block->token[k]);
-    return all_are_finite(n, input->place);
-}
-
 /* The first token in the order of the request. */
 static int refuse_input(struct walk *walk)
 {
@@ -148,14 +101,6 @@ static int refuse_input(struct walk *walk)
                           walk->inputs[i].field, &value) < 0)
                 return -1;
     return -1;
-}
-
-OBJECTIVE_CLONES
-static void subtract(size_t n, const double *restrict from, const double *restrict what,
-                     double *restrict ret_difference)
-{
-    for (size_t k = 0; k < n; k++)
-        ret_difference[k] = from[k] - what[k];
 }
 
 static void fill(size_t n, double value, double *ret_values)
@@ -199,17 +144,17 @@ static int gather(struct walk *walk)
     size_t n = block->count;
 
     for (size_t i = 0; i < walk->input_count; i++)
-        if (!read_input(block, &walk->inputs[i]))
+        if (!block_read(block, walk->inputs[i].values, walk->inputs[i].place))
             return refuse_input(walk);
     if (!walk->with_ratio)
         memcpy(block->old, block->logprob, n * sizeof block->old[0]);
-    subtract(n, block->logprob, block->old, block->x);
+    block_subtract(n, block->logprob, block->old, block->x);
     if (walk->with_kl)
-        subtract(n, block->logprob, block->reference, block->distance);
+        block_subtract(n, block->logprob, block->reference, block->distance);
     if (walk->with_rollout) {
         bool has_old = is_present(walk->work->request->sequences[walk->index].old_logprobs);
         const double *policy = walk->old_is_anchor ? block->old : has_old ? block->previous : block->logprob;
-        subtract(n, policy, block->rollout, block->rollout_x);
+        block_subtract(n, policy, block->rollout, block->rollout_x);
     }
     gather_rules(walk);
     return 0;
@@ -362,46 +307,21 @@ static void add_all(size_t n, const double *values, struct objective_sum *sum)
     *sum = running;
 }
 
-/* sign * value; + 0.0 turns a negative zero into zero. */
-static void put(const struct objective_block *block, double sign, const double *values, double *output)
-{
-    if (!output)
-        return;
-    double *run = &output[block->token[0]];
-    if (block->is_run)
-        for (size_t k = 0; k < block->count; k++)
-            run[k] = sign * values[k] + 0.0;
-    else
-        for (size_t k = 0; k < block->count; k++)
-            output[block->token[k]] = sign * values[k] + 0.0;
-}
-
-static void put_bytes(const struct objective_block *block, const void *values, void *output)
-{
-    const uint8_t *from = values;
-    uint8_t *to = output;
-
-    if (output && block->is_run)
-        memcpy(to + block->token[0], from, block->count);
-    for (size_t k = 0; output && !block->is_run && k < block->count; k++)
-        to[block->token[k]] = from[k];
-}
-
 static void scatter(const struct walk *walk, const struct objective_sequence *sequence, const struct weighed *weighed)
 {
     const struct objective_block *block = &walk->block;
 
-    put(block, -1, block->value, sequence->surrogates);
-    put(block, 1, weighed->contribution, sequence->contributions);
-    put(block, 1, weighed->slope, sequence->dloss_dlogp);
-    put(block, 1, block->shown, sequence->ratios);
-    put(block, 1, block->weight, sequence->importance);
+    block_put(block, -1, block->value, sequence->surrogates);
+    block_put(block, 1, weighed->contribution, sequence->contributions);
+    block_put(block, 1, weighed->slope, sequence->dloss_dlogp);
+    block_put(block, 1, block->shown, sequence->ratios);
+    block_put(block, 1, block->weight, sequence->importance);
     if (walk->with_kl)
-        put(block, 1, block->kl, sequence->kl);
+        block_put(block, 1, block->kl, sequence->kl);
     for (size_t k = 0; sequence->weights && k < block->count; k++)
         sequence->weights[token_at(block, k)] = walk->weight;
-    put_bytes(block, block->clipped, sequence->clipped);
-    put_bytes(block, block->selected, sequence->selected);
+    block_put_bytes(block, block->clipped, sequence->clipped);
+    block_put_bytes(block, block->selected, sequence->selected);
 }
 
 static int add_up(struct walk *walk, const struct objective_sequence *sequence)

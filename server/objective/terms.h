@@ -39,6 +39,19 @@ struct objective_block {
     double kl_slope[OBJECTIVE_BLOCK];
 };
 
+static inline size_t token_at(const struct objective_block *block, size_t k)
+{
+    return block->is_run ? block->token[0] + k : block->token[k];
+}
+
+/* The values of its tokens; place[k] for its token k. False: one of them is not finite. */
+bool block_read(const struct objective_block *block, struct objective_values values, double *place);
+/* No two of the arrays overlap. */
+void block_subtract(size_t n, const double *from, const double *what, double *ret_difference);
+/* sign * values[k] at its token k; never a negative zero. NULL: not wanted. */
+void block_put(const struct objective_block *block, double sign, const double *values, double *output);
+void block_put_bytes(const struct objective_block *block, const void *values, void *output);
+
 /* --- one evaluation --- */
 
 /* What is kept of a sequence beside its outputs. */

@@ -1,0 +1,86 @@
+/* The arrays of a request into a block, and those of a block into the reply. */
+#include "server/objective/terms.h"
+
+#include <string.h>
+
+/* The top bit is set if one of them is not finite. */
+OBJECTIVE_CLONES
+static uint64_t copy_run(size_t n, const double *restrict from, double *restrict ret_to)
+{
+    uint64_t far = 0;
+
+    for (size_t k = 0; k < n; k++) {
+        ret_to[k] = from[k];
+        far |= objective_is_far(from[k], INFINITY);
+    }
+    return far;
+}
+
+OBJECTIVE_CLONES
+static uint64_t widen_run(size_t n, const float *restrict from, double *restrict ret_to)
+{
+    uint64_t far = 0;
+
+    for (size_t k = 0; k < n; k++) {
+        double value = (double)from[k];
+        ret_to[k] = value;
+        far |= objective_is_far(value, INFINITY);
+    }
+    return far;
+}
+
+bool block_read(const struct objective_block *block, struct objective_values values, double *place)
+{
+    size_t n = block->count, first = block->token[0];
+
+    if (block->is_run && values.f64)
+        return !(copy_run(n, &values.f64[first], place) >> 63);
+    if (block->is_run)
+        return !(widen_run(n, &values.f32[first], place) >> 63);
+    uint64_t far = 0;
+    for (size_t k = 0; k < n; k++) {
+        place[k] = value_at(values, block->token[k]);
+        far |= objective_is_far(place[k], INFINITY);
+    }
+    return !(far >> 63);
+}
+
+OBJECTIVE_CLONES
+static void subtract(size_t n, const double *restrict from, const double *restrict what,
+                     double *restrict ret_difference)
+{
+    for (size_t k = 0; k < n; k++)
+        ret_difference[k] = from[k] - what[k];
+}
+
+void block_subtract(size_t n, const double *from, const double *what, double *ret_difference)
+{
+    subtract(n, from, what, ret_difference);
+}
+
+/* + 0.0 turns a negative zero into zero. */
+OBJECTIVE_CLONES
+static void put_run(size_t n, double sign, const double *restrict values, double *restrict ret_output)
+{
+    for (size_t k = 0; k < n; k++)
+        ret_output[k] = sign * values[k] + 0.0;
+}
+
+void block_put(const struct objective_block *block, double sign, const double *values, double *output)
+{
+    if (output && block->is_run)
+        put_run(block->count, sign, values, &output[block->token[0]]);
+    for (size_t k = 0; output && !block->is_run && k < block->count; k++)
+        output[block->token[k]] = sign * values[k] + 0.0;
+}
+
+void block_put_bytes(const struct objective_block *block, const void *values, void *output)
+{
+    const uint8_t *from = values;
+    uint8_t *to = output;
+
+    if (output && block->is_run)
+        memcpy(to + block->token[0], from, block->count);
+    for (size_t k = 0; output && !block->is_run && k < block->count; k++)
+        to[block->token[k]] = from[k];
+}
