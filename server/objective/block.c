@@ -31,7 +31,8 @@ static uint64_t widen_run(size_t n, const float *restrict from, double *restrict
 
 bool block_read(const struct objective_block *block, struct objective_values values, double *place)
 {
-    size_t n = block->count, first = block->token[0];
+    size_t n = block->count;
+    size_t first = block->token[0];
 
     if (block->is_run && values.f64)
         return !(copy_run(n, &values.f64[first], place) >> 63);

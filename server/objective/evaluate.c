@@ -164,7 +164,8 @@ OBJECTIVE_CLONES
 static void clamp_ratios(size_t n, double limit, double *restrict x, double *restrict ret_clamped)
 {
     for (size_t k = 0; k < n; k++) {
-        double value = x[k], held = value > limit ? limit : value;
+        double value = x[k];
+        double held = value > limit ? limit : value;
         held = value < -limit ? -limit : held;
         ret_clamped[k] = held == value ? 1 : 0;
         x[k] = held;
@@ -239,7 +240,8 @@ static uint64_t weigh_policy(const struct objective_block *restrict block, doubl
     uint64_t far = 0;
 
     for (size_t k = 0; k < block->count; k++) {
-        double policy = weight * block->value[k], slope = weight * block->slope[k];
+        double policy = weight * block->value[k];
+        double slope = weight * block->slope[k];
         ret_weighed->policy[k] = policy;
         ret_weighed->contribution[k] = policy + 0.0;
         ret_weighed->slope[k] = slope;
@@ -287,10 +289,13 @@ static void add_both(size_t n, const double *one, const double *other, struct ob
                      struct objective_sum *sum_other)
 {
     typedef double pair __attribute__((vector_size(16)));
-    pair sum = {sum_one->sum, sum_other->sum}, lost = {sum_one->lost, sum_other->lost};
+    pair sum = {sum_one->sum, sum_other->sum};
+    pair lost = {sum_one->lost, sum_other->lost};
 
     for (size_t k = 0; k < n; k++) {
-        pair value = {one[k], other[k]}, after = sum + value, taken = after - sum;
+        pair value = {one[k], other[k]};
+        pair after = sum + value;
+        pair taken = after - sum;
         lost += (sum - (after - taken)) + (value - taken);
         sum = after;
     }

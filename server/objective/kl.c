@@ -74,7 +74,8 @@ OBJECTIVE_CLONES
 static void clamp(size_t n, double limit, double *restrict values, double *restrict held)
 {
     for (size_t k = 0; k < n; k++) {
-        double value = values[k], within = value > limit ? limit : value;
+        double value = values[k];
+        double within = value > limit ? limit : value;
         within = value < -limit ? -limit : within;
         held[k] = within != value ? 1 : held[k];
         values[k] = within;

@@ -16,16 +16,23 @@ struct clip_bounds {
 OBJECTIVE_CLONES
 static void clip_all(const struct clip_bounds *bounds, struct objective_block *restrict block, double *restrict ret_how)
 {
-    double low = bounds->low, high = bounds->high, delta = bounds->delta, dual_c = bounds->dual_c;
+    double low = bounds->low;
+    double high = bounds->high;
+    double delta = bounds->delta;
+    double dual_c = bounds->dual_c;
 
     for (size_t k = 0; k < block->count; k++) {
-        double advantage = block->advantage[k], ratio = block->ratio[k];
+        double advantage = block->advantage[k];
+        double ratio = block->ratio[k];
         double own = ratio > delta ? delta : ratio;
         double held = ratio > high ? high : ratio;
         held = ratio < low ? low : held;
-        double own_term = own * advantage, held_term = held * advantage;
-        double chosen = held_term < own_term ? held : own, most = -dual_c * advantage;
-        double loss = -chosen * advantage, slope = -ratio * advantage * block->clamped[k];
+        double own_term = own * advantage;
+        double held_term = held * advantage;
+        double chosen = held_term < own_term ? held : own;
+        double most = -dual_c * advantage;
+        double loss = -chosen * advantage;
+        double slope = -ratio * advantage * block->clamped[k];
         double side = advantage > 0 ? (ratio > high ? 1.0 : 0.0) : (ratio < low ? -1.0 : 0.0);
         slope = chosen == ratio ? slope : 0;
         double kept = advantage < 0 ? loss : -INFINITY; /* dual_c acts only there */

@@ -74,7 +74,8 @@ static inline __attribute__((always_inline)) double exp_tail(double r)
 /* e^x = 2^k * (1 + high + low), |high + low| < 0.35. Returns k + PUSH. */
 static inline __attribute__((always_inline)) double reduce(double x, double *ret_high, double *ret_low)
 {
-    double pushed = x * INVERSE_LN2 + PUSH, k = pushed - PUSH;
+    double pushed = x * INVERSE_LN2 + PUSH;
+    double k = pushed - PUSH;
     double coarse = x - k * LN2_HIGH;
     double fine = k * LN2_LOW;
     double r = coarse - fine;
@@ -148,7 +149,9 @@ static uint64_t exp_plain(size_t n, const double *restrict x, double *restrict r
     uint64_t far = 0;
 
     for (size_t i = 0; i < n; i++) {
-        double high, low, pushed = reduce(x[i], &high, &low);
+        double high;
+        double low;
+        double pushed = reduce(x[i], &high, &low);
         ret_y[i] = join(high, low) * from_bits((to_bits(pushed) + 1023) << 52);
         far |= objective_is_far(x[i], EXP_PLAIN);
     }

@@ -21,7 +21,8 @@ static void meter_rollout(const struct objective_block *block, struct objective_
     objective_exps(block->count, block->rollout_x, weights);
     objective_expm1s(block->count, block->rollout_x, lifts);
     for (size_t k = 0; k < block->count; k++) {
-        double x = block->rollout_x[k], weight = weights[k];
+        double x = block->rollout_x[k];
+        double weight = weights[k];
         if (meter->rollout_tokens == 0 || weight > meter->weight_max)
             meter->weight_max = weight;
         if (meter->rollout_tokens == 0 || weight < meter->weight_min)
@@ -43,7 +44,8 @@ static void meter_rollout(const struct objective_block *block, struct objective_
 OBJECTIVE_CLONES
 static void count_clipped(size_t n, const int8_t *clipped, struct objective_sums *sums)
 {
-    unsigned low = 0, high = 0;
+    unsigned low = 0;
+    unsigned high = 0;
 
     for (size_t k = 0; k < n; k++) {
         low += clipped[k] == -1;
@@ -56,7 +58,8 @@ static void count_clipped(size_t n, const int8_t *clipped, struct objective_sums
 OBJECTIVE_CLONES
 static void count_ratios(size_t n, const double *ratios, double low, double high, struct objective_sums *sums)
 {
-    double outside = 0, overflows = 0; /* whole numbers below OBJECTIVE_BLOCK */
+    double outside = 0;
+    double overflows = 0;
 
     for (size_t k = 0; k < n; k++) {
         outside += ratios[k] < low ? 1.0 : ratios[k] > high ? 1.0 : 0.0;
@@ -69,10 +72,14 @@ static void count_ratios(size_t n, const double *ratios, double low, double high
 /* In the order of the tokens, whatever the processor. */
 static void sum_ratios(const struct objective_block *block, const double *lifts, struct objective_sums *sums)
 {
-    double ratio_sum = sums->ratio_sum, ratio_max = sums->ratio_max, k1_sum = sums->k1_sum, k3_sum = sums->k3_sum;
+    double ratio_sum = sums->ratio_sum;
+    double ratio_max = sums->ratio_max;
+    double k1_sum = sums->k1_sum;
+    double k3_sum = sums->k3_sum;
 
     for (size_t k = 0; k < block->count; k++) {
-        double ratio = block->shown[k], x = block->x[k];
+        double ratio = block->shown[k];
+        double x = block->x[k];
         ratio_sum += ratio;
         ratio_max = ratio > ratio_max ? ratio : ratio_max;
         k1_sum -= x;
