@@ -206,6 +206,7 @@ static bool end_probe(struct engine *engine, const struct sample_error *error, i
         engine->paused_until_us = now_us + engine_pause_us(engine);
     } else {
         engine->failures = 0;
+        engine->last_error = (struct sample_error){0};
         engine->state = ENGINE_UP;
     }
     return false;

@@ -4,6 +4,7 @@
 #include "server/live.h"
 
 #include "server/base/clock.h"
+#include "server/base/log.h"
 #include "server/metrics.h"
 #include "server/settings.h"
 
@@ -228,6 +229,20 @@ struct probe {
     bool running;
 };
 
+void log_engine_change(const struct engine *engine, enum engine_state before)
+{
+    bool up = engine->state == ENGINE_UP || engine->state == ENGINE_COOLING;
+    bool was_up = before == ENGINE_UP || before == ENGINE_COOLING;
+    const char *kind = engine->adapter ? engine->adapter->kind : NULL;
+
+    if (up && !was_up)
+        log_event(LOG_LEVEL_INFO, "engine up", "engine", engine->name, "url", engine->url, "kind", kind, "model",
+                  engine->model, NULL);
+    if (engine->state == ENGINE_DOWN && before != ENGINE_DOWN)
+        log_event(LOG_LEVEL_WARNING, "engine down", "engine", engine->name, "url", engine->url, "why",
+                  engine->last_error.message, NULL);
+}
+
 static void send_probe(struct probe *probe);
 
 static void probed(void *arg, struct transfer_reply *reply)
@@ -242,10 +257,12 @@ static void probed(void *arg, struct transfer_reply *reply)
     bool whole = reply->result == TRANSFER_DONE;
     if (!whole)
         sample_error_of_transfer(reply, &error);
+    enum engine_state before = probe->engine->state;
     if (engine_probe_reply(probe->engine, whole ? &seen : NULL, whole ? NULL : &error, clock_monotonic_us())) {
         send_probe(probe);
         return;
     }
+    log_engine_change(probe->engine, before);
     probe->running = false;
     probe_engines(probe->batches);
     dispatch(probe->batches);

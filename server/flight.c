@@ -113,7 +113,9 @@ static void leave_engine(struct flight *flight, const struct sample_error *error
     struct server *server = flight->live->server;
     int64_t now_us = clock_monotonic_us();
     metric_observe_us(METRIC_ENGINE_SECONDS, now_us - flight->dispatched_us);
+    enum engine_state before = flight->engine->state;
     pool_end(server->pool, flight->engine, error, now_us);
+    log_engine_change(flight->engine, before);
     if (error)
         probe_engines(server->batches);
 }

@@ -243,8 +243,13 @@ static void do_answer(struct live_batch *live, uint32_t index)
                    : live->batch.state == BATCH_CANCELLED ? METRIC_BATCH_CANCELLED
                                                           : METRIC_BATCH_EXPIRED;
     metric_add(METRIC_BATCHES, label, 1);
-    log_event(LOG_LEVEL_INFO, "batch ended", "batch", live->id, "run", live->run->name, "state",
-              batch_state_names[live->batch.state], NULL);
+    char scored[24];
+    char rollouts[24];
+    snprintf(scored, sizeof(scored), "%zu", live->scored);
+    snprintf(rollouts, sizeof(rollouts), "%zu", live->batch.rollout_count);
+    log_event(live->scored > 0 ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "batch ended", "batch", live->id, "run",
+              live->run->name, "state", batch_state_names[live->batch.state], "scored", scored, "rollouts", rollouts,
+              NULL);
     waiters_answer(live);
 }
 

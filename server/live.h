@@ -51,6 +51,7 @@ struct live_batch {
     int64_t *group_revisions;    /* [group]; at its first dispatch, -1 before */
     uint32_t **group_prompt_ids; /* [group]; what the engine made of the prompt, NULL: not known */
     size_t *group_prompt_id_counts;
+    size_t scored;       /* known when it is closed */
     size_t groups_ready; /* all members stored */
     struct loop_timer timer;
     struct waiter *waiters;
@@ -219,6 +220,8 @@ void dispatch_remove(struct live_batch *live);
 bool live_waits_for_pool(const struct live_batch *live);
 void dispatch(struct batches *batches);
 void probe_engines(void *arg);
+/* One line in the log when an engine comes or goes. */
+void log_engine_change(const struct engine *engine, enum engine_state before);
 
 /* waiters.c */
 struct waiter_rules {

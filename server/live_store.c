@@ -409,6 +409,7 @@ static void batch_closed(struct store_op *op)
         log_event(LOG_LEVEL_ERROR, "a batch was refused by the store", "batch", live->id, "why", op->message, NULL);
     batches->without_scored = close->scored > 0 ? 0 : batches->without_scored + 1;
     metric_set(METRIC_BATCHES_WITHOUT_SCORED, 0, (int64_t)batches->without_scored);
+    live->scored = close->scored;
     live_event(live, &(struct batch_event){.kind = EVENT_BATCH_CLOSED});
     buffer_finish(&close->notes);
     buffer_finish(&close->summary);

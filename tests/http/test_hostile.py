@@ -10,6 +10,7 @@ import pytest
 
 from harness import eventually, http_request
 from material import make_batch, make_group, rollouts, sampling
+from test_metrics import metrics
 
 RIGHT = {"text": "\\boxed{42}"}
 VERIFY = json.dumps({"verifiers": [{"name": "exact"}], "items": [{"id": "1", "completion": "4", "reference": "4"}]}).encode()
@@ -92,7 +93,7 @@ def test_bodies_together_keep_within_the_memory_budget(start):
     large = post(VERIFY + b" " * 1500000)
     with service.wire() as first, service.wire() as second:
         first.send(large[:-1000])
-        eventually(lambda: service.get("/healthz").status == 200, "an answer")
+        eventually(lambda: metrics(service)[0]["rolloutd_memory_used_bytes", ()] > 1400000, "it to have arrived")
         try:
             second.send(large)
         except (BrokenPipeError, ConnectionResetError):

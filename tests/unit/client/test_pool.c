@@ -187,7 +187,7 @@ static void test_an_engine_that_is_down_at_the_start_is_probed_with_doubling_pau
     struct pool *pool = pool_of((const struct pool_engine[]){{.url = "http://a"}}, 1);
     struct engine *engine;
     int64_t now_us = 0, at_us;
-    const int64_t pauses[] = {250 * MS, 500 * MS, 1000 * MS, 2000 * MS, 4000 * MS, 8000 * MS, 15000 * MS, 15000 * MS};
+    const int64_t pauses[] = {250 * MS, 500 * MS, 1000 * MS, 2000 * MS, 4000 * MS, 5000 * MS, 5000 * MS, 5000 * MS};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(pauses); i++) {
