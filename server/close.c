@@ -269,7 +269,7 @@ static void write_notes(const struct closing *closing, const struct batch_spec *
          "a group has one judged member: its advantage follows advantage.singleton");
     note(&json, notes & OBJECTIVE_NOTE_FILTERED, "the filter dropped groups: they are in no denominator");
     note(&json, notes & OBJECTIVE_NOTE_ALL_MASKED, "no token is trainable: the loss is 0");
-    note(&json, notes & OBJECTIVE_NOTE_NOTHING_SCORED, "nothing was scored: there is no loss");
+    note(&json, notes & OBJECTIVE_NOTE_NOTHING_SCORED, "no rollout has a reward: there is no loss");
     note(&json, !closing->evaluated, closing->error.message);
     json_array_end(&json);
 }
