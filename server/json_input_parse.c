@@ -3,7 +3,6 @@
 #include "server/json_input_private.h"
 #include "server/json_memory.h"
 
-#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -150,7 +149,7 @@ int json_input_init(struct json_input *input, struct call *call, const char *con
         return 0;
     json_decref(TAKE_PTR(input->root));
     if (input->memory_bytes >= TRIM_BYTES)
-        (void)malloc_trim(0); /* or it stays with this thread, and the next body takes as much on another */
+        json_memory_trim(); /* or it stays with this thread, and the next body takes as much on another */
     json_input_release(input);
     if (end != JSON_MEMORY_FITS)
         return refuse_memory(input, end);

@@ -24,4 +24,7 @@ void json_memory_begin(void);
 enum json_memory_end json_memory_end(size_t *ret_held_bytes);
 void json_memory_give(size_t held_bytes); /* any thread */
 
+/* A large tree has been freed on this thread: the kernel gets its pages back now. */
+void json_memory_trim(void);
+
 #endif
