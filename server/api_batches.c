@@ -13,10 +13,17 @@
 
 /* --- POST: reading -------------------------------------------------------------------------------------- */
 
+/* What the record says about a request's key. */
+struct key_record {
+    bool found;     /* it has made a batch before: this is no new one */
+    bool same_body; /* and with this body */
+    char batch_id[ID_BYTES];
+};
+
 /* From the worker part to the loop part. */
 struct new_batch {
     struct batch_spec *spec;
-    bool on_record;  /* its key has made a batch before: it is no new one */
+    struct key_record recorded;
     int64_t wait_us; /* NEVER_US: until the batch has ended */
     int arrays;      /* enum json_arrays */
     /* of the run, for a score that is not stored */
@@ -53,15 +60,18 @@ static int parse(struct call *call, enum batch_origin origin)
     return 0;
 }
 
-/* Who repeats a request must find its batch, however full the service is. The store decides what the key means. */
+/* Who repeats a request must find its batch, however full the service or its disk is. The store decides what the key
+ * means; what is found here counts if the store cannot write. */
 static void look_up_key(struct call *call)
 {
     struct new_batch *new_batch = call->parsed;
-    char id[ID_BYTES];
+    struct key_record *recorded = &new_batch->recorded;
     uint8_t sha256[SHA256_BYTES];
-    if (call->idempotency_key && call->reader)
-        new_batch->on_record =
-            store_find_idempotency(call->reader, text_of(call->idempotency_key), id, sha256) == STORE_OK;
+    if (!call->idempotency_key || !call->reader ||
+        store_find_idempotency(call->reader, text_of(call->idempotency_key), recorded->batch_id, sha256) != STORE_OK)
+        return;
+    recorded->found = true;
+    recorded->same_body = memcmp(sha256, new_batch->spec->body_sha256, SHA256_BYTES) == 0;
 }
 
 void parse_batch(struct call *call)
@@ -108,6 +118,7 @@ struct creation {
     struct batch_spec *spec;
     struct store_new_group *groups;
     char *key;
+    struct key_record recorded;
     int64_t wait_us;
     bool respond_async;
     size_t bytes;
@@ -184,14 +195,18 @@ static size_t bytes_of(const struct batch_spec *spec)
 }
 
 /* 0, or -1 with the call refused. */
-static int admit(struct server *server, struct call *call, const struct batch_spec *spec)
+static int admit(struct server *server, struct call *call, const struct new_batch *new_batch)
 {
+    const struct batch_spec *spec = new_batch->spec;
     struct batches *batches = server->batches;
+    if (!server->ready) /* the batch of a known key is not back yet either */
+        return call_refuse(call, ERR_DRAINING, NULL, "the service is still starting");
+    if (new_batch->recorded.found)
+        return 0;
     if (pool_count(server->pool) == 0 && spec->origin == BATCH_SAMPLED)
         return call_refuse(call, ERR_NO_ENGINE, NULL, "no engine is configured: start rolloutd with --engine URL");
-    if (server->draining || !server->ready)
-        return call_refuse(call, ERR_DRAINING, NULL,
-                           server->draining ? "the service is shutting down" : "the service is still starting");
+    if (server->draining)
+        return call_refuse(call, ERR_DRAINING, NULL, "the service is shutting down");
     if (batches->count + batches->creations >= (size_t)server->settings->batches_limit)
         return call_refuse(call, ERR_QUEUE_FULL, NULL, "%zu batches are running; batches_limit is reached",
                            batches->count + batches->creations);
@@ -228,7 +243,7 @@ void create_batch(struct server *server, struct request *request)
 {
     struct call *call = request_call(request);
     struct new_batch *new_batch = call->parsed;
-    if (!new_batch->on_record && admit(server, call, new_batch->spec) < 0) {
+    if (admit(server, call, new_batch) < 0) {
         call->reply.retry_after_s = call->reply.status == 429 || call->reply.status == 503 ? 1 : 0;
         metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_BATCH, call->reply.status == 429);
         request_answer(request);
@@ -243,8 +258,9 @@ void create_batch(struct server *server, struct request *request)
     server->batches->creations++;
     creation->request = request;
     creation->spec = TAKE_PTR(new_batch->spec);
-    creation->bytes = new_batch->on_record ? 0 : batch_spec_bytes(creation->spec);
+    creation->bytes = new_batch->recorded.found ? 0 : batch_spec_bytes(creation->spec);
     creation->key = call->idempotency_key ? xstrdup(call->idempotency_key) : NULL;
+    creation->recorded = new_batch->recorded;
     creation->wait_us = new_batch->wait_us;
     creation->respond_async = call->prefer_async;
     fill_groups(creation);
@@ -298,9 +314,8 @@ static void begin_batch(struct creation *creation)
 }
 
 /* The key was used before, with the same body: the same answer, running or done. */
-static void join_batch(struct creation *creation)
+static void join_batch(const struct creation *creation, const char *id)
 {
-    const char *id = creation->op.create_batch.id;
     struct live_batch *live = batches_find(creation->server->batches, text_of(id));
     if (!creation->request)
         return;
@@ -319,9 +334,9 @@ static const struct {
     {STORE_IDEMPOTENCY_CONFLICT, ERR_IDEMPOTENCY_CONFLICT, "Idempotency-Key", "this key was used with another body"},
     {STORE_REVISION_CONFLICT, ERR_REVISION_CONFLICT, "policy_revision",
      "the run has moved on: this revision is further behind than max_staleness allows"},
-    {STORE_DISK_FULL, ERR_DISK_FULL, NULL, "the disk is full: nothing was created"},
+    {STORE_DISK_FULL, ERR_DISK_FULL, NULL, "the disk is full: this request created nothing"},
     {STORE_REFUSED, ERR_INTERNAL, NULL, "the record refused the batch"},
-    {STORE_UNAVAILABLE, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be written: nothing was created"},
+    {STORE_UNAVAILABLE, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be written: this request created nothing"},
 };
 
 static void refuse_creation(const struct creation *creation)
@@ -335,13 +350,22 @@ static void refuse_creation(const struct creation *creation)
                        creation_refusals[i].message);
 }
 
+/* The store cannot write, but the key needs no writing. */
+static enum store_status read_key(struct creation *creation)
+{
+    memcpy(creation->op.create_batch.id, creation->recorded.batch_id, ID_BYTES);
+    return creation->recorded.same_body ? STORE_EXISTS : STORE_IDEMPOTENCY_CONFLICT;
+}
+
 void batch_created(struct store_op *op)
 {
     struct creation *creation = op->context;
+    if (store_failed_for_now(op->status) && creation->recorded.found)
+        op->status = read_key(creation);
     if (op->status == STORE_OK)
         begin_batch(creation);
     else if (op->status == STORE_EXISTS)
-        join_batch(creation);
+        join_batch(creation, op->create_batch.id);
     else
         refuse_creation(creation);
     creation_destroy(creation);

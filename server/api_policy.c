@@ -101,19 +101,12 @@ static void refuse(struct request *request, const struct store_op *op)
         request_refuse(request, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be written");
 }
 
-static void note_revision(struct batches *batches, const struct store_declare_policy *declared)
-{
-    struct run_state *run = batches_run(batches, declared->run);
-    run->revision = declared->current_revision;
-    run->incarnation = declared->incarnation;
-}
-
 void policy_declared(struct store_op *op)
 {
     struct declaration *declaration = op->context;
     const struct store_declare_policy *declared = &op->declare_policy;
     if (op->status == STORE_OK || op->status == STORE_EXISTS)
-        note_revision(declaration->server->batches, declared);
+        batches_declared(declaration->server->batches, declared);
     if (declaration->request && (op->status == STORE_OK || op->status == STORE_EXISTS))
         answer(declaration->request, declared);
     else if (declaration->request)

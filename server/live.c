@@ -14,6 +14,15 @@
 
 /* --- the registry ---------------------------------------------------------------------------------- */
 
+static void forget_run(struct batches *batches, struct run_state *run)
+{
+    if (batches->pool_run == run)
+        batches->pool_run = NULL;
+    HASH_DEL(batches->runs, run);
+    free(run->name);
+    free(run);
+}
+
 struct batches *batches_create(struct server *server)
 {
     struct batches *batches = xcalloc(1, sizeof(*batches));
@@ -32,9 +41,7 @@ void batches_destroy(struct batches *batches)
     struct run_state *next;
     HASH_ITER(hh, batches->runs, run, next)
     {
-        HASH_DEL(batches->runs, run);
-        free(run->name);
-        free(run);
+        forget_run(batches, run);
     }
     loop_timer_clear(batches->server->loop, &batches->dispatch_timer);
     loop_timer_clear(batches->server->loop, &batches->probe_timer);
@@ -52,10 +59,16 @@ struct live_batch *batches_find(struct batches *batches, struct text id)
     return live && !live->unstored ? live : NULL;
 }
 
-struct run_state *batches_run(struct batches *batches, struct text name)
+static struct run_state *find_run(struct batches *batches, struct text name)
 {
     struct run_state *run;
     HASH_FIND(hh, batches->runs, name.data, name.length_bytes, run);
+    return run;
+}
+
+static struct run_state *find_or_add_run(struct batches *batches, struct text name)
+{
+    struct run_state *run = find_run(batches, name);
     if (run)
         return run;
     run = xcalloc(1, sizeof(*run));
@@ -63,6 +76,35 @@ struct run_state *batches_run(struct batches *batches, struct text name)
     run->revision = -1;
     HASH_ADD_KEYPTR(hh, batches->runs, run->name, name.length_bytes, run);
     return run;
+}
+
+void batches_declared(struct batches *batches, const struct store_declare_policy *declared)
+{
+    bool resuming = !batches->server->ready;
+    struct run_state *run = resuming ? find_or_add_run(batches, declared->run) : find_run(batches, declared->run);
+    if (!run)
+        return; /* the next batch of the run reads it from the record */
+    run->revision = declared->current_revision;
+    run->incarnation = declared->incarnation;
+}
+
+void batches_resumed(struct batches *batches)
+{
+    struct run_state *run;
+    struct run_state *next;
+    HASH_ITER(hh, batches->runs, run, next)
+    {
+        if (run->batches == 0)
+            forget_run(batches, run);
+    }
+}
+
+/* Its last batch has gone. While unfinished batches are read back another one may come, which was read before the
+ * trainer declared what is known here. */
+static void leave_run(struct batches *batches, struct run_state *run)
+{
+    if (--run->batches == 0 && batches->server->ready)
+        forget_run(batches, run);
 }
 
 /* One thing always fits where nothing else of its kind is held, so that nothing waits for ever. */
@@ -125,7 +167,8 @@ struct live_batch *live_create(struct batches *batches, struct batch_spec *spec,
     struct live_batch *live = xcalloc(1, sizeof(*live));
     live->server = batches->server;
     live->spec = spec;
-    live->run = batches_run(batches, spec->run);
+    live->run = find_or_add_run(batches, spec->run);
+    live->run->batches++;
     live->deadline_utc_us = deadline_utc_us;
     live->admitted_us = loop_now_us(live->server->loop);
     live->admitted_utc_us = clock_utc_us();
@@ -167,6 +210,7 @@ static void live_destroy(struct live_batch *live)
     metric_set(METRIC_BATCHES_RUNNING, 0, (int64_t)batches->count);
 
     dispatch_remove(live);
+    leave_run(batches, live->run);
     loop_timer_clear(live->server->loop, &live->timer);
     batches_give_bytes(batches, live->reserved_bytes);
     memory_freed(live->server, live->reserved_bytes + ROLLOUT_BYTES * live->spec->rollout_count);

@@ -26,6 +26,7 @@ struct run_state {
     char *name;
     int64_t revision;    /* the current one; -1: none declared */
     int64_t incarnation; /* how often the trainer went back */
+    size_t batches;      /* live ones; without any it is forgotten */
     UT_hash_handle hh;
 };
 
@@ -163,7 +164,11 @@ struct batches {
 struct batches *batches_create(struct server *server);
 void batches_destroy(struct batches *batches);
 struct live_batch *batches_find(struct batches *batches, struct text id);
-struct run_state *batches_run(struct batches *batches, struct text name);
+/* What the trainer declared, as far as anything here depends on it: a run with live batches, and any run as long as
+ * unfinished batches are still being read back. */
+void batches_declared(struct batches *batches, const struct store_declare_policy *declared);
+/* Everything unfinished is back: runs without a batch are forgotten. */
+void batches_resumed(struct batches *batches);
 /* Takes the spec. The machine is initialised but not started: restore what is on record first. */
 struct live_batch *live_create(struct batches *batches, struct batch_spec *spec, const char *id,
                                int64_t deadline_utc_us);

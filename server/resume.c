@@ -187,6 +187,7 @@ static void resumed_all(struct job *job)
     if (resume->failed > 0)
         log_event(LOG_LEVEL_ERROR, "unfinished batches could not be read back", NULL);
     resume->server->ready = true;
+    batches_resumed(resume->server->batches);
     resume->done(resume->server);
     free(resume);
 }

@@ -24,6 +24,8 @@ void store_note_health(struct batches *batches, const struct store_op *op)
 {
     struct loop *loop = batches->server->loop;
     bool failing = store_failed_for_now(op->status);
+    if (!failing && op->status != STORE_OK)
+        return; /* it read and wrote nothing, which a full disk allows */
     if (failing && !batches->store_failing)
         log_event(LOG_LEVEL_ERROR, "the store cannot write", "why", op->message, NULL);
     if (!failing && batches->store_failing)

@@ -55,12 +55,44 @@ def test_it_is_ready_again_by_itself(service):
     assert service.get("/v1/runs").json["items"] == []
 
 
+def put_in_the_air(wire):
+    raw = b'{"revision":1}'
+    wire.send(b"PUT /v1/runs/new/policy HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(raw) + raw)
+
+
+def test_a_known_key_is_answered_from_the_record_whatever_shares_its_commit(start, engine):
+    """It needs no room: "nothing was created" would make its client create the batch again under another key."""
+    engine.rules(RIGHT)
+    service = start(engine, settings={"commit_delay": "500ms"})
+    body, headers = make_batch(), {"Idempotency-Key": "k"}
+    identity = service.post("/v1/batches", body, headers).json["id"]
+    limit_files(service, 4096)
+    for request, outcome in ((body, 200), (make_batch(seed=8), 409)):
+        with service.wire() as neighbour:
+            put_in_the_air(neighbour)
+            reply = service.post("/v1/batches", request, headers)
+            assert reply.status == outcome and neighbour.reply().status == 507, reply
+            assert outcome == 409 or reply.json["id"] == identity
+    assert len(engine.samples) == 2
+
+
+def test_who_only_reads_does_not_make_a_full_disk_ready(service, engine):
+    engine.rules(RIGHT)
+    body, headers = make_batch(), {"Idempotency-Key": "k"}
+    assert service.post("/v1/batches", body, headers).status == 200
+    limit_files(service, 4096)
+    assert service.put("/v1/runs/new/policy", {"revision": 1}).status == 507
+    assert service.post("/v1/batches", body, headers).status == 200
+    assert service.get("/readyz").status == 503 and "the store writes again" not in service.log()
+
+
 def test_reading_goes_on_while_the_disk_is_full(service, engine):
     """A GET that waits is told how the batch stands, 200 always; whoever waits for the end is told why it does not come."""
     identity, body, headers = full_while_sampling(service, engine)
     reply = service.get(f"/v1/batches/{identity}", wait="600ms")
     assert reply.status == 200 and reply.json["state"] == "running" and reply.json["waiting"]["storing"] == 8
-    assert service.post("/v1/batches", body, headers).status == 507
+    refusal = service.post("/v1/batches", body, headers)
+    assert refusal.status == 507 and identity in refusal.error["message"], "it exists and goes on"
     assert service.delete(f"/v1/batches/{identity}").status == 507
 
 

@@ -200,7 +200,7 @@ static void test_a_large_batch_goes_out_in_parts_and_is_one_json_text(void **sta
     static char text[20000];
     char id[ID_BYTES];
     memset(text, 't', sizeof(text));
-    create_batch(fixture, GROUPS, 1, id);
+    record_batch(fixture, GROUPS, 1, id);
     struct store_rollout rollout = scored_rollout(0, 1.0);
     rollout.text = (struct text){text, sizeof(text)};
     for (int64_t g = 0; g < GROUPS; g++) {
@@ -322,7 +322,7 @@ static void test_the_groups_of_a_batch_are_paged(void **state)
     (void)state;
     char id[ID_BYTES];
     char query[96];
-    create_batch(fixture, 5, 2, id);
+    record_batch(fixture, 5, 2, id);
     json_t *reply = ask(list_batch_groups, id, "limit=3", 200);
     assert_int_equal(json_array_size(json_object_get(reply, "items")), 3);
     snprintf(query, sizeof(query), "limit=3&cursor=%s", json_string_value(json_object_get(reply, "next")));

@@ -123,12 +123,12 @@ struct store_op batch_op(size_t groups, int64_t n)
     return op;
 }
 
-void create_batch(struct fixture *fixture, size_t groups, int64_t n, char ret_id[ID_BYTES])
+void record_batch(struct fixture *fixture, size_t groups, int64_t n, char ret_id[ID_BYTES])
 {
     struct store_op op = batch_op(groups, n);
     enum store_status status = carry_out(fixture, &op);
     if (status != STORE_OK)
-        fail_msg("create_batch: %d %s", status, op.message);
+        fail_msg("record_batch: %d %s", status, op.message);
     memcpy(ret_id, op.create_batch.id, ID_BYTES);
 }
 

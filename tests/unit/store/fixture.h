@@ -42,7 +42,7 @@ enum store_status carry_out(struct fixture *fixture, struct store_op *op);
 
 /* A batch of run "arith" with groups of n at revision 12; ret_id[ID_BYTES] gets its id. */
 struct store_op batch_op(size_t groups, int64_t n);
-void create_batch(struct fixture *fixture, size_t groups, int64_t n, char ret_id[ID_BYTES]);
+void record_batch(struct fixture *fixture, size_t groups, int64_t n, char ret_id[ID_BYTES]);
 
 struct store_rollout scored_rollout(int64_t sample_index, double reward);
 struct store_rollout failed_rollout(int64_t sample_index);

@@ -16,7 +16,7 @@ static int with_rows(void **state)
     if (fixture_open(state) < 0)
         return -1;
     fixture = *state;
-    create_batch(fixture, 1, 5, batch_id);
+    record_batch(fixture, 1, 5, batch_id);
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(insert(fixture, batch_id, 0, &rollouts[i]), STORE_OK);
     return 0;
@@ -153,7 +153,7 @@ static void test_a_bad_operation_spoils_none_of_its_neighbours(void **state)
     (void)state;
     char batch_id[ID_BYTES];
     char group_id[ID_BYTES];
-    create_batch(fixture, 1, 8, batch_id);
+    record_batch(fixture, 1, 8, batch_id);
     id_of_group(batch_id, 0, group_id);
     struct store_rollout rollouts[8];
     struct store_op ops[8];

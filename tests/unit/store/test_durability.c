@@ -65,7 +65,7 @@ static void test_kill_9_loses_nothing_that_was_acknowledged_and_repeats_nothing(
     use(state);
     char batch_id[ID_BYTES];
     start_store(fixture);
-    create_batch(fixture, CHILD_GROUPS, 1, batch_id);
+    record_batch(fixture, CHILD_GROUPS, 1, batch_id);
     stop_store(fixture);
     bool acknowledged[CHILD_GROUPS] = {false};
     size_t count = 0;
@@ -122,7 +122,7 @@ static void test_a_full_disk_is_said_and_over_when_there_is_room_again(void **st
     char text[20000];
     memset(text, 't', sizeof(text));
     signal(SIGXFSZ, SIG_IGN);
-    create_batch(fixture, 400, 1, batch_id);
+    record_batch(fixture, 400, 1, batch_id);
     struct store_rollout rollout = scored_rollout(0, 1.0);
     rollout.text = (struct text){text, sizeof(text)};
     limit_files(4 * 1024 * 1024);
@@ -158,7 +158,7 @@ static void test_all_of_a_group_that_was_not_committed_are_told_so(void **state)
     fixture->options.commit_delay_us = 200000; /* so that they are one group */
     fixture->options.commit_rows = OPS;
     start_store(fixture);
-    create_batch(fixture, OPS, 1, batch_id);
+    record_batch(fixture, OPS, 1, batch_id);
     struct store_rollout rollout = scored_rollout(0, 1.0);
     rollout.text = (struct text){text, sizeof(text)};
     struct store_op ops[OPS];
@@ -214,7 +214,7 @@ static void test_operations_are_handed_back_only_after_their_commit_and_many_sha
     fixture->options.finished = check_committed;
     start_store(fixture);
     checking_reader = store_reader_create(fixture->store, fixture->message);
-    create_batch(fixture, OPS, 1, batch_id);
+    record_batch(fixture, OPS, 1, batch_id);
     uint64_t commits = store_metrics(fixture->store)->commits;
     size_t before = fixture->finished;
     struct store_rollout rollout = scored_rollout(0, 1.0);
@@ -240,7 +240,7 @@ static void test_the_queue_is_bounded_and_reserved_places_are_kept(void **state)
 {
     use(state);
     char batch_id[ID_BYTES];
-    create_batch(fixture, 1, 1, batch_id);
+    record_batch(fixture, 1, 1, batch_id);
     stop_store(fixture);
     fixture->options.queue_ops = 4;
     start_store(fixture);
@@ -279,7 +279,7 @@ static void test_what_is_queued_at_the_end_is_still_written(void **state)
     char batch_id[ID_BYTES];
     static struct store_op ops[OPS];
     static char group_ids[OPS][ID_BYTES];
-    create_batch(fixture, OPS, 1, batch_id);
+    record_batch(fixture, OPS, 1, batch_id);
     struct store_rollout rollout = scored_rollout(0, 1.0);
     for (size_t i = 0; i < OPS; i++) {
         id_of_group(batch_id, (int64_t)i, group_ids[i]);
@@ -327,7 +327,7 @@ static void test_readers_see_whole_commits_while_the_writer_writes(void **state)
 {
     use(state);
     char batch_id[ID_BYTES];
-    create_batch(fixture, 300, 1, batch_id);
+    record_batch(fixture, 300, 1, batch_id);
     pthread_t threads[2];
     atomic_store(&reading_is_over, false);
     for (size_t i = 0; i < 2; i++)

@@ -25,7 +25,7 @@ static void make_database(void)
 {
     char batch_id[ID_BYTES];
     start_store(fixture);
-    create_batch(fixture, 200, 1, batch_id);
+    record_batch(fixture, 200, 1, batch_id);
     for (int64_t g = 0; g < 200; g++) {
         struct store_rollout rollout = scored_rollout(0, 1.0);
         assert_int_equal(insert(fixture, batch_id, g, &rollout), STORE_OK);

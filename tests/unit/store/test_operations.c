@@ -246,7 +246,7 @@ static void test_a_rollout_is_read_back_with_every_column(void **state)
 {
     use(state);
     char batch_id[ID_BYTES];
-    create_batch(fixture, 1, 2, batch_id);
+    record_batch(fixture, 1, 2, batch_id);
     struct store_rollout written = scored_rollout(1, 0.75);
     static const uint8_t mask[] = {1, 0, 1};
     written.completion_mask = mask;
@@ -297,7 +297,7 @@ static void test_a_failure_is_read_back_whole_and_its_message_is_cut_between_cha
 {
     use(state);
     char batch_id[ID_BYTES];
-    create_batch(fixture, 1, 1, batch_id);
+    record_batch(fixture, 1, 1, batch_id);
     struct store_rollout written = failed_rollout(0);
     char message[600];
     memset(message, 'x', sizeof(message));
@@ -326,7 +326,7 @@ static void test_the_first_writer_of_a_member_wins(void **state)
 {
     use(state);
     char batch_id[ID_BYTES];
-    create_batch(fixture, 1, 2, batch_id);
+    record_batch(fixture, 1, 2, batch_id);
     struct store_rollout first = scored_rollout(0, 1.0);
     struct store_rollout second = scored_rollout(0, 0.0);
     assert_int_equal(insert(fixture, batch_id, 0, &first), STORE_OK);
@@ -342,7 +342,7 @@ static void test_a_member_that_the_group_does_not_have_is_refused(void **state)
 {
     use(state);
     char batch_id[ID_BYTES];
-    create_batch(fixture, 1, 2, batch_id);
+    record_batch(fixture, 1, 2, batch_id);
     struct store_rollout rollout = scored_rollout(2, 1.0);
     assert_int_equal(insert(fixture, batch_id, 0, &rollout), STORE_REFUSED);
     rollout.sample_index = 0;
@@ -353,7 +353,7 @@ static void test_a_scored_rollout_with_a_log_probability_that_is_not_finite_is_r
 {
     use(state);
     char batch_id[ID_BYTES];
-    create_batch(fixture, 1, 2, batch_id);
+    record_batch(fixture, 1, 2, batch_id);
     struct store_rollout rollout = scored_rollout(0, 1.0);
     static const float logprobs[] = {-0.5F, -INFINITY, -1.0F};
     rollout.logprobs = logprobs;
@@ -366,7 +366,7 @@ static void test_the_prompt_of_a_group_is_set_once(void **state)
     use(state);
     char batch_id[ID_BYTES];
     char group_id[ID_BYTES];
-    create_batch(fixture, 1, 2, batch_id);
+    record_batch(fixture, 1, 2, batch_id);
     id_of_group(batch_id, 0, group_id);
     static const uint32_t prompts[2][2] = {{1, 4294967295U}, {3, 4}};
     for (int64_t i = 0; i < 2; i++) {
@@ -394,7 +394,7 @@ static void test_a_group_that_lost_a_member_closes_with_advantages_for_the_other
     use(state);
     char batch_id[ID_BYTES];
     char group_id[ID_BYTES];
-    create_batch(fixture, 1, 3, batch_id);
+    record_batch(fixture, 1, 3, batch_id);
     id_of_group(batch_id, 0, group_id);
     struct store_rollout rollouts[] = {scored_rollout(0, 1.0), failed_rollout(1), scored_rollout(2, 0.0)};
     const double advantage[] = {1.0, NAN, -1.0};
@@ -418,7 +418,7 @@ static void test_an_advantage_without_a_reward_is_refused_and_the_group_stays_op
 {
     use(state);
     char batch_id[ID_BYTES];
-    create_batch(fixture, 1, 2, batch_id);
+    record_batch(fixture, 1, 2, batch_id);
     struct store_rollout rollouts[] = {scored_rollout(0, 1.0), failed_rollout(1)};
     const double advantage[] = {0.0, 0.0};
     for (size_t i = 0; i < 2; i++)
@@ -432,7 +432,7 @@ static void test_a_group_without_rewards_closes_with_a_null_mean_only(void **sta
 {
     use(state);
     char batch_id[ID_BYTES];
-    create_batch(fixture, 1, 1, batch_id);
+    record_batch(fixture, 1, 1, batch_id);
     struct store_rollout rollout = scored_rollout(0, NAN);
     assert_int_equal(insert(fixture, batch_id, 0, &rollout), STORE_OK);
     assert_int_equal(close_group(fixture, batch_id, 0, 1, NULL, 0.0, NAN), STORE_REFUSED);
@@ -443,7 +443,7 @@ static void test_a_batch_completes_when_its_groups_are_closed_and_then_takes_not
 {
     use(state);
     char batch_id[ID_BYTES];
-    create_batch(fixture, 1, 1, batch_id);
+    record_batch(fixture, 1, 1, batch_id);
     struct store_rollout rollout = scored_rollout(0, 1.0);
     assert_int_equal(close_batch(fixture, batch_id, STORE_BATCH_COMPLETE), STORE_STATE_CONFLICT);
     assert_int_equal(insert(fixture, batch_id, 0, &rollout), STORE_OK);
@@ -478,7 +478,7 @@ static void test_a_cancelled_batch_keeps_what_finished_and_takes_no_more(void **
 {
     use(state);
     char batch_id[ID_BYTES];
-    create_batch(fixture, 1, 2, batch_id);
+    record_batch(fixture, 1, 2, batch_id);
     struct store_rollout rollouts[] = {scored_rollout(0, 1.0), scored_rollout(1, 1.0)};
     assert_int_equal(insert(fixture, batch_id, 0, &rollouts[0]), STORE_OK);
     assert_int_equal(close_batch(fixture, batch_id, STORE_BATCH_CANCELLED), STORE_OK);
@@ -496,9 +496,9 @@ static void test_a_start_finds_its_own_unfinished_batches_and_their_members(void
     char first[ID_BYTES];
     char second[ID_BYTES];
     char done[ID_BYTES];
-    create_batch(fixture, 2, 2, first);
-    create_batch(fixture, 1, 1, done);
-    create_batch(fixture, 1, 1, second);
+    record_batch(fixture, 2, 2, first);
+    record_batch(fixture, 1, 1, done);
+    record_batch(fixture, 1, 1, second);
     assert_int_equal(close_batch(fixture, done, STORE_BATCH_EXPIRED), STORE_OK);
     struct store_rollout rollouts[] = {scored_rollout(1, 0.5), failed_rollout(0)};
     rollouts[0].heldout = TEXT_LITERAL("{\"h\":{}}");
@@ -564,7 +564,7 @@ static void test_the_same_part_of_an_objective_call_replaces_itself(void **state
                                                .sums = TEXT_LITERAL("1")}};
     assert_int_equal(carry_out(fixture, &op), STORE_NOT_FOUND);
     char batch_id[ID_BYTES];
-    create_batch(fixture, 1, 1, batch_id);
+    record_batch(fixture, 1, 1, batch_id);
     assert_int_equal(carry_out(fixture, &op), STORE_OK);
     op.record_objective.sums = TEXT_LITERAL("2");
     assert_int_equal(carry_out(fixture, &op), STORE_OK);
@@ -605,7 +605,7 @@ static void test_groups_are_read_in_pages(void **state)
 {
     use(state);
     char batch_id[ID_BYTES];
-    create_batch(fixture, 5, 1, batch_id);
+    record_batch(fixture, 5, 1, batch_id);
     struct store_groups groups;
     assert_int_equal(store_read_groups(fixture->reader, text_of(batch_id), 3, 10, 0, &groups), STORE_OK);
     assert_int_equal(groups.count, 2);
