@@ -128,6 +128,21 @@ static bool may_ask_another(const struct flight *flight)
            pool_has_another(live->server->pool, flight->engine);
 }
 
+/* One can be found in the engine's own log by `request`: it was sent as X-Request-Id. */
+static void log_failed_attempt(const struct flight *flight)
+{
+    const struct live_batch *live = flight->live;
+    char group_id[ID_BYTES];
+    char rollout_id[ID_BYTES];
+
+    id_of_group(live->id, live->batch.rollouts[flight->rollout].group, group_id);
+    id_of_rollout(group_id, flight_sample_index(flight), rollout_id);
+    log_event(LOG_LEVEL_DEBUG, "sample failed", "batch", live->id, "group", group_id, "rollout", rollout_id, "engine",
+              flight->engine ? flight->engine->name : NULL, "request",
+              flight->request_id[0] ? flight->request_id : NULL, "code", sample_failure_names[flight->error.code],
+              "message", flight->error.message, NULL);
+}
+
 /* The sample cannot come from this attempt. If the machine wants another one, this flight is over. (The flight keeps
  * the batch alive through the event.) */
 static void sample_failed(struct flight *flight)
@@ -137,8 +152,7 @@ static void sample_failed(struct flight *flight)
     event.failure.retryable = flight->error.retryable || may_ask_another(flight);
     event.failure.resample = flight->error.resample;
     event.failure.retry_after_us = flight->error.retry_after_us;
-    log_event(LOG_LEVEL_DEBUG, "sample failed", "batch", live->id, "code", sample_failure_names[flight->error.code],
-              "message", flight->error.message, NULL);
+    log_failed_attempt(flight);
     if (flight->engine)
         live->failed_at[flight->rollout] = flight->engine;
     live_event(live, &event);

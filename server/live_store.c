@@ -226,6 +226,14 @@ static void write_again(struct flight *flight)
     tell_those_who_wait(flight->live, flight->op.status);
 }
 
+static void log_refused_row(const struct flight *flight)
+{
+    char rollout_id[ID_BYTES];
+    id_of_rollout(flight->group_id, flight->row.sample_index, rollout_id);
+    log_event(LOG_LEVEL_ERROR, "a rollout was refused by the store", "batch", flight->live->id, "rollout", rollout_id,
+              "why", flight->op.message, NULL);
+}
+
 static void rollout_stored(struct store_op *op)
 {
     struct flight *flight = op->context;
@@ -237,7 +245,7 @@ static void rollout_stored(struct store_op *op)
         return;
     }
     if (op->status != STORE_OK && op->status != STORE_EXISTS)
-        log_event(LOG_LEVEL_ERROR, "a rollout was refused by the store", "batch", live->id, "why", op->message, NULL);
+        log_refused_row(flight);
     enum store_rollout_state state = flight->row.state;
     metric_add(METRIC_ROLLOUTS,
                state == STORE_ROLLOUT_SCORED   ? METRIC_ROLLOUT_SCORED

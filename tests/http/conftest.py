@@ -1,5 +1,7 @@
 """Fixtures. Every process is ended by its pid; what it left behind, or a sanitizer said, fails the test."""
 import os
+import shutil
+import subprocess
 
 import pytest
 
@@ -94,6 +96,19 @@ def toy(tmp_path):
     made = ToyEngine(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def slow_sync(tmp_path_factory):
+    """The path of the library that makes the disk slow."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if not compiler:
+        pytest.skip("there is no C compiler for the library that is preloaded")
+    if os.environ.get("ROLLOUTD_SANITIZED"):
+        pytest.skip("the sanitizers must be loaded first")
+    library = str(tmp_path_factory.mktemp("shim") / "slow_sync.so")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, os.path.join(harness.ROOT, "tests", "tools", "slow_sync.c"), "-ldl"], check=True)
+    return library
 
 
 @pytest.fixture(scope="module")

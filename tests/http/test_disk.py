@@ -3,6 +3,8 @@ import os
 import resource
 import time
 
+import pytest
+
 from harness import eventually
 from material import assert_sums_up, make_batch, make_group, sampling
 
@@ -94,6 +96,33 @@ def test_reading_goes_on_while_the_disk_is_full(service, engine):
     refusal = service.post("/v1/batches", body, headers)
     assert refusal.status == 507 and identity in refusal.error["message"], "it exists and goes on"
     assert service.delete(f"/v1/batches/{identity}").status == 507
+
+
+@pytest.mark.parametrize("steps, closing", [(0, "group"), (1, "batch")])
+def test_a_disk_that_is_full_only_when_something_is_closed(start, engine, slow_sync, tmp_path, steps, closing):
+    """What went before is on record; then there is no room. The closing is tried until there is, and done once."""
+    engine.rules({**RIGHT, "delay": 0.5})
+    hanging, waits, step = (tmp_path / f"hanging{end}" for end in ("", ".waits", ".step"))
+    service = start(engine, env={"LD_PRELOAD": slow_sync, "SLOW_SYNC_FILE": str(hanging)})
+    identity = service.post("/v1/batches", make_batch(sampling=sampling(1)), {"Prefer": "respond-async"}).json["id"]
+    hanging.touch()
+    eventually(waits.exists, "the row to be written and not yet on the disk")
+    for _ in range(steps):
+        step.touch()
+        eventually(lambda: not step.exists(), "that to pass")
+        eventually(waits.exists, "the closing of the group to be written")
+    limit_files(service, os.path.getsize(service.database + "-wal"))
+    hanging.unlink()
+    eventually(lambda: service.get("/readyz").status == 503, "the disk to be full")
+    (rollout,) = service.read("/v1/rollouts")["items"]
+    assert rollout["reward"] == 1 and service.read(f"/v1/batches/{identity}", wait="0s")["state"] == "running"
+    (group,) = service.read(f"/v1/batches/{identity}/groups")["items"]
+    assert group["state"] == ("running" if closing == "group" else "complete")
+    limit_files(service, None)
+    batch = service.settled(identity)
+    assert batch["state"] == "complete" and batch["groups"][0]["state"] == "complete" and len(engine.samples) == 1
+    assert_sums_up(batch)
+    assert " refused by the store" not in service.log()
 
 
 def test_a_full_disk_is_tried_now_and_then_and_not_all_the_time(service, engine):

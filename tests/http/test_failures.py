@@ -309,3 +309,19 @@ def test_clients_that_leave_free_everything(service, engine):
     eventually(lambda: len(service.read("/v1/batches", state="cancelled", limit=1000)["items"]) == 60, "the batches to be cancelled")
     eventually(lambda: len(os.listdir(f"/proc/{service.pid}/fd")) <= before + 6, "descriptors to be closed")
     assert all(entry["aborted"] for entry in engine.samples)
+
+
+# -- what an operator finds in the log ---------------------------------------------------------------------------------------
+
+def test_the_log_says_which_rollout_an_engine_failed_and_under_which_request(start, engine):
+    """The engine's own log knows the request by the id that was sent with it."""
+    engine.rules({"in": "BAD", "lp": None}, RIGHT)
+    service = start(engine, settings={**FAST, "log.level": "debug", "log.format": "json", "engine.attempts": "2"})
+    batch = service.batch(make_batch(make_group("a", "GOOD"), make_group("b", "BAD"), sampling=sampling(1)))
+    failed = by_task(batch)["b"]
+    lines = [json.loads(line) for line in service.log().splitlines() if '"sample failed"' in line]
+    assert len(lines) == 2 and {line["code"] for line in lines} == {"invalid_reply"}
+    for line in lines:
+        assert (line["batch"], line["group"], line["rollout"]) == (batch["id"], failed["id"], failed["rollouts"][0]["id"])
+        assert line["engine"] == failed["rollouts"][0]["engine"]
+    assert [line["request"] for line in lines] == [entry["request_id"] for entry in engine.samples_for("BAD")]

@@ -8,25 +8,12 @@ import tempfile
 import pytest
 
 from engines import CannedEngine
-from harness import ROOT, StartFailed, eventually
+from harness import StartFailed, eventually
 from material import make_batch, make_group, rollouts, sampling
 from test_health import ASYNC, Watch
 
 LOOSE = [{"name": "regex", "options": {"pattern": "^4"}}]
 NOBODY = 65534
-
-
-@pytest.fixture(scope="module")
-def slow_sync(tmp_path_factory):
-    """The path of the library that makes the disk slow."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if not compiler:
-        pytest.skip("there is no C compiler for the library that is preloaded")
-    if os.environ.get("ROLLOUTD_SANITIZED"):
-        pytest.skip("the sanitizers must be loaded first")
-    library = str(tmp_path_factory.mktemp("shim") / "slow_sync.so")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, os.path.join(ROOT, "tests", "tools", "slow_sync.c"), "-ldl"], check=True)
-    return library
 
 
 @pytest.fixture
