@@ -197,6 +197,22 @@ def test_who_repeats_a_request_finds_its_batch_however_full_the_service_is(start
     assert again.status == 200 and again.json["id"] == first.json["id"] and len(engine.samples) <= 4
 
 
+def test_who_leaves_in_the_middle_of_a_batch_that_he_asked_for_again_leaves_nothing(start, engine):
+    """What looked the key up is long gone when the reply is streamed and its reader goes: the address sanitizer sees whether it is told."""
+    engine.rules({**RIGHT, "text": "\\boxed{42} " + "x" * 200000})
+    service = start(engine)
+    body, key = make_batch(*[make_group(f"t{index}") for index in range(8)], sampling=sampling(8)), "Idempotency-Key: k\r\n"
+    first = service.post("/v1/batches", body, {"Idempotency-Key": "k"})
+    assert first.status == 200 and len(first.body) > 12_000_000, "more than the sockets hold"
+    with service.wire() as other:
+        before = descriptors(service)
+        for _ in range(4):
+            with service.wire() as wire:
+                assert wire.send(post(body, "/v1/batches", key)).until(b"\r\n\r\n").startswith(b"HTTP/1.1 200")
+        eventually(lambda: descriptors(service) <= before, "the connections to be closed")
+        assert other.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").reply().status == 200
+
+
 # -- shutting down ---------------------------------------------------------------------------------------------------------
 
 def test_readers_that_never_stop_do_not_keep_it_from_ending(start, engine):

@@ -1,0 +1,158 @@
+/* Streams whose reader leaves at the worst moment. The test is part of the loop: it looks on after each turn. */
+#include "tests/unit/server/live_fixture.h"
+
+#include "server/base/clock.h"
+#include "server/http.h"
+#include "server/resume.h"
+
+#include <arpa/inet.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define KEY "again"
+#define RETRY_IS_DUE_US 20000 /* a part that no worker could make is asked for again after 10 ms */
+
+enum phase { RESUMING, WORKER_BUSY, POSTED, STREAMING, WAITING_FOR_A_WORKER, LEFT, ENDING };
+
+/* Keeps the only worker until it is let go. */
+struct blocker {
+    struct job job;
+    sem_t go;
+};
+
+static struct {
+    enum phase phase;
+    int client;
+    struct blocker before; /* the request is read */
+    struct blocker after;  /* that: its parts must wait */
+    struct blocker later;  /* the client left */
+    unsigned turns;
+    size_t jobs_of_nobody; /* asked for when the client was known to have left */
+} play;
+
+static void block(struct job *job, struct store_reader *reader)
+{
+    (void)reader;
+    while (sem_wait(&((struct blocker *)job)->go) < 0)
+        ;
+}
+
+static void unblocked(struct job *job)
+{
+    (void)job;
+}
+
+static void submit(struct blocker *blocker)
+{
+    sem_init(&blocker->go, 0, 0);
+    blocker->job.run = block;
+    blocker->job.done = unblocked;
+    workers_submit_reserved(server.workers, &blocker->job);
+}
+
+static void post_again(void)
+{
+    char body[UNFINISHED_BODY_BYTES];
+    char request[UNFINISHED_BODY_BYTES + 256];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    size_t body_bytes = unfinished_body("arith", body);
+    int length =
+        snprintf(request, sizeof(request),
+                 "POST /v1/batches HTTP/1.1\r\nHost: x\r\nAccept: application/x-ndjson\r\nIdempotency-Key: " KEY
+                 "\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+                 body_bytes, body);
+    address.sin_port = htons((uint16_t)atoi(strrchr(server.url, ':') + 1));
+    play.client = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(play.client, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(send(play.client, request, (size_t)length, 0), length);
+}
+
+/* The client leaves, a worker gets free, and the time of the next try has come: all in one turn of the loop. */
+static void leave(void)
+{
+    close(play.client);
+    usleep(RETRY_IS_DUE_US);
+    sem_post(&play.after.go);
+    while (workers_queued(server.workers) > 0) /* until it is busy with the last one */
+        usleep(100);
+}
+
+static bool has_head(void)
+{
+    char start[12] = "";
+    return recv(play.client, start, sizeof(start), MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof(start) &&
+           memcmp(start, "HTTP/1.1 200", sizeof(start)) == 0;
+}
+
+static void look_on(void)
+{
+    bool queued = workers_queued(server.workers) > 0;
+    if (play.phase == RESUMING && server.ready) {
+        submit(&play.before);
+        play.phase = WORKER_BUSY;
+    } else if (play.phase == WORKER_BUSY && !queued) {
+        post_again();
+        play.phase = POSTED;
+    } else if (play.phase == POSTED && queued) {
+        submit(&play.after);
+        submit(&play.later); /* the queue holds one: it is full as long as the worker has the other */
+        sem_post(&play.before.go);
+        play.phase = STREAMING;
+    } else if (play.phase == STREAMING && has_head()) {
+        play.phase = WAITING_FOR_A_WORKER;
+    } else if (play.phase == WAITING_FOR_A_WORKER && ++play.turns == 3) {
+        leave();
+        play.phase = LEFT;
+    }
+}
+
+static int64_t turn(void *arg)
+{
+    (void)arg;
+    if (play.phase == LEFT) {
+        play.jobs_of_nobody = workers_queued(server.workers);
+        sem_post(&play.later.go);
+        server_cancel_all();
+        play.phase = ENDING;
+    }
+    int64_t limit_us = http_run(server.http);
+    look_on();
+    workers_flush(server.workers);
+    if (play.phase == ENDING && server.batches->count == 0) {
+        loop_stop(server.loop);
+        return 0;
+    }
+    return play.phase == ENDING || play.phase == LEFT ? limit_us : 1000; /* the worker tells nobody that it is busy */
+}
+
+static void ready(struct server *of)
+{
+    (void)of;
+}
+
+static void test_a_part_that_waits_for_a_worker_is_not_made_for_a_reader_who_has_left(void **state)
+{
+    (void)state;
+    char message[256];
+    leave_unfinished("arith", KEY);
+    server_begin(1);
+    server.http = http_create(&server, server.url, message);
+    assert_non_null(server.http);
+    resume_unfinished(&server, ready);
+    loop_run(server.loop, turn, NULL);
+    server_end();
+    assert_int_equal(play.phase, ENDING);
+    assert_int_equal(play.jobs_of_nobody, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_part_that_waits_for_a_worker_is_not_made_for_a_reader_who_has_left,
+                                        with_record, without_record),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
