@@ -267,6 +267,16 @@ static uint64_t weigh_kl(const struct objective_block *restrict block, double we
     return far;
 }
 
+/* The KL term of a token, or its derivative together with the loss's. */
+static bool kl_is_beyond_double(const struct walk *walk, size_t k)
+{
+    const struct objective_block *block = &walk->block;
+    double beta = walk->knobs->beta;
+
+    return !isfinite(walk->weight * (beta * block->kl[k])) ||
+           !isfinite(walk->weight * block->slope[k] + walk->weight * (beta * block->kl_slope[k]));
+}
+
 /* The first token with a term beyond double. */
 static int refuse_term(struct walk *walk)
 {
@@ -276,10 +286,7 @@ static int refuse_term(struct walk *walk)
         if (!isfinite(walk->weight * block->value[k]) || !isfinite(walk->weight * block->slope[k]))
             return non_finite(walk, token_at(block, k), "logprobs",
                               "its loss is beyond double: the ratio is too large");
-        else if (walk->with_kl && !isfinite(walk->weight * (walk->knobs->beta * block->kl[k])))
-            return non_finite(walk, token_at(block, k), "ref_logprobs", "its KL term is beyond double");
-        else if (walk->with_kl &&
-                 !isfinite(walk->weight * block->slope[k] + walk->weight * (walk->knobs->beta * block->kl_slope[k])))
+        else if (walk->with_kl && kl_is_beyond_double(walk, k))
             return non_finite(walk, token_at(block, k), "ref_logprobs", "its KL term is beyond double");
     return -1;
 }

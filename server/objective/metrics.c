@@ -16,7 +16,8 @@ static double finite_or_nan(double value)
 static void meter_rollout(const struct objective_block *block, struct objective_meter *meter,
                           struct objective_sums *sums)
 {
-    double weights[OBJECTIVE_BLOCK], lifts[OBJECTIVE_BLOCK];
+    double weights[OBJECTIVE_BLOCK];
+    double lifts[OBJECTIVE_BLOCK];
 
     objective_exps(block->count, block->rollout_x, weights);
     objective_expm1s(block->count, block->rollout_x, lifts);
