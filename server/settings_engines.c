@@ -155,7 +155,7 @@ static bool is_url(const char *url)
     if (!scheme || strlen(url) > LONGEST_URL_BYTES || !url[scheme] || strchr("/:", url[scheme]))
         return false;
     for (const char *at = url; *at; at++)
-        if (*at <= ' ' || *at > '~' || strchr("?\"<>\\^`{|}@", *at))
+        if (*at <= ' ' || *at > '~' || strchr("?#\"<>\\^`{|}@", *at))
             return false;
     return true;
 }

@@ -64,7 +64,6 @@ static void check_sample(const struct sample_request *request, const struct samp
     FUZZ_CHECK(sample->memory && sample->text.data && utf8_is_valid(sample->text, NULL));
     FUZZ_CHECK((sample->ids != NULL) == sample->trainable && (sample->logprobs != NULL) == sample->trainable);
     FUZZ_CHECK(sample->trainable == (sample->id_count > 0));
-    FUZZ_CHECK(sample->trainable || sample->text.length_bytes > 0);
     for (size_t i = 0; i < sample->id_count; i++) {
         FUZZ_CHECK(isfinite(sample->logprobs[i]) && sample->logprobs[i] <= 0 && sample->logprobs[i] > -9999);
         FUZZ_CHECK(sample->ids[i] <= INT32_MAX);

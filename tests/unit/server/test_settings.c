@@ -198,6 +198,7 @@ static void test_a_bad_file_is_named_with_the_line(void **state)
         {"database: \"a\n", "libyaml"},
         {"- a\n", "Expecting MAPPING"},
         {"engines:\n  - url: http://a:1\n    ulr: x\n", "ulr: "},
+        {"engines:\n  - url: http://a:1#kind=vllm\n", "url \"http://a:1#kind=vllm\""},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         _cleanup_free_ char *path = write_file("settings.yaml", rows[i].content, 0600);
