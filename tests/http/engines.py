@@ -26,8 +26,11 @@ class ScriptedEngine:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def rules(self, *rules):
-        with self.module.LOCK:
-            self.module.STATE.update(rules=[dict(rule) for rule in rules], log=[], max_open=0, turn=0)
+        self.module.set_rules([dict(rule) for rule in rules])
+
+    def release(self):
+        """Lets those go that a rule with "hold" keeps, and all that come later."""
+        self.module.RELEASED[0].set()
 
     @property
     def requests(self):
@@ -48,6 +51,7 @@ class ScriptedEngine:
             return self.module.STATE["open"]
 
     def close(self):
+        self.release()
         self.server.shutdown()
         self.server.server_close()
 

@@ -9,6 +9,7 @@ import pytest
 from harness import descendants, eventually, http_request, process_fields
 from material import (assert_sums_up, by_task, close, group_advantages, make_batch, make_group, rollouts, sampling, seed_of,
                       unpacked)
+from test_metrics import metrics
 
 RIGHT = {"text": "\\boxed{42}", "ids": [11, 12, 2], "lp": [-0.5, -0.25, -0.125]}
 WRONG = {"text": "\\boxed{41}", "ids": [11, 13, 14, 2], "lp": [-0.5, -1.5, -1.0, -0.125]}
@@ -191,9 +192,10 @@ def test_respond_async_answers_at_once_and_says_where_to_look(service):
 
 
 def test_a_post_whose_wait_ends_first_answers_202_with_the_id(service, engine):
-    engine.rules({"delay": 1})
+    engine.rules({"hold": True})
     reply = service.post("/v1/batches", make_batch(), wait="50ms")
     assert reply.status == 202
+    engine.release()
     assert service.settled(reply.json["id"])["state"] == "complete"
 
 
@@ -307,6 +309,10 @@ def hang_up(service, body, head="", engine=None):
     return raw
 
 
+def nobody_is_there(service):
+    eventually(lambda: metrics(service)[0]["rolloutd_connections", ()] == 1, "the hang-up to be seen")  # one asks for the metrics
+
+
 def test_the_hang_up_of_the_only_client_cancels_its_batch(service, engine):
     """R61, second half"""
     engine.rules(SLOW)
@@ -318,8 +324,10 @@ def test_the_hang_up_of_the_only_client_cancels_its_batch(service, engine):
 
 def test_a_batch_with_a_key_survives_the_hang_up_and_the_retry_attaches(service, engine):
     """R61"""
-    engine.rules({"delay": 1.5})
+    engine.rules({"hold": True})
     raw = hang_up(service, make_batch(), "Idempotency-Key: k-79\r\n", engine)
+    nobody_is_there(service)
+    engine.release()
     reply = service.post("/v1/batches", raw, {"Idempotency-Key": "k-79"})
     assert reply.status == 200 and reply.json["state"] == "complete"
     assert len(engine.samples) == 2 and not any(entry["aborted"] for entry in engine.samples)
@@ -327,10 +335,12 @@ def test_a_batch_with_a_key_survives_the_hang_up_and_the_retry_attaches(service,
 
 
 def test_a_batch_that_was_answered_202_survives_its_waiters(service, engine):
-    engine.rules({"delay": 1})
+    engine.rules({"hold": True})
     identity = post_async(service, make_batch()).json["id"]
     wire = service.wire()
     wire.send(f"GET /v1/batches/{identity}?wait=20s HTTP/1.1\r\nHost: x\r\n\r\n").close()
+    nobody_is_there(service)
+    engine.release()
     assert service.settled(identity)["state"] == "complete"
 
 

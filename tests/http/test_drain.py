@@ -29,12 +29,14 @@ def test_an_idle_service_ends_at_once(start):
 
 
 def test_a_running_batch_is_finished_and_its_waiter_answered(service, engine):
-    engine.rules({"delay": 1.5, **RIGHT})
+    engine.rules({"hold": True, **RIGHT})
     replies = []
     waiter = threading.Thread(target=lambda: replies.append(service.post("/v1/batches", make_batch())))
     waiter.start()
     eventually(lambda: engine.open == 2, "both to be in flight")
     drained(service)
+    eventually(lambda: "draining" in service.log(), "it to drain")
+    engine.release()
     waiter.join()
     assert service.wait_exit() == 0
     assert replies[0].status == 200 and replies[0].json["state"] == "complete"
@@ -43,7 +45,7 @@ def test_a_running_batch_is_finished_and_its_waiter_answered(service, engine):
 
 
 def test_while_it_drains_new_work_is_refused_and_reading_goes_on(service, engine):
-    engine.rules({"delay": 3, **RIGHT})
+    engine.rules({"hold": True, **RIGHT})
     identity = service.post("/v1/batches", make_batch(), {"Prefer": "respond-async"}).json["id"]
     eventually(lambda: engine.open == 2, "both to be in flight")
     wires = [service.wire() for _ in range(3)]  # while draining nobody new may be let in
@@ -53,7 +55,8 @@ def test_while_it_drains_new_work_is_refused_and_reading_goes_on(service, engine
     wires[1].send(f"POST /v1/batches HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n{raw}")
     refusal = wires[1].reply()
     assert (refusal.status, refusal.error["code"]) == (503, "draining") and int(refusal.headers["retry-after"]) > 0
-    assert ask(wires[2], "GET", f"/v1/batches/{identity}").json["state"] in ("running", "complete")
+    assert ask(wires[2], "GET", f"/v1/batches/{identity}?wait=0s").json["state"] == "running"
+    engine.release()
     assert service.wait_exit() == 0
     service.start()
     assert service.settled(identity)["state"] == "complete"

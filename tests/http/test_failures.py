@@ -107,7 +107,7 @@ def test_an_engine_that_is_down(start):
 def test_an_engine_that_hangs(service, engine, rule):
     """R70"""
     engine.rules({"in": "HANG", **rule}, RIGHT)
-    batch = service.batch(make_batch(make_group("hang", "HANG"), make_group("ok"), deadline="2s"))
+    batch = service.batch(make_batch(make_group("hang", "HANG"), make_group("ok"), deadline="4s"))
     assert batch["state"] == "expired"
     assert [rollout["reward"] for rollout in by_task(batch)["ok"]["rollouts"]] == [1, 1]
     for rollout in by_task(batch)["hang"]["rollouts"]:
@@ -117,7 +117,7 @@ def test_an_engine_that_hangs(service, engine, rule):
 
 def test_the_time_of_one_rollout_ends_before_the_deadline_of_all(service, engine):
     engine.rules({"in": "HANG", "delay": 60}, RIGHT)
-    batch = service.batch(make_batch(make_group("hang", "HANG"), make_group("ok"), deadline="5m", rollout_timeout="1s"))
+    batch = service.batch(make_batch(make_group("hang", "HANG"), make_group("ok"), deadline="5m", rollout_timeout="3s"))
     assert batch["state"] == "complete"
     assert set(codes(by_task(batch)["hang"])) == {"engine_timeout"}
 

@@ -227,8 +227,11 @@ def test_random_mixtures_of_faults_make_no_reward_no_hang_and_no_leak(start, toy
 
 def test_siblings_whose_prompt_was_read_differently_are_refused(service, engine):
     """The advantage compares answers to one prompt, and the record has one prompt for a group."""
-    engine.rules({"in": '"prompt"', "delay": 0.2, "times": 1}, {"prompt_ids": [9, 9, 9], "times": 1}, {"delay": 0.4})
-    batch = service.batch(make_batch(sampling=sampling(3)))
+    engine.rules({"in": '"prompt"', "hold": True, "times": 1}, {"prompt_ids": [9, 9, 9], "times": 1}, {"hold": True})
+    identity = service.post("/v1/batches", make_batch(sampling=sampling(3)), {"Prefer": "respond-async"}).json["id"]
+    eventually(lambda: service.read(f"/v1/batches/{identity}", wait="0s")["counts"]["done"] == 1, "the first answer to be on record")
+    engine.release()
+    batch = service.settled(identity)
     (group,) = batch["groups"]
     assert [rollout["state"] for rollout in group["rollouts"]] == ["scored"] * 3, "another attempt is made, with the ids that are known"
     assert sorted(rollout["attempts"] for rollout in group["rollouts"]) == [1, 2, 2]

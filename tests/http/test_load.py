@@ -119,12 +119,13 @@ def test_the_same_seeds_give_the_same_tokens_whatever_else_runs(start, toy):
 
 def test_too_much_is_refused_not_queued_for_ever(start, engine):
     """Admission is bounded: 429 with Retry-After, and what was accepted still ends."""
-    engine.rules({"delay": 1.5, "text": "\\boxed{42}"})
+    engine.rules({"hold": True, "text": "\\boxed{42}"})
     service = start(engine, settings={"batches_limit": 3})
     replies = [service.post("/v1/batches", make_batch(run="many"), {"Prefer": "respond-async"}) for _ in range(6)]
     statuses = [reply.status for reply in replies]
     assert statuses == [202] * 3 + [429] * 3, statuses
     assert replies[-1].error["code"] == "queue_full" and int(replies[-1].headers["retry-after"]) > 0
+    engine.release()
     for reply in replies[:3]:
         assert service.settled(reply.json["id"])["state"] == "complete"
     assert eventually(lambda: service.post("/v1/batches", make_batch(), {"Prefer": "respond-async"}).status == 202, "room again")

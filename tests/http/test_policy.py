@@ -53,10 +53,11 @@ def test_going_back_to_a_checkpoint_opens_the_next_incarnation(service):
 
 def test_a_rollout_in_flight_at_an_update_straddles(service, engine):
     """Promise 7"""
-    engine.rules({"delay": 0.8})
+    engine.rules({"hold": True})
     identity = service.post("/v1/batches", make_batch(policy_revision=1), {"Prefer": "respond-async"}).json["id"]
     eventually(lambda: engine.open == 2, "both samples to be in flight")
     assert put(service, 2).status == 200
+    engine.release()
     batch = service.settled(identity)
     for rollout in rollouts(batch):
         assert (rollout["policy_revision"], rollout["revision_at_end"], rollout["straddles"]) == (1, 2, True)
@@ -77,10 +78,11 @@ def test_a_run_has_a_sane_name(service):
 
 def test_a_rollout_in_flight_at_a_rewind_straddles_also_at_the_same_number(service, engine):
     """The checkpoint has other weights than the last revision of that number."""
-    engine.rules({"delay": 0.6})
+    engine.rules({"hold": True})
     put(service, 100)
     identity = service.post("/v1/batches", make_batch(policy_revision=100), {"Prefer": "respond-async"}).json["id"]
     eventually(lambda: engine.open == 2, "both samples to be in flight")
     assert put(service, 100, rewind_to_step=50).json["incarnation"] == 1
+    engine.release()
     for rollout in rollouts(service.settled(identity)):
         assert (rollout["policy_revision"], rollout["revision_at_end"], rollout["straddles"]) == (100, 100, True)

@@ -4,7 +4,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 
 import pytest
 
@@ -70,11 +69,12 @@ def test_r24_a_proxy_in_the_environment_does_not_catch_the_engine(start, engine)
 
 
 def test_r25_a_late_result_does_not_replace_a_terminal_one(service, engine):
-    engine.rules({"in": "SLOW", "delay": 2.5})
-    batch = service.batch(make_batch(make_group("slow", "SLOW"), make_group("fast", "fast"), deadline="1s"))
+    engine.rules({"in": "SLOW", "hold": True})
+    batch = service.batch(make_batch(make_group("slow", "SLOW"), make_group("fast", "fast"), deadline="3s"))
     assert batch["state"] == "expired"
     told = service.get(f"/v1/batches/{batch['id']}").body
-    time.sleep(2)  # the engine would have answered by now
+    engine.release()
+    eventually(lambda: engine.open == 0, "the engine to have answered, or to have found nobody")
     assert service.get(f"/v1/batches/{batch['id']}").body == told
     assert len(engine.samples_for("SLOW")) == 2 and all(entry["aborted"] for entry in engine.samples_for("SLOW"))
 
@@ -122,22 +122,18 @@ def test_r69_a_name_server_that_does_not_answer_stops_nobody(start, engine, tmp_
     compiler = shutil.which("gcc") or shutil.which("cc")
     if not compiler or "ROLLOUTD_SANITIZED" in os.environ:
         pytest.skip("needs a compiler and a library that is loaded first")
-    source, library = tmp_path / "slow.c", tmp_path / "slow.so"
-    source.write_text("#include <netdb.h>\n#include <unistd.h>\nint getaddrinfo(const char *n, const char *s, const struct addrinfo *h, struct addrinfo **r)\n"
-                      "{ (void)n; (void)s; (void)h; (void)r; sleep(5); return EAI_AGAIN; }\n")
+    source, library, hanging = tmp_path / "slow.c", tmp_path / "slow.so", tmp_path / "hanging"
+    hanging.touch()
+    source.write_text("#include <netdb.h>\n#include <stdlib.h>\n#include <unistd.h>\nint getaddrinfo(const char *n, const char *s, const struct addrinfo *h, struct addrinfo **r)\n"
+                      "{ (void)n; (void)s; (void)h; (void)r; while (access(getenv(\"HANGING\"), F_OK) == 0) usleep(10000); return EAI_AGAIN; }\n")
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
     engine.rules(BOXED_42)
-    service = start("http://engine.invalid:9000#kind=vllm", engine, env={"LD_PRELOAD": str(library)})
-    worst, answered, end = 0.0, 0, time.monotonic() + 7
-    while time.monotonic() < end:  # longer than one look-up
-        began = time.monotonic()
+    service = start("http://engine.invalid:9000#kind=vllm", engine, env={"LD_PRELOAD": str(library), "HANGING": str(hanging)})
+    for _ in range(5):  # a loop that waited for the resolver would answer nobody
         assert service.get("/healthz").status == 200
-        worst = max(worst, time.monotonic() - began)
-        if answered < 5:
-            batch = service.batch(make_batch(deadline="30s"))
-            assert all(rollout["reward"] == 1 for rollout in rollouts(batch)), batch["summary"]
-            answered += 1
-    assert worst < 3, "the loop waited for the resolver"  # one blocked look-up takes 5 s
+        batch = service.batch(make_batch(deadline="30s"))
+        assert all(rollout["reward"] == 1 for rollout in rollouts(batch)), batch["summary"]
+    hanging.unlink()
 
 
 def test_r72_silent_clients_are_let_go(start):

@@ -173,7 +173,7 @@ def test_the_spawner_may_die_and_is_replaced(start):
             os.kill(process.pid, 9)
         except ProcessLookupError:
             pass
-    eventually(lambda: service.alive() and service.post("/v1/verify", item).json["items"][0]["reward"] == 1, "verification to come back", 30)
+    eventually(lambda: service.alive() and service.post("/v1/verify", item).json["items"][0]["reward"] == 1, "verification to come back")
 
 
 def undo_closing(database):

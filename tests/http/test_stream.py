@@ -3,6 +3,7 @@ import json
 
 from harness import eventually
 from material import by_task, make_batch, make_group, sampling
+from test_metrics import metrics
 
 NDJSON = {"Accept": "application/x-ndjson"}
 
@@ -49,10 +50,12 @@ def test_each_group_is_a_line_and_the_last_line_is_the_batch(service, engine):
 
 
 def test_groups_come_in_the_order_in_which_they_finish(service, engine):
-    engine.rules({"in": "slow", "delay": 0.7})
+    engine.rules({"in": "slow", "hold": True})
     body = make_batch(make_group("s", "slow"), make_group("q", "quick"), sampling=sampling(1))
-    lines = lines_of(service.post("/v1/batches", body, NDJSON))
-    assert [line["group"]["task"] for line in lines[:-1]] == ["q", "s"]
+    with open_stream(service, body) as wire:
+        assert json.loads(next_chunk(wire))["group"]["task"] == "q"
+        engine.release()
+        assert json.loads(next_chunk(wire).splitlines()[0])["group"]["task"] == "s"
 
 
 def test_a_line_is_sent_as_soon_as_its_group_is_closed(service, engine):
@@ -71,10 +74,12 @@ def test_a_reader_that_hangs_up_cancels_the_batch_and_the_engine_is_told(service
 
 
 def test_with_a_key_the_batch_outlives_its_reader_and_can_be_joined_again(service, engine):
-    engine.rules({"in": "slow", "delay": 0.5})
+    engine.rules({"in": "slow", "hold": True})
     body = make_batch(make_group("s", "slow"), make_group("q", "quick"), sampling=sampling(1))
     with open_stream(service, body, "Idempotency-Key: again\r\n") as wire:
         next_chunk(wire)
+    eventually(lambda: metrics(service)[0]["rolloutd_connections", ()] == 1, "the hang-up to be seen")  # one asks for the metrics
+    engine.release()
     lines = lines_of(service.post("/v1/batches", body, {**NDJSON, "Idempotency-Key": "again"}))
     assert sorted(line["group"]["task"] for line in lines[:-1]) == ["q", "s"] and lines[-1]["batch"]["state"] == "complete"
     assert len(engine.samples) == 2
