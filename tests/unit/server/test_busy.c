@@ -1,4 +1,5 @@
-/* Streams whose reader leaves at the worst moment. The test is part of the loop: it looks on after each turn. */
+/* Requests that need a worker for the second time when there is none. The test is part of the loop: it looks on after
+ * each turn. */
 #include "tests/unit/server/live_fixture.h"
 
 #include "server/base/clock.h"
@@ -15,7 +16,7 @@
 #define KEY "again"
 #define RETRY_IS_DUE_US 20000 /* a part that no worker could make is asked for again after 10 ms */
 
-enum phase { RESUMING, WORKER_BUSY, POSTED, STREAMING, WAITING_FOR_A_WORKER, LEFT, ENDING };
+enum phase { RESUMING, WORKER_BUSY, POSTED, STREAMING, WAITING_FOR_A_WORKER, LEFT, CANCELLED, QUEUE_FULL, ENDING };
 
 /* Keeps the only worker until it is let go. */
 struct blocker {
@@ -24,6 +25,7 @@ struct blocker {
 };
 
 static struct {
+    void (*look_on)(void);
     enum phase phase;
     int client;
     struct blocker before; /* the request is read */
@@ -53,21 +55,26 @@ static void submit(struct blocker *blocker)
     workers_submit_reserved(server.workers, &blocker->job);
 }
 
+static void ask(const char *request, size_t length)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    address.sin_port = htons((uint16_t)atoi(strrchr(server.url, ':') + 1));
+    play.client = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(play.client, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(send(play.client, request, length, 0), length);
+}
+
 static void post_again(void)
 {
     char body[UNFINISHED_BODY_BYTES];
     char request[UNFINISHED_BODY_BYTES + 256];
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     size_t body_bytes = unfinished_body("arith", body);
     int length =
         snprintf(request, sizeof(request),
                  "POST /v1/batches HTTP/1.1\r\nHost: x\r\nAccept: application/x-ndjson\r\nIdempotency-Key: " KEY
                  "\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
                  body_bytes, body);
-    address.sin_port = htons((uint16_t)atoi(strrchr(server.url, ':') + 1));
-    play.client = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(connect(play.client, (struct sockaddr *)&address, sizeof(address)), 0);
-    assert_int_equal(send(play.client, request, (size_t)length, 0), length);
+    ask(request, (size_t)length);
 }
 
 /* The client leaves, a worker gets free, and the time of the next try has come: all in one turn of the loop. */
@@ -80,14 +87,16 @@ static void leave(void)
         usleep(100);
 }
 
-static bool has_head(void)
+/* 0: nothing has come. */
+static int status_of_reply(void)
 {
-    char start[12] = "";
-    return recv(play.client, start, sizeof(start), MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof(start) &&
-           memcmp(start, "HTTP/1.1 200", sizeof(start)) == 0;
+    char start[13] = "";
+    if (recv(play.client, start, sizeof(start) - 1, MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof(start) - 1)
+        return 0;
+    return atoi(start + strlen("HTTP/1.1 "));
 }
 
-static void look_on(void)
+static void watch_a_reader_who_leaves(void)
 {
     bool queued = workers_queued(server.workers) > 0;
     if (play.phase == RESUMING && server.ready) {
@@ -101,11 +110,36 @@ static void look_on(void)
         submit(&play.later); /* the queue holds one: it is full as long as the worker has the other */
         sem_post(&play.before.go);
         play.phase = STREAMING;
-    } else if (play.phase == STREAMING && has_head()) {
+    } else if (play.phase == STREAMING && status_of_reply() == 200) {
         play.phase = WAITING_FOR_A_WORKER;
     } else if (play.phase == WAITING_FOR_A_WORKER && ++play.turns == 3) {
         leave();
         play.phase = LEFT;
+    }
+}
+
+static void watch_a_batch_that_ends(void)
+{
+    const struct live_batch *live = server.batches->first;
+    bool queued = workers_queued(server.workers) > 0;
+    if (play.phase == RESUMING && server.ready) {
+        char request[128];
+        ask(request, (size_t)snprintf(request, sizeof(request),
+                                      "GET /v1/batches/%s?wait=1m HTTP/1.1\r\nHost: x\r\n\r\n", live->id));
+        submit(&play.before);
+        play.phase = WORKER_BUSY;
+    } else if (play.phase == WORKER_BUSY && live->waiters && !queued) {
+        server_cancel_all();
+        play.phase = CANCELLED;
+    } else if (play.phase == CANCELLED && queued) { /* its sums are to be computed */
+        submit(&play.after);
+        submit(&play.later);
+        sem_post(&play.before.go);
+        play.phase = QUEUE_FULL;
+    } else if (play.phase == QUEUE_FULL && !live) { /* it has ended: who waits for it asks for a worker */
+        sem_post(&play.after.go);
+        sem_post(&play.later.go);
+        play.phase = ENDING;
     }
 }
 
@@ -119,9 +153,9 @@ static int64_t turn(void *arg)
         play.phase = ENDING;
     }
     int64_t limit_us = http_run(server.http);
-    look_on();
+    play.look_on();
     workers_flush(server.workers);
-    if (play.phase == ENDING && server.batches->count == 0) {
+    if (play.phase == ENDING && server.batches->count == 0 && (play.turns > 0 || status_of_reply() > 0)) {
         loop_stop(server.loop);
         return 0;
     }
@@ -133,26 +167,43 @@ static void ready(struct server *of)
     (void)of;
 }
 
-static void test_a_part_that_waits_for_a_worker_is_not_made_for_a_reader_who_has_left(void **state)
+static void run(void (*look_on)(void))
 {
-    (void)state;
     char message[256];
+    memset(&play, 0, sizeof(play));
+    play.look_on = look_on;
     leave_unfinished("arith", KEY);
     server_begin(1);
     server.http = http_create(&server, server.url, message);
     assert_non_null(server.http);
     resume_unfinished(&server, ready);
     loop_run(server.loop, turn, NULL);
+}
+
+static void test_a_part_that_waits_for_a_worker_is_not_made_for_a_reader_who_has_left(void **state)
+{
+    (void)state;
+    run(watch_a_reader_who_leaves);
     server_end();
-    assert_int_equal(play.phase, ENDING);
     assert_int_equal(play.jobs_of_nobody, 0);
+}
+
+static void test_who_has_waited_for_the_end_of_a_batch_is_not_sent_away_because_all_workers_are_busy(void **state)
+{
+    (void)state;
+    run(watch_a_batch_that_ends);
+    int status = status_of_reply();
+    close(play.client);
+    server_end();
+    assert_int_equal(status, 200);
 }
 
 int main(void)
 {
+#define CLAIM(name) cmocka_unit_test_setup_teardown(name, with_record, without_record)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_part_that_waits_for_a_worker_is_not_made_for_a_reader_who_has_left,
-                                        with_record, without_record),
+        CLAIM(test_a_part_that_waits_for_a_worker_is_not_made_for_a_reader_who_has_left),
+        CLAIM(test_who_has_waited_for_the_end_of_a_batch_is_not_sent_away_because_all_workers_are_busy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
