@@ -74,7 +74,7 @@ static int write_last(struct feed *feed, struct store_reader *reader, struct buf
     json_object_begin(&json);
     json_key(&json, "batch");
     json_object_begin(&json);
-    render_batch_members(&json, &feed->batch);
+    render_batch_members(&json, &feed->batch, &feed->terms);
     json_object_end(&json);
     json_object_end(&json);
     buffer_append_byte(part, '\n');

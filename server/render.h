@@ -46,7 +46,7 @@ struct render_scope {
 void render_rollout(struct json_write *json, const struct store_rollout *rollout, const struct render_scope *scope);
 void render_group(struct json_write *json, const struct store_group *group, const struct render_scope *scope);
 /* Members of an object that the caller has opened: all of a batch but its groups. */
-void render_batch_members(struct json_write *json, const struct store_batch *batch);
+void render_batch_members(struct json_write *json, const struct store_batch *batch, const struct render_terms *terms);
 /* The short form of lists. */
 void render_batch_line(struct json_write *json, const struct store_batch *batch);
 

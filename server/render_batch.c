@@ -149,7 +149,17 @@ static void put_outcome(struct json_write *json, const struct store_batch *batch
     json_object_end(json);
 }
 
-void render_batch_members(struct json_write *json, const struct store_batch *batch)
+/* The objective is on record with every knob, so what the request changed follows from its preset. */
+static void put_objective(struct json_write *json, const struct store_batch *batch, const struct render_terms *terms)
+{
+    json_put_raw(json, "objective", batch->objective);
+    if (!terms->known)
+        return;
+    json_key(json, "overrides");
+    objective_json_write_overrides(json, &terms->knobs);
+}
+
+void render_batch_members(struct json_write *json, const struct store_batch *batch, const struct render_terms *terms)
 {
     char sha256[SHA256_HEX_BYTES];
     sha256_hex(batch->request_sha256, sha256);
@@ -158,7 +168,7 @@ void render_batch_members(struct json_write *json, const struct store_batch *bat
     put_times(json, batch);
     json_put_raw(json, "sampling", batch->sampling);
     json_put_raw(json, "verifiers", batch->verifiers);
-    json_put_raw(json, "objective", batch->objective);
+    put_objective(json, batch, terms);
     put_raw_if_present(json, "metadata", batch->metadata);
     put_counts(json, batch);
     if (batch->state == STORE_BATCH_RUNNING)
@@ -293,7 +303,7 @@ static void render_head(struct batch_stream *self, struct buffer *part)
 {
     json_write_init(&self->json, part);
     json_object_begin(&self->json);
-    render_batch_members(&self->json, &self->batch);
+    render_batch_members(&self->json, &self->batch, &self->terms);
     if (self->batch.state == STORE_BATCH_RUNNING)
         return;
     json_key(&self->json, "groups");

@@ -218,7 +218,7 @@ void unstored_render(const struct live_batch *live, const struct close_job *clos
     buffer_init(&unstored->reply, UNSTORED_REPLY_MAX_BYTES);
     json_write_init(&json, &unstored->reply);
     json_object_begin(&json);
-    render_batch_members(&json, &batch);
+    render_batch_members(&json, &batch, &terms);
     json_key(&json, "groups");
     json_array_begin(&json);
     for (size_t g = 0; g < live->spec->group_count; g++)

@@ -203,6 +203,7 @@ static void fill_trl(struct objective_knobs *ret_knobs)
     fill_grpo(ret_knobs);
     sample_deviation(ret_knobs, 1e-4);
     ret_knobs->advantage.missing = OBJECTIVE_MISSING_SKIP;
+    ret_knobs->kl.ratio = OBJECTIVE_KL_RATIO_MULTIPLY; /* `use_bias_correction_kl`, which this release switches on */
     ret_knobs->aggregation.mode = OBJECTIVE_MODE_TOKEN_MEAN;
     correct(ret_knobs, OBJECTIVE_IMPORTANCE_SEQUENCE_MASK, NAN, 3);
 }
@@ -339,8 +340,8 @@ const struct objective_preset objective_presets[] = {
     {"remax", "Baseline from a greedy completion, which the request brings (ReMax, arXiv 2310.10505).", fill_remax},
     {"gdpo", "Each reward normalised by name in its group, then their sum over the request (GDPO).", fill_gdpo},
     {"maxrl", "Rewards relative to the group's mean, 0 where it is not positive (MaxRL as in prime-rl).", fill_maxrl},
-    {"trl@1.16", "TRL GRPOTrainer's defaults: sample deviation + 1e-4, mean over tokens (loss_type dapo), no KL, sequences with an "
-                 "importance ratio above 3 masked.", fill_trl},
+    {"trl@1.16", "TRL GRPOTrainer's defaults: sample deviation + 1e-4, mean over tokens (loss_type dapo), no KL (with a beta: k3 times the ratio), "
+                 "sequences with an importance ratio above 3 masked.", fill_trl},
     {"verl@1dda039b", "verl's defaults for GRPO: sample deviation + 1e-6, a single member keeps its raw reward, dual clip 3, log-ratio "
                       "within 20, mean over tokens, no KL.", fill_verl},
     {"verl@b178a3cd", "verl of January 2026: as 1dda039b, and masked sequences leave the counts.", fill_verl_january},
