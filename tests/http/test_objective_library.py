@@ -133,6 +133,17 @@ def test_overrides_of_a_preset_are_named(plain):
     assert reply["objective"]["importance"]["method"] == "sequence_mask" and reply["objective"]["importance"]["hi"] == 2
 
 
+def test_a_batch_names_what_its_request_changed_of_the_preset(service, engine):
+    engine.rules({"choices": [RIGHT, WRONG]})
+    asked = make_batch(objective={"preset": "trl", "loss": {"eps_high": 0.28}, "aggregation": {"masked_seq": "exclude"}})
+    batch = service.batch(asked)
+    assert sorted(batch["overrides"]) == ["aggregation.masked_seq", "loss.eps_high"]
+    assert service.read(f"/v1/batches/{batch['id']}")["overrides"] == batch["overrides"]
+    lines = service.post("/v1/batches", asked, {"Accept": "application/x-ndjson"}).body.decode().splitlines()
+    assert json.loads(lines[-1])["batch"]["overrides"] == batch["overrides"]
+    assert service.batch(make_batch(objective={"preset": "dapo"}))["overrides"] == []
+
+
 # -- inputs of single estimators ----------------------------------------------------------------------------------------------
 
 def test_step_rewards_count_for_the_tokens_before_their_end(plain):
