@@ -294,9 +294,6 @@ static int refuse_later(struct call *call, const struct batch_fields *fields)
 {
     if (fields->deliver != STORE_REPLY)
         return call_refuse(call, ERR_INVALID_FIELD, "deliver", "leases are not offered yet: use \"reply\"");
-    if (fields->pass_at || fields->pass_verifier.data)
-        return call_refuse(call, ERR_INVALID_FIELD, fields->pass_at ? "pass_at" : "pass_verifier",
-                           "pass@k of a batch is not offered yet");
     if (fields->engine.data && !text_equals(fields->engine, "default"))
         return call_refuse(call, ERR_INVALID_FIELD, "engine", "there is one pool: \"default\"");
     return 0;
@@ -376,6 +373,48 @@ static int read_objective(struct batch_spec *spec, const json_t *object)
     return 0;
 }
 
+static int read_pass(struct batch_spec *spec, const struct batch_fields *fields)
+{
+    struct call *call = spec->input.call;
+
+    spec->pass = (struct pass_spec){.verifier = fields->pass_verifier, .threshold = fields->pass_threshold};
+    if (pass_at_read(call, fields->pass_at, spec->pass.k, &spec->pass.count) < 0)
+        return -1;
+    if (spec->pass.count == 0 && (spec->pass.verifier.data || !isnan(spec->pass.threshold)))
+        return call_refuse(call, ERR_MISSING_FIELD, "pass_at", "pass_verifier and pass_threshold belong to a pass_at");
+    return 0;
+}
+
+static bool is_judged_by(const struct group_spec *group, struct text verifier)
+{
+    if (verifier_list_has(group->verifiers, verifier))
+        return true;
+    for (size_t i = 0; i < group->completion_count; i++)
+        if (verifier_list_has(group->completions[i].verifiers, verifier))
+            return true;
+    return false;
+}
+
+/* More samples than a group has are never drawn from it, and a score that nobody gives decides nothing. */
+static int check_pass(const struct batch_spec *spec)
+{
+    struct call *call = spec->input.call;
+    const struct pass_spec *pass = &spec->pass;
+    char path[PATH_BYTES];
+
+    for (size_t g = 0; g < spec->group_count; g++) {
+        for (size_t i = 0; i < pass->count; i++) {
+            path_index(path, "", "pass_at", i);
+            if (pass->k[i] > spec->groups[g].n)
+                return call_refuse(call, ERR_OBJECTIVE_OPTIONS, path, "groups[%zu] has %lld members", g,
+                                   (long long)spec->groups[g].n);
+        }
+        if (pass->verifier.data && !is_judged_by(&spec->groups[g], pass->verifier))
+            return call_refuse(call, ERR_INVALID_FIELD, "pass_verifier", "groups[%zu] has no verifier with this id", g);
+    }
+    return 0;
+}
+
 static int read_body(struct batch_spec *spec, const struct settings *settings)
 {
     struct batch_fields fields = {.policy_revision = -1,
@@ -383,6 +422,7 @@ static int read_body(struct batch_spec *spec, const struct settings *settings)
                                   .deadline_us = settings->default_deadline_us,
                                   .rollout_timeout_us = settings->rollout_timeout_us,
                                   .max_staleness = settings->max_staleness,
+                                  .pass_threshold = NAN,
                                   .store = true};
     bool given = spec->origin == BATCH_GIVEN;
     if (json_read_object(&spec->input, spec->input.root, "", given ? score_table : batch_table,
@@ -402,9 +442,11 @@ static int read_body(struct batch_spec *spec, const struct settings *settings)
     if (!spec->verifiers)
         return -1;
     spec->verifiers_json = fields.verifiers ? batch_spec_dump(spec, fields.verifiers) : TEXT_LITERAL("[]");
-    if (read_objective(spec, fields.objective) < 0)
+    if (read_objective(spec, fields.objective) < 0 || read_pass(spec, &fields) < 0)
         return -1;
-    return batch_spec_read_groups(spec, fields.groups);
+    if (batch_spec_read_groups(spec, fields.groups) < 0)
+        return -1;
+    return check_pass(spec);
 }
 
 /* Lifting overwrites the text, and the record keeps it as it was posted. */

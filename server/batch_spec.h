@@ -9,6 +9,7 @@
 #include "server/call.h"
 #include "server/json_input.h"
 #include "server/objective/objective.h"
+#include "server/pass_at.h"
 #include "server/store/store.h"
 #include "server/verify_spec.h"
 
@@ -73,6 +74,7 @@ struct batch_spec {
     int64_t rollout_timeout_us;
     int64_t max_staleness; /* -1: none */
     bool strict_references;
+    struct pass_spec pass;
 
     struct group_spec *groups;
     size_t group_count;

@@ -1,6 +1,7 @@
 /* The end of a batch, computed on a worker from the record: totals, loss at ratio 1, summary, notes. */
 #include "server/close_group.h"
 #include "server/live.h"
+#include "server/pass_at.h"
 
 #include "server/base/json_write.h"
 #include "server/unstored.h"
@@ -56,10 +57,12 @@ struct closing {
     size_t without_advantage;
     bool evaluated;
     struct objective_error error;
+    struct pass_tally *pass; /* NULL: not asked for */
 };
 
 static void closing_finish(struct closing *closing)
 {
+    pass_tally_destroy(closing->pass);
     store_members_finish(&closing->members);
     free(closing->sequences);
     free(closing->groups);
@@ -175,6 +178,36 @@ static enum store_status evaluate(struct closing *closing, const struct close_jo
     return evaluate_groups(closing, close, &knobs, reader);
 }
 
+/* pass@k: group by group, so that the verdicts of one group are in memory at a time. */
+static enum store_status count_passes(struct closing *closing, const struct close_job *close,
+                                      struct store_reader *reader)
+{
+    const struct batch_spec *spec = close->spec;
+    unsigned with = spec->pass.verifier.data ? STORE_WITH_VERDICTS : 0;
+    char id[ID_BYTES];
+
+    if (spec->pass.count == 0)
+        return STORE_OK;
+    closing->pass = pass_tally_create(&spec->pass, spec->group_count);
+    for (uint32_t g = 0; g < spec->group_count; g++) {
+        const struct batch_group *members = &close->live->batch.groups[g];
+        struct store_group group;
+        if (close->live->unstored) {
+            pass_tally_add(closing->pass, spec->groups[g].task, unstored_rollouts(close->live) + members->first,
+                           members->count);
+            continue;
+        }
+        id_of_group(close->batch_id, g, id);
+        enum store_status status = store_read_group(reader, text_of(id), with, &group);
+        if (status == STORE_OK)
+            pass_tally_add(closing->pass, spec->groups[g].task, group.rollouts, group.rollout_count);
+        store_group_finish(&group);
+        if (status != STORE_OK)
+            return status;
+    }
+    return STORE_OK;
+}
+
 static size_t zero_variance_groups(const struct closing *closing, size_t group_count)
 {
     size_t zero = 0;
@@ -212,6 +245,8 @@ static void write_summary(const struct closing *closing, const struct batch_spec
         json_object_end(&json);
     }
     json_object_end(&json);
+    if (closing->pass)
+        pass_tally_write(closing->pass, &json);
     json_object_end(&json);
 }
 
@@ -270,6 +305,8 @@ static void write_notes(const struct closing *closing, const struct batch_spec *
     note(&json, notes & OBJECTIVE_NOTE_FILTERED, "the filter dropped groups: they are in no denominator");
     note(&json, notes & OBJECTIVE_NOTE_ALL_MASKED, "no token is trainable: the loss is 0");
     note(&json, notes & OBJECTIVE_NOTE_NOTHING_SCORED, "no rollout has a reward: there is no loss");
+    note(&json, closing->pass && pass_tally_short(closing->pass) > 0,
+         "groups with fewer judged members than a k are left out of its pass@k and maj@k");
     note(&json, !closing->evaluated, closing->error.message);
     json_array_end(&json);
 }
@@ -290,6 +327,8 @@ void close_compute(struct job *job, struct store_reader *reader)
     if (close->status != STORE_OK)
         return;
     close->status = evaluate(&closing, close, reader);
+    if (close->status == STORE_OK)
+        close->status = count_passes(&closing, close, reader);
     if (close->status != STORE_OK)
         return;
     close->loss = closing.evaluated ? closing.result.loss : NAN;

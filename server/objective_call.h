@@ -8,6 +8,7 @@
 #include "server/base/json_write.h"
 #include "server/json_input.h"
 #include "server/objective/objective.h"
+#include "server/pass_at.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,7 +68,7 @@ struct objective_call {
     bool stored;           /* the stored form */
     bool by_token;         /* `advantage` of the reply is an array */
     json_t *group_sizes;   /* NULL: none */
-    int64_t pass_at[16];
+    int64_t pass_at[PASS_AT_MAX];
     size_t pass_at_count;
 
     unsigned returns; /* bits of enum objective_array */

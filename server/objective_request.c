@@ -257,23 +257,6 @@ static int read_return(struct objective_call *objective, const json_t *list)
     return 0;
 }
 
-static int read_pass_at(struct objective_call *objective, const json_t *list)
-{
-    char path[PATH_BYTES];
-
-    if (json_array_size(list) > ARRAY_LENGTH(objective->pass_at))
-        return call_refuse(objective->call, ERR_INVALID_FIELD, "pass_at", "at most %zu values are expected",
-                           ARRAY_LENGTH(objective->pass_at));
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *k = json_array_get(list, i);
-        path_index(path, "", "pass_at", i);
-        if (!json_is_integer(k) || json_integer_value(k) < 1)
-            return call_refuse(objective->call, ERR_INVALID_FIELD, path, "expected an integer of at least 1");
-        objective->pass_at[objective->pass_at_count++] = json_integer_value(k);
-    }
-    return 0;
-}
-
 static int read_query(struct objective_call *objective)
 {
     static const char *const known[] = {"arrays", "explain", NULL};
@@ -297,7 +280,8 @@ static int read_body(struct objective_call *objective)
         return -1;
     if (read_sequences(objective, fields.sequences) < 0 || read_totals(objective, fields.totals) < 0)
         return -1;
-    if (read_return(objective, fields.returns) < 0 || read_pass_at(objective, fields.pass_at) < 0)
+    if (read_return(objective, fields.returns) < 0 ||
+        pass_at_read(objective->call, fields.pass_at, objective->pass_at, &objective->pass_at_count) < 0)
         return -1;
     objective->has_objective = fields.objective != NULL;
     objective->group_sizes = fields.group_sizes;
