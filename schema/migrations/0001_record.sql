@@ -139,6 +139,7 @@ CREATE TABLE group_contents (
 ) STRICT;
 
 -- A failure is never a number: the CHECKs below are promise 1.
+-- ORs and not IN: from three values on SQLite builds an ephemeral table of an IN list, anew for each row.
 CREATE TABLE rollouts (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     group_seq INTEGER NOT NULL REFERENCES groups (seq) ON DELETE CASCADE,
@@ -149,11 +150,11 @@ CREATE TABLE rollouts (
     incarnation INTEGER NOT NULL CHECK (incarnation >= 0),
     purpose TEXT NOT NULL CHECK (purpose IN ('train', 'eval')),
     created_at_us INTEGER NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('scored', 'failed', 'cancelled')),
+    state TEXT NOT NULL CHECK (state = 'scored' OR state = 'failed' OR state = 'cancelled'),
     reward REAL CHECK (reward BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308),
     shaped_reward REAL CHECK (shaped_reward BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308),
     advantage REAL CHECK (advantage BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308),
-    failure_stage TEXT CHECK (failure_stage IN ('sample', 'verify', 'store')),
+    failure_stage TEXT CHECK (failure_stage = 'sample' OR failure_stage = 'verify' OR failure_stage = 'store'),
     failure_code TEXT CHECK (length(failure_code) >= 1),
     failure_message TEXT,
     failure_retryable INTEGER CHECK (failure_retryable IN (0, 1)),
@@ -171,7 +172,7 @@ CREATE TABLE rollouts (
     finish_reason TEXT,
     trainable INTEGER NOT NULL CHECK (trainable IN (0, 1)),
     eos_in_ids INTEGER CHECK (eos_in_ids IN (0, 1)),
-    logprobs_mode TEXT NOT NULL CHECK (logprobs_mode IN ('unknown', 'raw', 'processed')),
+    logprobs_mode TEXT NOT NULL CHECK (logprobs_mode = 'unknown' OR logprobs_mode = 'raw' OR logprobs_mode = 'processed'),
     completion_tokens INTEGER NOT NULL CHECK (completion_tokens >= 0),
     trainable_tokens INTEGER NOT NULL CHECK (trainable_tokens BETWEEN 0 AND completion_tokens),
     queued_us INTEGER NOT NULL CHECK (queued_us >= 0),

@@ -1,4 +1,4 @@
-/* operations: the enumerated writes, each called inside its savepoint on the writer thread. Private to the room. */
+/* operations: the enumerated writes, each called inside a savepoint on the writer thread. Private to the room. */
 #ifndef STORE_OPERATIONS_H
 #define STORE_OPERATIONS_H
 

@@ -140,27 +140,69 @@ static void fail_group(struct store *store, struct store_op *group, int result)
               "detail", group->message, NULL);
 }
 
+static int run_one(struct store *store, struct store_op *op)
+{
+    op->message[0] = '\0';
+    op->status = operation_run(store, op);
+    return transaction_is_gone(store) ? sqlite3_extended_errcode(store->writer.handle) : SQLITE_OK;
+}
+
 /* One operation in its savepoint, so that its failure takes nothing else along. An SQLite result code for the whole
  * group. */
 static int run_in_savepoint(struct store *store, struct store_op *op)
 {
-    op->message[0] = '\0';
     int result = database_run_plain(&store->writer, SQL_SAVEPOINT_OPERATION);
-    if (result != SQLITE_OK)
-        return result;
-    op->status = operation_run(store, op);
-    if (transaction_is_gone(store))
-        return sqlite3_extended_errcode(store->writer.handle);
-    if (op->status != STORE_OK)
+    if (result == SQLITE_OK)
+        result = run_one(store, op);
+    if (result == SQLITE_OK && op->status != STORE_OK)
         result = database_run_plain(&store->writer, SQL_ROLLBACK_OPERATION);
     return result == SQLITE_OK ? database_run_plain(&store->writer, SQL_RELEASE_OPERATION) : result;
+}
+
+/* Those that give nothing back but a number, so that they can be carried out twice. They are nearly all there are. */
+static bool may_be_repeated(const struct store_op *op)
+{
+    return op->kind == STORE_INSERT_ROLLOUT || op->kind == STORE_CLOSE_GROUP;
+}
+
+/* Operations up to `end` in one savepoint: with one for each, SQLite would copy every page that each of them touches.
+ * If one fails behind a write of its own, everything is taken back (*ret_torn). */
+static int run_together(struct store *store, struct store_op *first, const struct store_op *end, bool *ret_torn)
+{
+    sqlite3 *handle = store->writer.handle;
+    int result = database_run_plain(&store->writer, SQL_SAVEPOINT_OPERATION);
+    *ret_torn = false;
+    for (struct store_op *op = first; op != end && result == SQLITE_OK && !*ret_torn; op = op->next) {
+        sqlite3_int64 changes = sqlite3_total_changes64(handle);
+        result = run_one(store, op);
+        *ret_torn = op->status != STORE_OK && sqlite3_total_changes64(handle) != changes;
+    }
+    if (result == SQLITE_OK && *ret_torn)
+        result = database_run_plain(&store->writer, SQL_ROLLBACK_OPERATION);
+    return result == SQLITE_OK ? database_run_plain(&store->writer, SQL_RELEASE_OPERATION) : result;
+}
+
+/* The next operation, or as many as can go together. *ret_next: the first of those that are left. */
+static int run_next(struct store *store, struct store_op *first, struct store_op **ret_next)
+{
+    struct store_op *end = first->next;
+    bool torn = false;
+    while (end && may_be_repeated(first) && may_be_repeated(end))
+        end = end->next;
+    *ret_next = end;
+    if (end == first->next)
+        return run_in_savepoint(store, first);
+    int result = run_together(store, first, end, &torn);
+    for (struct store_op *op = first; torn && op != end && result == SQLITE_OK; op = op->next)
+        result = run_in_savepoint(store, op);
+    return result;
 }
 
 static int run_group(struct store *store, struct store_op *group)
 {
     int result = database_run_plain(&store->writer, SQL_BEGIN_WRITE);
-    for (struct store_op *op = group; op && result == SQLITE_OK; op = op->next)
-        result = run_in_savepoint(store, op);
+    for (struct store_op *op = group; op && result == SQLITE_OK;)
+        result = run_next(store, op, &op);
     return result == SQLITE_OK ? database_run_plain(&store->writer, SQL_COMMIT_WRITE) : result;
 }
 

@@ -236,6 +236,48 @@ static void test_operations_are_handed_back_only_after_their_commit_and_many_sha
 /* ---- the queue
  * -------------------------------------------------------------------------------------------------------------- */
 
+/* The second finds out only after its row was written that its text is refused. */
+static void test_an_operation_that_fails_halfway_takes_nothing_of_its_company_along(void **state)
+{
+    use(state);
+    enum { OPS = 5 };
+    static const enum store_status expected[OPS] = {STORE_OK, STORE_REFUSED, STORE_OK, STORE_EXISTS, STORE_OK};
+    char batch_id[ID_BYTES];
+    char group_ids[3][ID_BYTES];
+    struct store_op ops[OPS];
+    const double advantage = 0.5;
+    record_batch(fixture, 3, 1, batch_id);
+    stop_store(fixture);
+    fixture->options.commit_delay_us = INT64_C(3600000000); /* they are committed when all have come */
+    fixture->options.commit_rows = OPS;
+    start_store(fixture);
+    struct store_rollout rollout = scored_rollout(0, 1.0);
+    struct store_rollout refused = rollout;
+    refused.text_replaced = -1;
+    for (int64_t g = 0; g < 3; g++) {
+        id_of_group(batch_id, g, group_ids[g]);
+        ops[g] = (struct store_op){.kind = STORE_INSERT_ROLLOUT,
+                                   .insert_rollout = {.group_id = group_ids[g], .rollout = &rollout}};
+    }
+    ops[1].insert_rollout.rollout = &refused;
+    ops[3] = ops[0];
+    ops[4] = (struct store_op){
+        .kind = STORE_CLOSE_GROUP,
+        .close_group = {.group_id = group_ids[2], .n = 1, .advantage = &advantage, .reward_mean = 1, .reward_std = 0}};
+    size_t before = fixture->finished;
+    for (size_t i = 0; i < OPS; i++)
+        assert_true(store_submit(fixture->store, &ops[i]));
+    wait_finished(fixture, before + OPS);
+    for (size_t i = 0; i < OPS; i++)
+        assert_int_equal(ops[i].status, expected[i]);
+    assert_int_equal(store_metrics(fixture->store)->commits, 1);
+    assert_int_equal(number_by_hand(fixture, "SELECT count(*) FROM rollouts"), 2);
+    assert_int_equal(number_by_hand(fixture, "SELECT count(*) FROM rollout_texts"), 2);
+    assert_int_equal(number_by_hand(fixture, "SELECT scored FROM batches"), 2);
+    assert_int_equal(number_by_hand(fixture, "SELECT scored FROM runs"), 2);
+    assert_int_equal(number_by_hand(fixture, "SELECT count(*) FROM rollouts WHERE advantage = 0.5"), 1);
+}
+
 static void test_the_queue_is_bounded_and_reserved_places_are_kept(void **state)
 {
     use(state);
@@ -350,6 +392,7 @@ int main(void)
         CLAIM(test_a_full_disk_is_said_and_over_when_there_is_room_again),
         CLAIM(test_all_of_a_group_that_was_not_committed_are_told_so),
         CLAIM(test_operations_are_handed_back_only_after_their_commit_and_many_share_one),
+        CLAIM(test_an_operation_that_fails_halfway_takes_nothing_of_its_company_along),
         CLAIM(test_the_queue_is_bounded_and_reserved_places_are_kept),
         CLAIM(test_an_operation_larger_than_the_queue_s_bytes_is_not_taken),
         CLAIM(test_what_is_queued_at_the_end_is_still_written),
