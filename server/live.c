@@ -4,6 +4,7 @@
 #include "server/base/clock.h"
 #include "server/base/hash.h"
 #include "server/base/log.h"
+#include "server/memory.h"
 #include "server/metrics.h"
 #include "server/settings.h"
 #include "server/unstored.h"
@@ -28,7 +29,7 @@ struct batches *batches_create(struct server *server)
     struct batches *batches = xcalloc(1, sizeof(*batches));
     batches->server = server;
     batches->places_max = (size_t)server->settings->verify_queue;
-    batches->bytes_max = server->settings->memory_budget_bytes;
+    batches->bytes_max = memory_for_batches_bytes(server->settings);
     batches->backlog_last = &batches->backlog_first;
     return batches;
 }

@@ -16,6 +16,11 @@ struct memory_trim {
     int64_t resident_bytes; /* after the last one */
 };
 
+/* The pages of the record that the store's writer keeps: a share of memory_budget, at most what pays. */
+size_t memory_cache_bytes(const struct settings *settings);
+/* What is left of memory_budget beside the caches of the writer and of each worker. */
+int64_t memory_for_batches_bytes(const struct settings *settings);
+
 /* Before threads. */
 void memory_setup(const struct settings *settings);
 

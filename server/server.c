@@ -98,6 +98,7 @@ static bool open_store(struct server *server)
                                     .durability_normal = settings->durability == DURABILITY_NORMAL,
                                     .commit_rows = (size_t)settings->commit_rows,
                                     .commit_delay_us = settings->commit_delay_us,
+                                    .cache_bytes = memory_cache_bytes(settings),
                                     .finished = ops_finished,
                                     .finished_arg = server,
                                     .committed = count_commit};

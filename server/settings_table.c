@@ -37,8 +37,9 @@ const struct setting_row setting_rows[] = {
     {"spool_threshold", SETTING_SIZE, AT(spool_threshold_bytes), "1MiB",
      "Larger bodies wait in an unlinked file instead of memory.", 4096, GIB(1), NULL},
     {"memory_budget", SETTING_SIZE, AT(memory_budget_bytes), "1GiB",
-     "Bytes for bodies, engine replies and rollouts that are not answered yet; beyond it requests get 429.", 1048576,
-     GIB(4096), NULL},
+     "Bytes for bodies, engine replies, rollouts that are not answered yet and the record's caches;"
+     " beyond it requests get 429.",
+     1048576, GIB(4096), NULL},
     {"connection_limit", SETTING_INT, AT(connection_limit), "4096", "Client connections at once.", 1, 1000000, NULL},
     {"connection_timeout", SETTING_DURATION, AT(connection_timeout_us), "60s",
      "An idle client connection is closed after this, in whole seconds.", US_PER_S, DAYS(1), NULL},

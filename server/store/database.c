@@ -7,8 +7,6 @@
 
 enum {
     BUSY_TIMEOUT_MS = 5000, /* an operator's sqlite3 may hold the lock for a moment */
-    CACHE_KIB = 65536,
-    READER_CACHE_KIB = 16384,
     CHECKPOINT_PAGES = 4000,
     LOG_LIMIT_BYTES = 64 * 1024 * 1024,
 };
@@ -77,7 +75,7 @@ static int run_pragma(sqlite3 *handle, const char *name, const char *value, int 
     return sqlite3_exec(handle, sql, NULL, NULL, NULL);
 }
 
-static int set_pragmas(sqlite3 *handle, bool writer, bool durability_normal)
+static int set_pragmas(sqlite3 *handle, bool writer, bool durability_normal, size_t cache_bytes)
 {
     const struct {
         const char *name;
@@ -86,7 +84,7 @@ static int set_pragmas(sqlite3 *handle, bool writer, bool durability_normal)
         bool writer_only;
     } rows[] = {
         {"temp_store", "MEMORY", 0, false},
-        {"cache_size", NULL, writer ? -CACHE_KIB : -READER_CACHE_KIB, false},
+        {"cache_size", NULL, -(int)(cache_bytes / 1024), false},
         {"query_only", writer ? "OFF" : "ON", 0, false},
         {"journal_mode", "WAL", 0, true},
         {"synchronous", durability_normal ? "NORMAL" : "FULL", 0, true},
@@ -101,7 +99,8 @@ static int set_pragmas(sqlite3 *handle, bool writer, bool durability_normal)
     return result;
 }
 
-int database_open(struct database *database, const char *path, enum database_mode mode, bool durability_normal)
+int database_open(struct database *database, const char *path, enum database_mode mode, bool durability_normal,
+                  size_t cache_bytes)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, configure_once);
@@ -113,7 +112,7 @@ int database_open(struct database *database, const char *path, enum database_mod
     if (result == SQLITE_OK && (mode == DATABASE_PROBE || mode == DATABASE_PROBE_IMMUTABLE))
         return sqlite3_db_config(database->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     if (result == SQLITE_OK)
-        result = set_pragmas(database->handle, mode == DATABASE_WRITER, durability_normal);
+        result = set_pragmas(database->handle, mode == DATABASE_WRITER, durability_normal, cache_bytes);
     return result;
 }
 

@@ -27,8 +27,10 @@ enum database_mode {
 };
 
 /* Opens and sets up the connection; statements are prepared later. An SQLite result code; the handle is set even after
- * a failure so that database_close() and sqlite3_errmsg() work. */
-int database_open(struct database *database, const char *path, enum database_mode mode, bool durability_normal);
+ * a failure so that database_close() and sqlite3_errmsg() work. The cache grows to cache_bytes and stays; probes have
+ * SQLite's own. */
+int database_open(struct database *database, const char *path, enum database_mode mode, bool durability_normal,
+                  size_t cache_bytes);
 int database_prepare(struct database *database, bool writes);
 void database_close(struct database *database); /* zeroed is fine */
 

@@ -184,7 +184,7 @@ int inspect_file(const char *path, char message[STORE_MESSAGE_BYTES])
         return present < 0 ? present : 0;
     bool after_crash = is_filled(path, "-wal");
     struct database database = {0};
-    int result = database_open(&database, path, after_crash ? DATABASE_PROBE : DATABASE_PROBE_IMMUTABLE, false);
+    int result = database_open(&database, path, after_crash ? DATABASE_PROBE : DATABASE_PROBE_IMMUTABLE, false, 0);
     int refused = result == SQLITE_OK ? inspect_version(&database, path, message)
                                       : refuse_damaged(&database, path, NULL, message);
     if (refused == 0)

@@ -11,6 +11,7 @@
 static const size_t default_commit_rows = 64;
 static const size_t default_queue_ops = 8192;
 static const size_t default_queue_bytes = (size_t)256 << 20;
+static const size_t default_cache_bytes = (size_t)8 << 20;
 
 __attribute__((format(printf, 3, 4))) static int refuse(int error, char message[STORE_MESSAGE_BYTES],
                                                         const char *format, ...)
@@ -72,7 +73,7 @@ static int register_owner(struct store *store)
 static int open_database(struct store *store, bool durability_normal, char message[STORE_MESSAGE_BYTES])
 {
     struct database *database = &store->writer;
-    int result = database_open(database, store->path, DATABASE_WRITER, durability_normal);
+    int result = database_open(database, store->path, DATABASE_WRITER, durability_normal, store->cache_bytes);
     if (result == SQLITE_OK)
         result = migrate(database);
     if (result == SQLITE_OK)
@@ -93,6 +94,7 @@ static void take_options(struct store *store, const struct store_options *option
     store->commit_delay_us = options->commit_delay_us;
     store->queue_ops = options->queue_ops ? options->queue_ops : default_queue_ops;
     store->queue_bytes = options->queue_bytes ? options->queue_bytes : default_queue_bytes;
+    store->cache_bytes = options->cache_bytes ? options->cache_bytes : default_cache_bytes;
     store->finished = options->finished;
     store->finished_arg = options->finished_arg;
     store->committed = options->committed;

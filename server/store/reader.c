@@ -9,7 +9,8 @@ struct store_reader *store_reader_create(struct store *store, char message[STORE
     struct store_reader *reader = xcalloc(1, sizeof(*reader));
     reader->owner = xstrdup(store->owner);
     message[0] = '\0';
-    int result = database_open(&reader->database, store->path, DATABASE_READER, false);
+    int result =
+        database_open(&reader->database, store->path, DATABASE_READER, false, store->cache_bytes / STORE_READER_SHARE);
     if (result == SQLITE_OK)
         result = database_prepare(&reader->database, false);
     if (result == SQLITE_OK)

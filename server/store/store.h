@@ -56,6 +56,8 @@ int store_name_index(const char *const *names, struct text word);
 
 struct store_op;
 
+#define STORE_READER_SHARE 4
+
 struct store_options {
     const char *path;
     const char *owner;       /* this service's name: a start resumes only its own batches. NULL: "rolloutd" */
@@ -64,6 +66,7 @@ struct store_options {
     int64_t commit_delay_us; /* how long the first of a group waits for others; 0: not at all */
     size_t queue_ops;        /* operations queued or reserved at most; 0: 8192 */
     size_t queue_bytes;      /* bytes they carry at most, 0: 256 MiB; reserved ones are not refused for bytes */
+    size_t cache_bytes;      /* of pages that the writer keeps; a reader has a STORE_READER_SHARE-th. 0: 8 MiB */
     /* Called on the writer thread after the commit with the operations of one group, in the order of submission, each
      * with its status: they are the caller's again. */
     void (*finished)(void *arg, struct store_op *list);

@@ -18,6 +18,7 @@ struct store {
     int64_t commit_delay_us;
     size_t queue_ops;
     size_t queue_bytes;
+    size_t cache_bytes;
     void (*finished)(void *arg, struct store_op *list);
     void *finished_arg;
     void (*committed)(size_t operations, int64_t duration_us);

@@ -20,8 +20,9 @@ SANITIZED = bool(os.environ.get("ROLLOUTD_SANITIZED"))
 VOLUME = float(os.environ.get("ROLLOUTD_VOLUME", "0.125" if SANITIZED else "1"))
 LOOSE = [{"name": "regex", "options": {"pattern": "^4"}}]
 ASYNC = {"Prefer": "respond-async"}
-# What the service may take whatever it is asked for: pages of the record cached by the writer (64 MiB) and by each worker (16 MiB).
-CACHES = 128 << 20
+# What the service may take whatever it is asked for: pages of the record cached by the writer (8 MiB) and by each worker (2 MiB).
+CACHES = 8 + 2 * max(2, os.cpu_count()) << 20
+UNDER_WAY = 48 << 20  # replies that are not parsed yet, frames for the verifiers: more on a busy machine
 
 
 @pytest.fixture
@@ -157,7 +158,7 @@ def test_a_batch_of_4096_long_samples_takes_twice_its_packed_bytes(start, canned
         reply = service.request("GET", f"/v1/batches/{identity}?arrays=base64", timeout=100)
     assert reply.json["summary"]["scored"] == count // 8 * 8
     print(f"packed {packed >> 20} MiB, {peak.over >> 20} MiB over {peak.before >> 20}, budget {int(peak.budget) >> 20} MiB")
-    assert SANITIZED or peak.over < 2 * packed + CACHES
+    assert SANITIZED or peak.over < 2 * packed + CACHES + UNDER_WAY
 
 
 def test_samples_wait_for_the_memory_budget(start, canned):
