@@ -255,6 +255,7 @@ static void parse(struct job *job, struct store_reader *reader)
     int64_t tokens = flight->sample.ids ? (int64_t)flight->sample.id_count : -1;
     flight->frame_too_large = verify_request_build(group->verifiers, flight->sample.text, group->prompt, tokens,
                                                    group->reference_json, &flight->frame) < 0;
+    buffer_trim(&flight->frame); /* it may wait long, beside thousands */
 }
 
 static void submit_job(struct flight *flight, void (*run)(struct job *, struct store_reader *),

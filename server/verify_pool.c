@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "server/base/buffer.h"
@@ -17,6 +18,8 @@
 #define LAST_DELAY_US (5 * US_PER_S)
 #define HOPELESS_FAILURES 4 /* this many starts failed in a row: queued jobs are not kept waiting */
 #define READ_BYTES 65536
+#define WINDOW 8 /* jobs that a worker has at once: each wait for the next one costs more than judging it */
+#define WINDOW_BYTES ((size_t)64 * 1024) /* of their frames, beyond the first */
 
 enum worker_state { WORKER_NONE, WORKER_ASKED, WORKER_IDLE, WORKER_BUSY };
 
@@ -27,8 +30,11 @@ struct verify_worker {
     uint32_t id;
     int fd;
     struct loop_source *source;
-    struct verify_job *job;
-    size_t sent_bytes;
+    struct verify_job *jobs[WINDOW]; /* in the order of their frames; the first is being judged */
+    size_t job_count;
+    size_t sending;      /* the first of them whose frame is not sent, */
+    size_t sent_bytes;   /* and how much of that is */
+    bool waits_for_room; /* in the socket */
     struct buffer reply; /* header included */
     uint64_t served;
     struct loop_timer deadline;
@@ -120,11 +126,22 @@ static void ask_for_worker(struct verify_worker *worker)
         retry_later(pool);
 }
 
-/* Empties the place; the process, if it still lives, is killed. Returns the job it had. */
+/* Those behind the first wait again, as if they had never been given away. */
+static void put_back_followers(struct verify_worker *worker)
+{
+    while (worker->job_count > 1) {
+        struct verify_job *job = worker->jobs[--worker->job_count];
+        job->worker = NULL;
+        queue_prepend(worker->pool, job);
+    }
+}
+
+/* Empties the place; the process, if it still lives, is killed. Returns the job that it judged. */
 static struct verify_job *vacate(struct verify_worker *worker)
 {
-    struct verify_job *job = worker->job;
+    struct verify_job *job = worker->job_count ? worker->jobs[0] : NULL;
 
+    put_back_followers(worker);
     loop_timer_clear(worker->pool->loop, &worker->deadline);
     loop_unwatch(worker->source);
     if (worker->fd >= 0)
@@ -133,7 +150,8 @@ static struct verify_job *vacate(struct verify_worker *worker)
         spawner_kill_worker(&worker->pool->spawner, worker->id);
     worker->source = NULL;
     worker->fd = -1;
-    worker->job = NULL;
+    worker->job_count = worker->sending = worker->sent_bytes = 0;
+    worker->waits_for_room = false;
     worker->state = WORKER_NONE;
     buffer_finish(&worker->reply);
     if (job)
@@ -154,7 +172,7 @@ static void give_back(struct verify_pool *pool, struct verify_job *job)
 static void crashed(struct verify_worker *worker)
 {
     struct verify_pool *pool = worker->pool;
-    bool useless = worker->served == 0 && !worker->job;
+    bool useless = worker->served == 0 && worker->job_count == 0;
     struct verify_job *job = vacate(worker);
 
     if (useless)
@@ -180,61 +198,97 @@ static void timed_out(void *arg)
 
 /* --- frames --- */
 
-/* A broken socket is not handled here: the loop reports it, and only then a job may end. */
-static void send_frame(struct verify_worker *worker)
+static void note_sent(struct verify_worker *worker, size_t bytes)
 {
-    const struct verify_job *job = worker->job;
-
-    while (worker->sent_bytes < job->frame_bytes) {
-        ssize_t count = send(worker->fd, job->frame + worker->sent_bytes, job->frame_bytes - worker->sent_bytes,
-                             MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            break;
-        worker->sent_bytes += (size_t)count;
-    }
-    loop_modify(worker->source, worker->sent_bytes < job->frame_bytes ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    worker->sent_bytes += bytes;
+    while (worker->sending < worker->job_count && worker->sent_bytes >= worker->jobs[worker->sending]->frame_bytes)
+        worker->sent_bytes -= worker->jobs[worker->sending++]->frame_bytes;
 }
 
-static void start_job(struct verify_worker *worker, struct verify_job *job)
+/* What is left of the frames, with one call if the socket has room. A broken socket is not handled here: the loop
+ * reports it, and only then a job may end. */
+static void send_frames(struct verify_worker *worker)
 {
-    struct loop *loop = worker->pool->loop;
+    while (worker->sending < worker->job_count) {
+        struct iovec parts[WINDOW];
+        size_t count = 0;
+        size_t skip_bytes = worker->sent_bytes;
+        for (size_t i = worker->sending; i < worker->job_count; i++, skip_bytes = 0) {
+            const struct verify_job *job = worker->jobs[i];
+            parts[count++] =
+                (struct iovec){(void *)(uintptr_t)(job->frame + skip_bytes), job->frame_bytes - skip_bytes};
+        }
+        struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
+        ssize_t sent = sendmsg(worker->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            break;
+        note_sent(worker, (size_t)sent);
+    }
+    bool waits = worker->sending < worker->job_count;
+    if (waits != worker->waits_for_room)
+        loop_modify(worker->source, waits ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    worker->waits_for_room = waits;
+}
 
-    queue_unlink(worker->pool, job);
+/* Its time begins when the worker has nothing else before it. */
+static void begin_first(struct verify_worker *worker)
+{
+    struct verify_job *job = worker->jobs[0];
+
     job->attempts++;
-    job->worker = worker;
-    worker->job = job;
-    worker->sent_bytes = 0;
+    loop_timer_set(worker->pool->loop, &worker->deadline, clock_monotonic_us() + job->timeout_us, timed_out, worker);
+}
+
+/* Gives an idle worker its share of those that wait, while they are small: a large one is nobody's company. */
+static void start_jobs(struct verify_worker *worker)
+{
+    struct verify_pool *pool = worker->pool;
+    size_t share = (pool->queued + pool->worker_count - 1) / pool->worker_count;
+    size_t bytes = 0;
+
+    do {
+        struct verify_job *job = pool->first;
+        queue_unlink(pool, job);
+        job->worker = worker;
+        worker->jobs[worker->job_count++] = job;
+        bytes += job->frame_bytes;
+    } while (pool->first && worker->job_count < WINDOW && worker->job_count < share &&
+             bytes + pool->first->frame_bytes <= WINDOW_BYTES);
     worker->state = WORKER_BUSY;
-    loop_timer_set(loop, &worker->deadline, clock_monotonic_us() + job->timeout_us, timed_out, worker);
-    send_frame(worker);
+    begin_first(worker);
+    send_frames(worker);
 }
 
 static void assign_jobs(struct verify_pool *pool)
 {
     for (size_t i = 0; i < pool->worker_count && pool->first; i++)
         if (pool->workers[i].state == WORKER_IDLE)
-            start_job(&pool->workers[i], pool->first);
+            start_jobs(&pool->workers[i]);
 }
 
-static void finish_job(struct verify_worker *worker)
+static void finish_first(struct verify_worker *worker, size_t reply_bytes)
 {
     struct verify_pool *pool = worker->pool;
-    struct verify_job *job = worker->job;
+    struct verify_job *job = worker->jobs[0];
 
     loop_timer_clear(pool->loop, &worker->deadline);
-    job->reply_bytes = worker->reply.length_bytes - FRAME_HEADER_BYTES;
+    job->reply_bytes = reply_bytes - FRAME_HEADER_BYTES;
     job->reply = xstrndup(worker->reply.data + FRAME_HEADER_BYTES, job->reply_bytes);
-    buffer_clear(&worker->reply);
+    buffer_drop_front(&worker->reply, reply_bytes);
     job->worker = NULL;
-    worker->job = NULL;
-    worker->state = WORKER_IDLE;
+    worker->job_count--;
+    worker->sending--;
+    memmove(worker->jobs, worker->jobs + 1, worker->job_count * sizeof(worker->jobs[0]));
+    if (worker->job_count)
+        begin_first(worker);
+    else
+        worker->state = WORKER_IDLE;
     worker->served++;
     pool->failures = 0;
     pool->counts.jobs_done++;
     job->done(job);
-    assign_jobs(pool);
 }
 
 /* 1: there was something, 0: nothing for now, -1: it ended or sends too much. */
@@ -254,44 +308,56 @@ static int read_some(struct verify_worker *worker)
     return 1;
 }
 
-/* A whole reply and nothing more is 1, a part of one 0, anything else -1. */
-static int is_complete(const struct verify_worker *worker)
+/* The size of the first reply; 0: it is not whole yet, -1: nothing was asked. */
+static ssize_t whole_reply_bytes(const struct verify_worker *worker)
 {
     size_t had = worker->reply.length_bytes;
     size_t wanted;
 
-    if (worker->state != WORKER_BUSY)
+    if (worker->sending == 0)
         return -1;
     if (had < FRAME_HEADER_BYTES)
         return 0;
     wanted = FRAME_HEADER_BYTES + frame_get_length(worker->reply.data);
-    if (wanted > WORKER_REPLY_LIMIT_BYTES || had > wanted)
+    if (wanted > WORKER_REPLY_LIMIT_BYTES)
         return -1;
-    return had == wanted && worker->sent_bytes == worker->job->frame_bytes;
+    return had < wanted ? 0 : (ssize_t)wanted;
+}
+
+/* Ends the jobs whose replies are whole. 1: a part of one is left, 0: nothing is left, -1: nonsense. A job's end may
+ * cancel another one, and with it this process. */
+static int take_replies(struct verify_worker *worker)
+{
+    uint32_t id = worker->id;
+
+    while (worker->id == id && worker->reply.length_bytes) {
+        ssize_t bytes = whole_reply_bytes(worker);
+        if (bytes <= 0)
+            return bytes < 0 ? -1 : 1;
+        finish_first(worker, (size_t)bytes);
+    }
+    return 0;
 }
 
 static void worker_ready(void *arg, uint32_t events)
 {
     struct verify_worker *worker = arg;
+    struct verify_pool *pool = worker->pool;
     int result;
 
-    if ((events & EPOLLOUT) && worker->job)
-        send_frame(worker);
+    if (events & EPOLLOUT)
+        send_frames(worker);
     if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
         return;
     do {
         result = read_some(worker);
-        if (result > 0) {
-            int complete = is_complete(worker);
-            if (complete > 0) {
-                finish_job(worker);
-                return;
-            }
-            result = complete < 0 ? -1 : result;
-        }
+        if (result > 0)
+            result = take_replies(worker);
     } while (result > 0);
     if (result < 0)
         crashed(worker);
+    else
+        assign_jobs(pool);
 }
 
 /* --- the spawner --- */
@@ -334,12 +400,17 @@ static void worker_failed(struct verify_pool *pool, const struct spawner_event *
     retry_later(pool);
 }
 
-/* The socket's end tells the same, but not for a worker that was asked for and never seen. */
+/* The socket's end tells the same, but not for a worker that was asked for and never seen. What it answered before is
+ * taken, so that only the job at which it ended is charged. */
 static void worker_ended(struct verify_pool *pool, uint32_t id)
 {
     struct verify_worker *worker = find_worker(pool, id);
 
-    if (worker)
+    if (!worker)
+        return;
+    while (worker->id == id && worker->source && read_some(worker) > 0 && take_replies(worker) >= 0)
+        continue;
+    if (worker->id == id)
         crashed(worker);
 }
 
@@ -486,12 +557,17 @@ void verify_cancel_job(struct verify_pool *pool, struct verify_job *job)
 {
     struct verify_worker *worker = job->worker;
 
-    if (job->link)
-        queue_unlink(pool, job);
-    if (worker) {
-        vacate(worker);
+    if (worker) { /* what else it has goes to others */
+        struct verify_job *first = vacate(worker);
+        if (first != job) {
+            first->attempts--;
+            queue_prepend(pool, first);
+        }
         ask_for_worker(worker);
     }
+    if (job->link)
+        queue_unlink(pool, job);
+    assign_jobs(pool);
 }
 
 void verify_pool_count(const struct verify_pool *pool, struct verify_pool_counts *ret_counts)

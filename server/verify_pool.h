@@ -1,8 +1,9 @@
 /* verify_pool: the text workers, their sockets and the deadlines of their jobs. Loop thread only.
  *
- * One job is one completion with all its verifiers, one frame there and one back. A worker has one job at a time; the
- * others wait in a bounded queue. A job that passes its deadline gets its worker killed and replaced; one whose worker
- * died by itself is tried once more on a fresh worker. If the spawner dies another one is started. */
+ * One job is one completion with all its verifiers, one frame there and one back. A worker is given a few small jobs at
+ * once and judges them one after the other; the others wait in a bounded queue. A job that passes its deadline gets its
+ * worker killed and replaced; one whose worker died by itself is tried once more on a fresh worker; those behind it go
+ * back to the queue. If the spawner dies another one is started. */
 #ifndef SERVER_VERIFY_POOL_H
 #define SERVER_VERIFY_POOL_H
 
@@ -21,7 +22,7 @@ struct verify_worker;
 struct verify_job {
     const char *frame; /* of verify_request_build(), header included; must live until done */
     size_t frame_bytes;
-    int64_t timeout_us; /* from the moment a worker has it */
+    int64_t timeout_us; /* from the moment a worker has nothing else before it */
     void (*done)(struct verify_job *job);
 
     /* the result: a reply, or a failure */

@@ -19,6 +19,7 @@
 #define DATA_LIMIT_BYTES (256u << 20)
 #define STACK_LIMIT_BYTES (8u << 20)
 #define KEEP_FRAME_BYTES (1u << 20)
+#define READ_BYTES ((size_t)64 << 10)
 
 /* --- one request --- */
 
@@ -122,20 +123,6 @@ size_t frame_get_length(const char header[FRAME_HEADER_BYTES])
     return length_bytes;
 }
 
-static int read_all(int fd, char *bytes, size_t length_bytes)
-{
-    while (length_bytes) {
-        ssize_t count = read(fd, bytes, length_bytes);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return -1;
-        bytes += count;
-        length_bytes -= (size_t)count;
-    }
-    return 0;
-}
-
 static int write_all(int fd, const char *bytes, size_t length_bytes)
 {
     while (length_bytes) {
@@ -150,33 +137,65 @@ static int write_all(int fd, const char *bytes, size_t length_bytes)
     return 0;
 }
 
-static int read_frame(int fd, struct buffer *frame)
-{
-    char header[FRAME_HEADER_BYTES];
-    size_t length_bytes;
-    char *room;
+/* Requests that have come: several of them can be read with one call. */
+struct inbox {
+    int fd;
+    struct buffer bytes;
+    size_t used_bytes; /* of those in front */
+};
 
-    buffer_clear(frame);
-    if (read_all(fd, header, sizeof header) < 0)
-        return -1;
-    length_bytes = frame_get_length(header);
-    room = buffer_reserve(frame, length_bytes);
-    if (!room || read_all(fd, room, length_bytes) < 0)
-        return -1;
-    frame->length_bytes += length_bytes;
+static size_t left_bytes(const struct inbox *inbox)
+{
+    return inbox->bytes.length_bytes - inbox->used_bytes;
+}
+
+/* At least so many that are not used yet. */
+static int read_until(struct inbox *inbox, size_t wanted_bytes)
+{
+    while (left_bytes(inbox) < wanted_bytes) {
+        size_t missing_bytes = wanted_bytes - left_bytes(inbox);
+        size_t room_bytes = missing_bytes > READ_BYTES ? missing_bytes : READ_BYTES;
+        buffer_drop_front(&inbox->bytes, inbox->used_bytes);
+        inbox->used_bytes = 0;
+        char *room = buffer_reserve(&inbox->bytes, room_bytes);
+        ssize_t count = room ? read(inbox->fd, room, room_bytes) : -1;
+        if (count < 0 && room && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return -1;
+        inbox->bytes.length_bytes += (size_t)count;
+    }
     return 0;
 }
 
-static int serve_one(int fd, struct buffer *frame, struct buffer *reply)
+/* *ret_frame lives until the next one is read. */
+static int read_frame(struct inbox *inbox, struct text *ret_frame)
 {
+    if (left_bytes(inbox) == 0 && inbox->bytes.capacity_bytes > KEEP_FRAME_BYTES) {
+        buffer_finish(&inbox->bytes);
+        inbox->used_bytes = 0;
+    }
+    if (read_until(inbox, FRAME_HEADER_BYTES) < 0)
+        return -1;
+    size_t length_bytes = frame_get_length(inbox->bytes.data + inbox->used_bytes);
+    if (length_bytes > VERIFIER_FRAME_LIMIT_BYTES || read_until(inbox, FRAME_HEADER_BYTES + length_bytes) < 0)
+        return -1;
+    *ret_frame = (struct text){inbox->bytes.data + inbox->used_bytes + FRAME_HEADER_BYTES, length_bytes};
+    inbox->used_bytes += FRAME_HEADER_BYTES + length_bytes;
+    return 0;
+}
+
+/* Each reply is written at once: whoever waits must know at which request it ends, if it does. */
+static int serve_one(struct inbox *inbox, struct buffer *reply)
+{
+    struct text request;
+
     buffer_clear(reply);
     buffer_append(reply, (char[FRAME_HEADER_BYTES]){0}, FRAME_HEADER_BYTES);
-    if (read_frame(fd, frame) < 0 || worker_answer(buffer_text(frame), reply) < 0)
+    if (read_frame(inbox, &request) < 0 || worker_answer(request, reply) < 0)
         return -1;
     frame_put_length(reply->data, reply->length_bytes - FRAME_HEADER_BYTES);
-    if (frame->capacity_bytes > KEEP_FRAME_BYTES)
-        buffer_finish(frame);
-    return write_all(fd, reply->data, reply->length_bytes);
+    return write_all(inbox->fd, reply->data, reply->length_bytes);
 }
 
 /* --- lock-down --- */
@@ -254,16 +273,16 @@ int worker_lock_down(void)
 
 void worker_main(int fd)
 {
-    struct buffer frame;
+    struct inbox inbox = {.fd = fd};
     struct buffer reply;
 
     /* Now, while jansson can still read the random bytes it seeds its hash tables with. */
     json_object_seed(0);
-    buffer_init(&frame, VERIFIER_FRAME_LIMIT_BYTES);
+    buffer_init(&inbox.bytes, VERIFIER_FRAME_LIMIT_BYTES + FRAME_HEADER_BYTES + READ_BYTES);
     buffer_init(&reply, WORKER_REPLY_LIMIT_BYTES);
     if (worker_lock_down() < 0)
         _exit(2);
-    while (serve_one(fd, &frame, &reply) == 0)
+    while (serve_one(&inbox, &reply) == 0)
         continue;
     _exit(1);
 }

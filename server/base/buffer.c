@@ -96,6 +96,23 @@ void buffer_clear(struct buffer *buffer)
         buffer->data[0] = '\0';
 }
 
+void buffer_drop_front(struct buffer *buffer, size_t length_bytes)
+{
+    if (length_bytes == 0)
+        return;
+    buffer->length_bytes -= length_bytes;
+    memmove(buffer->data, buffer->data + length_bytes, buffer->length_bytes);
+}
+
+void buffer_trim(struct buffer *buffer)
+{
+    char *data = buffer->data ? realloc(buffer->data, buffer->length_bytes + 1) : NULL;
+    if (!data)
+        return;
+    buffer->data = data;
+    buffer->capacity_bytes = buffer->length_bytes + 1;
+}
+
 char *buffer_steal(struct buffer *buffer, size_t *ret_length_bytes)
 {
     char *data = NULL;

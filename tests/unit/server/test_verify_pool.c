@@ -41,15 +41,27 @@ static void job_done(struct verify_job *job)
         loop_stop(loop);
 }
 
-static int begin(void **state)
+static int begin_with(size_t text_workers)
 {
-    (void)state;
     loop = loop_create();
     if (!loop || spawner_start(&spawner) < 0)
         return -1;
-    pool = verify_pool_create(loop, &spawner, &(struct verify_pool_limits){2, JOBS});
+    pool = verify_pool_create(loop, &spawner, &(struct verify_pool_limits){text_workers, JOBS});
     outstanding = 0;
     return 0;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    return begin_with(2);
+}
+
+/* Jobs that are submitted before it is there are given to it together. */
+static int begin_with_one(void **state)
+{
+    (void)state;
+    return begin_with(1);
 }
 
 static int end(void **state)
@@ -197,6 +209,54 @@ static void test_a_job_that_kills_its_worker_twice_has_crashed(void **state)
     assert_int_equal(counts.crashes, 2);
 }
 
+static void test_a_job_that_kills_its_worker_takes_none_of_its_company_along(void **state)
+{
+    _cleanup_buffer_ struct buffer frame, deadly;
+    struct verify_job before, killer, behind;
+
+    (void)state;
+    put_frame(&frame, TEXT_LITERAL(EXACT));
+    put_frame(&deadly, TEXT_LITERAL("garbage"));
+    submit(&before, &frame, 5 * US_PER_S);
+    submit(&killer, &deadly, 5 * US_PER_S);
+    submit(&behind, &frame, 5 * US_PER_S);
+    run_until_done();
+    assert_string_equal(killer.failure_code, "verifier_crashed");
+    assert_int_equal(before.attempts, 1);
+    assert_int_equal(behind.attempts, 1);
+    expect_answer(&before);
+    expect_answer(&behind);
+}
+
+static struct verify_job *to_be_cancelled;
+
+static void cancel_another(struct verify_job *job)
+{
+    verify_cancel_job(pool, to_be_cancelled);
+    outstanding--;
+    job_done(job);
+}
+
+static void test_a_job_s_end_may_cancel_the_next_of_its_company(void **state)
+{
+    _cleanup_buffer_ struct buffer frame;
+    struct verify_job first, second, third;
+
+    (void)state;
+    put_frame(&frame, TEXT_LITERAL(EXACT));
+    submit(&first, &frame, 5 * US_PER_S);
+    submit(&second, &frame, 5 * US_PER_S);
+    submit(&third, &frame, 5 * US_PER_S);
+    first.done = cancel_another;
+    to_be_cancelled = &second;
+    run_until_done();
+    expect_answer(&first);
+    assert_null(second.reply);
+    expect_answer(&third);
+    assert_int_equal(third.attempts, 1);
+    expect_one_more_is_answered();
+}
+
 static void test_a_cancelled_job_is_forgotten_wherever_it_is(void **state)
 {
     _cleanup_buffer_ struct buffer frame, slow;
@@ -246,6 +306,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_a_job_past_its_deadline_costs_its_worker_and_nobody_else, begin, end),
         cmocka_unit_test_setup_teardown(test_a_large_job_passes_in_parts, begin, end),
         cmocka_unit_test_setup_teardown(test_a_job_that_kills_its_worker_twice_has_crashed, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_job_that_kills_its_worker_takes_none_of_its_company_along,
+                                        begin_with_one, end),
+        cmocka_unit_test_setup_teardown(test_a_job_s_end_may_cancel_the_next_of_its_company, begin_with_one, end),
         cmocka_unit_test_setup_teardown(test_a_cancelled_job_is_forgotten_wherever_it_is, begin, end),
         cmocka_unit_test_setup_teardown(test_a_lost_spawner_is_replaced_and_its_jobs_are_judged, begin, end),
     };
