@@ -236,7 +236,7 @@ def test_a_wait_that_is_no_duration_is_refused(service, wait):
 def test_a_deadline_ends_the_batch_and_keeps_what_finished(service, engine):
     """R25"""
     engine.rules({"in": "SLOW", "delay": 60})
-    batch = service.batch(make_batch(make_group("slow", "SLOW"), make_group("fast", "fast"), deadline="2s"))
+    batch = service.batch(make_batch(make_group("slow", "SLOW"), make_group("fast", "fast"), deadline="4s"))
     assert batch["state"] == "expired"
     groups = by_task(batch)
     assert [rollout["state"] for rollout in groups["fast"]["rollouts"]] == ["scored", "scored"]

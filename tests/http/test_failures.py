@@ -267,7 +267,7 @@ def test_misbehaviour_of_the_toy_engine(start, toy, effect, expected):
     toy.post("/misbehave", {"rules": [{"in": "1+1=", **effect}]})
     service = start(toy, settings=FAST)
     batch = service.batch(make_batch(make_group("bad", "1+1=", "2"), make_group("good", "3+4=", "7"), verifiers=[{"name": "exact"}],
-                                     sampling=sampling(3), deadline="4s"))
+                                     sampling=sampling(3), deadline="8s"))
     for rollout in by_task(batch)["bad"]["rollouts"]:
         if rollout["state"] == "scored" and effect == {"ids": "missing"}:
             assert len(rollout["completion_ids"]) == len(rollout["logprobs"])  # the log-probabilities name their tokens

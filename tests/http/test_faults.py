@@ -19,7 +19,7 @@ SEED = int(os.environ.get("ROLLOUTD_FAULT_SEED", "1"))
 ROUNDS, MEMBERS, LISTENERS = 4, 5, 16
 PATTERN = r"^\\boxed\{[0-5]\}"
 VERIFIERS = [{"name": "regex", "options": {"pattern": PATTERN}}]
-QUICK = {"engine.backoff_min": "5ms", "engine.backoff_max": "50ms", "engine.connect_timeout": "1s", "rollout_timeout": "2s"}
+QUICK = {"engine.backoff_min": "5ms", "engine.backoff_max": "50ms", "engine.connect_timeout": "3s", "rollout_timeout": "2s"}
 TOOL = os.path.join(ROOT, "tests", "tools", "fault_proxy.py")
 
 
@@ -134,7 +134,7 @@ def names_of(kind):
 def test_each_fault_has_its_name_and_costs_no_more_than_its_time(start, toy, proxy_of):
     kinds = [kind for kind in subprocess.run([sys.executable, TOOL, "--kinds"], capture_output=True, text=True, check=True).stdout.split()]
     proxy, truth = proxy_of(toy, "--listeners", "64"), Truth()
-    service = start(*proxy.engines(), settings={**QUICK, "engine.attempts": 2, "rollout_timeout": "4s"})
+    service = start(*proxy.engines(), settings={**QUICK, "engine.attempts": 2, "rollout_timeout": "8s"})
     prompts = {kind: f"[[{kind}]] 1+1=" for kind in kinds}
     batch = service.batch(make_batch(*[make_group(kind, prompts[kind]) for kind in kinds], verifiers=VERIFIERS, sampling=sampling(1), deadline="30s"))
     assert batch["state"] == "complete"

@@ -223,7 +223,7 @@ def test_a_batch_whose_request_cannot_be_read_any_more_ends_at_its_deadline(star
     """Promise 2: everything accepted has a deadline and ends; until then a version that can read it may go on with it."""
     engine.rules({"in": "SLOW", "delay": 60}, {"text": "\\boxed{42}"})
     service = start(engine)
-    body = make_batch(make_group("quick", "QUICK"), make_group("slow", "SLOW"), deadline="2s")
+    body = make_batch(make_group("quick", "QUICK"), make_group("slow", "SLOW"), deadline="6s")
     identity = service.post("/v1/batches", body, {"Prefer": "respond-async"}).json["id"]
     eventually(lambda: len(finished(service, identity)) == 2, "the quick ones to be on record")
     service.kill()
