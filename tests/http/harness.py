@@ -11,7 +11,8 @@ from urllib.parse import urlencode, urlsplit
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BINARY = os.path.abspath(os.environ.get("ROLLOUTD_BINARY", os.path.join(ROOT, "build", "rolloutd")))
-PATIENCE = float(os.environ.get("ROLLOUTD_PATIENCE", "60"))  # seconds; only ever a guard against hanging
+PATIENCE = float(os.environ.get("ROLLOUTD_PATIENCE", "120"))  # seconds; only ever a guard against hanging
+BATCH_PATIENCE = max(PATIENCE, 280)  # a batch may have much to do
 SANITIZER = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w+Sanitizer")
 
 
@@ -256,7 +257,7 @@ class Rolloutd:
 
     def no_orphans(self):
         """The spawner and its workers end with the service, however it ended."""
-        eventually(lambda: not any(process.alive() for process in self.family), "the child processes to end", 20)
+        eventually(lambda: not any(process.alive() for process in self.family), "the child processes to end")
 
     def restart(self):
         self.kill()
@@ -290,13 +291,13 @@ class Rolloutd:
 
     def batch(self, body, **query):
         """A batch that is waited for; gives the finished batch."""
-        reply = self.post("/v1/batches", body, **query)
+        reply = self.request("POST", "/v1/batches", body, timeout=BATCH_PATIENCE, **query)
         assert reply.status == 200, reply
         return reply.json
 
     def settled(self, identity):
         """The batch once it is no longer running."""
-        return eventually(lambda: not_running(self.read(f"/v1/batches/{identity}", wait="5s")), f"{identity} to settle")
+        return eventually(lambda: not_running(self.read(f"/v1/batches/{identity}", wait="5s")), f"{identity} to settle", BATCH_PATIENCE)
 
 
 def not_running(batch):
