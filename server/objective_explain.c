@@ -271,6 +271,24 @@ static bool is_trainable(const struct explanation *explanation)
            counts;
 }
 
+/* The stored form rounds what it gets to what the record holds; the engine's own numbers are the record's. */
+static const char *origin(const struct explanation *explanation, const char *given, const char *rounded)
+{
+    return explanation->objective->stored ? rounded : given;
+}
+
+static const char *origin_of_old(const struct explanation *explanation)
+{
+    const struct objective_call *objective = explanation->objective;
+    const struct objective_sequence *sequence = &explanation->sequence;
+
+    if (objective->items[objective->explain_sequence].has_old_logprobs)
+        return origin(explanation, "lo, as given", "lo, as given and rounded to float32 like the record");
+    if (objective->stored)
+        return "lo = lb, the engine's, from the record";
+    return sequence->rollout_logprobs.f64 || sequence->rollout_logprobs.f32 ? "lo = lb" : "lo = lp";
+}
+
 static void write_ratio(struct explanation *explanation)
 {
     const struct objective_sequence *sequence = &explanation->sequence;
@@ -280,8 +298,13 @@ static void write_ratio(struct explanation *explanation)
     double logprob = value_at(sequence->logprobs, token);
     double old = value_at(rollout ? sequence->rollout_logprobs : sequence->old_logprobs, token);
 
-    step(explanation, "logprob", "lp, as given", logprob);
-    step(explanation, rollout ? "rollout_logprob" : "old_logprob", rollout ? "lb" : "lo", old);
+    step(explanation, "logprob",
+         origin(explanation, "lp, as given", "lp, as given and rounded to float32 like the record"), logprob);
+    if (rollout)
+        step(explanation, "rollout_logprob", origin(explanation, "lb, as given", "lb, the engine's, from the record"),
+             old);
+    else
+        step(explanation, "old_logprob", origin_of_old(explanation), old);
     step(explanation, "log_ratio", rollout ? "x = lp - lb" : "x = lp - lo", isnan(old) ? 0 : logprob - old);
     step(explanation, "ratio", "r = exp(x), or the ratio of the sequence for kinds that have one",
          isinf(sequence->ratios[token]) ? NAN : sequence->ratios[token]);
@@ -348,7 +371,9 @@ static void write_kl(struct explanation *explanation)
     if (beta_of(explanation) == 0)
         return;
     snprintf(text, sizeof text, "%s%s", formula->value, ratio && strcmp(ratio, "none") != 0 ? "; times r" : "");
-    step(explanation, "ref_logprob", "lr, as given", value_at(explanation->sequence.ref_logprobs, explanation->token));
+    step(explanation, "ref_logprob",
+         origin(explanation, "lr, as given", "lr, as given and rounded to float32 like the record"),
+         value_at(explanation->sequence.ref_logprobs, explanation->token));
     step(explanation, "kl", text, explanation->kl);
     step(explanation, "beta", "weight of the KL term", beta_of(explanation));
 }

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from material import close, rollouts
+from material import close, f32, rollouts
 
 NAMES = {"ratio": "ratios", "clip": "clipped", "selected": "selected", "kl": "kl", "weight": "weights", "contribution": "contributions",
          "gradient": "dloss_dlogp"}
@@ -172,6 +172,25 @@ def test_a_rollout_on_record_is_explained_by_its_id(plain):
     assert (steps["reward"], steps["group_mean"], steps["advantage"]) == (1, 0.5, 1)
     assert steps["log_ratio"] == 0.125 and close(steps["ratio"], math.exp(0.125))
     assert close(steps["contribution"], -math.exp(0.125) / 4)
+
+
+def test_it_says_what_was_rounded_and_what_is_the_records(plain):
+    completions = [{"text": text, "completion_ids": [1], "logprobs": [-1], "finish_reason": "stop"} for text in "34"]
+    batch = plain.post("/v1/score", {"run": "rounded", "verifiers": [{"name": "exact"}],
+                                     "groups": [{"task": "t", "reference": "3", "completions": completions}]}).json
+    name = rollouts(batch)[0]["id"]
+
+    def formulas(sequence, objective, place):
+        answer = ask(plain, {"objective": objective, "sequences": [sequence]}, place)
+        return {step["step"]: (step["formula"], step["value"]) for step in answer["explanation"]["steps"]}
+    stored = formulas({"rollout": name, "logprobs": [-0.1], "ref_logprobs": [-0.3]}, {"beta": 0.1}, (name, 0))
+    assert "rounded to float32" in stored["logprob"][0] and stored["logprob"][1] == f32(-0.1) != -0.1
+    assert "rounded to float32" in stored["ref_logprob"][0] and stored["ref_logprob"][1] == f32(-0.3)
+    assert stored["old_logprob"] == ("lo = lb, the engine's, from the record", -1)
+    given = formulas({"rollout": name, "logprobs": [-0.1], "old_logprobs": [-0.2]}, {}, (name, 0))
+    assert "rounded to float32" in given["old_logprob"][0] and given["old_logprob"][1] == f32(-0.2)
+    stateless = formulas({"group": "a", "advantage": 1, "logprobs": [-0.1], "old_logprobs": [-0.2]}, {}, (0, 0))
+    assert stateless["logprob"] == ("lp, as given", -0.1) and stateless["old_logprob"] == ("lo, as given", -0.2)
 
 
 @pytest.mark.parametrize("asked", ["0", "0,", ",0", "4,0", "0,3", "-1,0", "0,-1", "0.5,0", "r_x,0", "0,0,0", ""])
