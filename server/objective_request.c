@@ -289,6 +289,8 @@ static int read_body(struct objective_call *objective)
     objective->optimizer_step = fields.optimizer_step;
     objective->ppo_epoch = fields.ppo_epoch;
     objective->part = fields.part;
+    if (fields.optimizer_step >= 0 && !objective->stored)
+        objective_note(objective, "nothing is kept under optimizer_step: only calls that name stored rollouts are");
     if (objective->stored && fields.group_sizes)
         return call_refuse(objective->call, ERR_INVALID_FIELD, "group_sizes",
                            "the record knows the groups of its rollouts");

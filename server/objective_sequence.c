@@ -7,7 +7,8 @@
 #include <string.h>
 
 struct sequence_fields {
-    struct text rollout, group, finish_reason, agent;
+    struct text rollout, group, agent;
+    int finish_reason; /* -1: not said */
     json_t *reward, *rewards, *step_rewards, *advantage;
     struct numbers token_advantages, token_rewards, mask, completion_ids;
     struct numbers logprobs, old_logprobs, ref_logprobs, rollout_logprobs;
@@ -17,6 +18,9 @@ struct sequence_fields {
 };
 
 #define AT(member) offsetof(struct sequence_fields, member)
+enum { FINISH_LENGTH = 1 };
+static const char *const finish_reasons[] = {"stop", [FINISH_LENGTH] = "length", "abort", "tool_calls", NULL};
+
 /* clang-format off */
 #define NUMBERS(name) {#name, FIELD_NUMBERS, FIELD_NULLABLE, AT(name), 0, 0, NULL}
 #define COUNT_OF(name) {#name, FIELD_INT, FIELD_NULLABLE, AT(name), 0, 0x1p53, NULL}
@@ -30,7 +34,7 @@ struct sequence_fields {
         {"rewards", FIELD_OBJECT, 0, AT(rewards), 0, 0, NULL}, \
         advantage_row, \
         {"step_rewards", FIELD_ANY, FIELD_NULLABLE, AT(step_rewards), 0, 0, NULL}, \
-        {"finish_reason", FIELD_TEXT, FIELD_NULLABLE, AT(finish_reason), 0, 64, NULL}, \
+        {"finish_reason", FIELD_CHOICE, FIELD_NULLABLE, AT(finish_reason), 0, 0, finish_reasons}, \
         {"agent", FIELD_TEXT, FIELD_NULLABLE, AT(agent), 0, 256, NULL}, \
         {"greedy_reward", FIELD_DOUBLE, FIELD_NULLABLE, AT(greedy_reward), 0, 0, NULL}, \
         COUNT_OF(length), COUNT_OF(prompt_tokens), COUNT_OF(turns), \
@@ -66,6 +70,9 @@ static int read_score(struct objective_call *objective, size_t index, const char
                                 "expected {\"score\": number or null, \"weight\": number}");
     *ret_score = json_is_null(score) ? NAN : json_number_value(score);
     *ret_weight = weight ? json_number_value(weight) : 1;
+    if (isinf(*ret_score * *ret_weight))
+        return objective_refuse(objective, ERR_NON_FINITE, index, path, NO_TOKEN,
+                                "score times weight is beyond double");
     return 0;
 }
 
@@ -250,11 +257,11 @@ static int check_lengths(struct objective_call *objective, size_t index, const s
     return 0;
 }
 
-static enum objective_finish finish_of(struct text reason)
+static enum objective_finish finish_of(int reason)
 {
-    if (!reason.data)
+    if (reason < 0)
         return OBJECTIVE_FINISH_UNKNOWN;
-    return text_equals(reason, "length") ? OBJECTIVE_FINISH_LENGTH : OBJECTIVE_FINISH_OTHER;
+    return reason == FINISH_LENGTH ? OBJECTIVE_FINISH_LENGTH : OBJECTIVE_FINISH_OTHER;
 }
 
 static void take_arrays(struct objective_sequence *sequence, const struct sequence_fields *fields)
@@ -271,7 +278,8 @@ static void take_arrays(struct objective_sequence *sequence, const struct sequen
 
 int objective_read_sequence(struct objective_call *objective, size_t index, const json_t *object)
 {
-    struct sequence_fields fields = {.greedy_reward = NAN, .length = -1, .prompt_tokens = -1, .turns = -1};
+    struct sequence_fields fields = {
+        .finish_reason = -1, .greedy_reward = NAN, .length = -1, .prompt_tokens = -1, .turns = -1};
     struct objective_sequence *sequence = &objective->sequences[index];
     char path[PATH_BYTES];
     const json_t *advantage = json_object_get(object, "advantage");

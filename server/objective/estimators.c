@@ -277,7 +277,10 @@ int estimate_ema_baseline(struct objective_work *work)
         baselines[a] = work->knobs->advantage.initial;
     for (size_t i = 0; i < request->sequence_count; i++) {
         struct objective_sequence *sequence = &request->sequences[i];
-        if (!sequence->judged || !sequence->kept)
+        if (!sequence->judged)
+            continue;
+        sequence->advantage = 0; /* of a group that the filter dropped: it moves no baseline */
+        if (!sequence->kept)
             continue;
         double *baseline = &baselines[request->agent_count ? sequence->agent : 0];
         sequence->advantage = work->parts[i].seen - *baseline;

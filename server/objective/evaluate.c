@@ -468,6 +468,9 @@ static int walk_sequence(struct walk *walk, size_t index)
         return -1;
     meter_sequence(&walk->meter);
     sequence->loss = objective_sum_value(&walk->contributions) + 0.0;
+    /* Each term is within double, their sums may not be; what is beyond it once stays there. */
+    if (!isfinite(sequence->loss) || !isfinite(objective_sum_value(&walk->policy) + objective_sum_value(&walk->kl)))
+        return non_finite(walk, SIZE_MAX, "logprobs", "with its loss the sum is beyond double");
     return 0;
 }
 
