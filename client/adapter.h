@@ -37,6 +37,7 @@ enum sample_failure {
     SAMPLE_NON_FINITE_LOGPROB,
     SAMPLE_CONTEXT_OVERFLOW,
     SAMPLE_EMPTY_COMPLETION,
+    SAMPLE_FAILURE_COUNT,
 };
 extern const char *const sample_failure_names[]; /* as on the wire: "engine_timeout" … */
 

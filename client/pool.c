@@ -1,24 +1,13 @@
-#include "client/pool.h"
-#include "client/probe.h"
+#include "client/pool_private.h"
 #include "server/base/clock.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define IN_FLIGHT_DEFAULT 256
-#define FAULTS_UNTIL_DOWN 3 /* timeouts and errors of its own, in a row */
-
 const char *const engine_state_names[] = {
-    [ENGINE_UNKNOWN] = "unknown",
-    [ENGINE_UP] = "up",
-    [ENGINE_COOLING] = "cooling",
-    [ENGINE_DOWN] = "down",
-};
-
-struct pool {
-    struct engine *engines;
-    size_t count;
-    uint64_t picks;
+    [ENGINE_UNKNOWN] = "unknown",     [ENGINE_UP] = "up",     [ENGINE_COOLING] = "cooling",
+    [ENGINE_HALF_OPEN] = "half_open", [ENGINE_DOWN] = "down", [ENGINE_DRAINING] = "draining",
+    [ENGINE_REFUSED] = "refused",
 };
 
 /* --- settings ------------------------------------------------------------------------------------ */
@@ -29,6 +18,11 @@ static bool is_plain_ascii(const char *text)
         if (*text <= ' ' || *text > '~')
             return false;
     return true;
+}
+
+static bool is_name(const char *name)
+{
+    return *name && strlen(name) < POOL_NAME_BYTES && is_plain_ascii(name);
 }
 
 /* Scheme and host, perhaps a port and a path; no user, query or fragment. */
@@ -56,49 +50,72 @@ static const char *refuse_settings(const struct pool_engine *settings)
         return "has a kind that is not known";
     if (settings->token && (!*settings->token || !is_plain_ascii(settings->token)))
         return "has a token with characters that a header cannot carry";
-    if (settings->name && (!*settings->name || strlen(settings->name) >= sizeof(((struct engine *)0)->name) ||
-                           !is_plain_ascii(settings->name)))
+    if (settings->name && !is_name(settings->name))
         return "has a name that is empty, too long or not plain ASCII";
+    if (settings->pool && !is_name(settings->pool))
+        return "has a pool whose name is empty, too long or not plain ASCII";
     return NULL;
 }
 
-static void engine_init(struct engine *engine, const struct pool_engine *settings, size_t index)
+/* splitmix64's */
+uint64_t hash_mix(uint64_t value)
 {
+    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return value ^ (value >> 31);
+}
+
+static uint64_t hash_name(const char *name)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return hash_mix(hash);
+}
+
+static struct engine *engine_create(struct pool *pool, const struct pool_engine *settings)
+{
+    struct engine *engine = xcalloc(1, sizeof(*engine));
+
     if (settings->name)
         snprintf(engine->name, sizeof(engine->name), "%s", settings->name);
     else
-        snprintf(engine->name, sizeof(engine->name), "e%zu", index + 1);
+        snprintf(engine->name, sizeof(engine->name), "e%zu", pool->count + 1);
+    engine->name_hash = hash_name(engine->name);
+    engine->pool = pool_named(pool, text_of(settings->pool ? settings->pool : POOL_DEFAULT));
     engine->url = copy_url(settings->url);
     engine->token = settings->token ? xstrdup(settings->token) : NULL;
     engine->model = settings->model ? xstrdup(settings->model) : NULL;
     engine->model_is_set = settings->model;
     engine->adapter = settings->kind ? engine_adapter_find(text_of(settings->kind)) : NULL;
-    engine->in_flight_setting = settings->in_flight_limit ? settings->in_flight_limit : IN_FLIGHT_DEFAULT;
-    engine->in_flight_limit = engine->in_flight_setting;
+    engine->shared = settings->shared;
+    engine->source = settings->source;
+    engine->in_flight_setting = settings->in_flight_limit;
+    engine->in_flight_learned = settings->in_flight_learned;
+    engine_limit_init(engine);
+    engine->retries = RETRY_BUDGET_NEW;
+    return engine;
 }
 
-struct pool *pool_create(const struct pool_engine *settings, size_t count, char ret_message[200])
+static void engine_destroy(struct engine *engine)
 {
-    struct pool *pool;
+    free(engine->url);
+    free(engine->token);
+    free(engine->model);
+    free(engine);
+}
 
-    if (count > POOL_ENGINES_MAX) {
-        snprintf(ret_message, 200, "there are %zu engines, more than %d", count, POOL_ENGINES_MAX);
-        return NULL;
-    }
-    pool = xcalloc(1, sizeof(*pool));
-    pool->engines = xcalloc(count ? count : 1, sizeof(*pool->engines));
+/* --- life ---------------------------------------------------------------------------------------- */
+
+struct pool *pool_create(const struct pool_engine *settings, size_t count, char ret_message[POOL_MESSAGE_BYTES])
+{
+    struct pool *pool = xcalloc(1, sizeof(*pool));
+
+    pool->rules = POOL_RULES_DEFAULT;
+    pool_named(pool, text_of(POOL_DEFAULT));
     for (size_t i = 0; i < count; i++) {
-        const char *refusal = refuse_settings(&settings[i]);
-
-        if (!refusal) {
-            engine_init(&pool->engines[i], &settings[i], i);
-            if (pool_find(pool, text_of(pool->engines[i].name)))
-                refusal = "has the name of another";
-            pool->count = i + 1;
-        }
-        if (refusal) {
-            snprintf(ret_message, 200, "engine %zu (%.100s) %s", i + 1, settings[i].url ? settings[i].url : "no URL",
-                     refusal);
+        if (!pool_add(pool, &settings[i], ret_message)) {
             pool_destroy(pool);
             return NULL;
         }
@@ -110,14 +127,109 @@ void pool_destroy(struct pool *pool)
 {
     if (!pool)
         return;
-    for (size_t i = 0; i < pool->count; i++) {
-        free(pool->engines[i].url);
-        free(pool->engines[i].token);
-        free(pool->engines[i].model);
-    }
-    free(pool->engines);
+    for (size_t i = 0; i < pool->count; i++)
+        engine_destroy(pool->engines[i]);
+    for (size_t i = 0; i < pool->removed_count; i++)
+        engine_destroy(pool->removed[i]);
+    for (size_t i = 0; i < pool->named_count; i++)
+        free(pool->named[i]);
+    free(pool->removed);
+    free(pool->named);
     free(pool);
 }
+
+void pool_set_rules(struct pool *pool, const struct pool_rules *rules)
+{
+    pool->rules = *rules;
+}
+
+const struct pool_rules *pool_get_rules(const struct pool *pool)
+{
+    return &pool->rules;
+}
+
+/* --- at run time --------------------------------------------------------------------------------- */
+
+struct engine *pool_add(struct pool *pool, const struct pool_engine *settings, char ret_message[POOL_MESSAGE_BYTES])
+{
+    const char *refusal = refuse_settings(settings);
+    struct engine *engine;
+
+    if (!refusal && pool->count == POOL_ENGINES_MAX)
+        refusal = "is one more than a pool takes";
+    if (!refusal) {
+        engine = engine_create(pool, settings);
+        if (!pool_find(pool, text_of(engine->name))) {
+            pool->engines[pool->count++] = engine;
+            engine->pool->count++;
+            return engine;
+        }
+        refusal = "has the name of another";
+        engine_destroy(engine);
+    }
+    snprintf(ret_message, POOL_MESSAGE_BYTES, "engine %zu (%.80s) %s", pool->count + 1,
+             settings->url ? settings->url : "no URL", refusal);
+    return NULL;
+}
+
+void pool_drain(struct pool *pool, struct engine *engine, bool draining)
+{
+    (void)pool;
+    engine->draining = draining;
+}
+
+void pool_remove(struct pool *pool, struct engine *engine)
+{
+    if (engine->removed)
+        return;
+    for (size_t i = 0; i < pool->count; i++)
+        if (pool->engines[i] == engine) {
+            memmove(&pool->engines[i], &pool->engines[i + 1], (pool->count - i - 1) * sizeof(*pool->engines));
+            break;
+        }
+    pool->count--;
+    engine->pool->count--;
+    engine->removed = true;
+    for (size_t i = 0; i < HOMES; i++)
+        if (pool->homes[i].engine == engine)
+            pool->homes[i] = (struct home){0};
+    pool->removed = xrealloc(pool->removed, (pool->removed_count + 1) * sizeof(*pool->removed));
+    pool->removed[pool->removed_count++] = engine;
+}
+
+void pool_reap(struct pool *pool)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < pool->removed_count; i++) {
+        struct engine *engine = pool->removed[i];
+
+        if (engine->in_flight > 0 || engine->probing || engine->holds > 0)
+            pool->removed[kept++] = engine;
+        else
+            engine_destroy(engine);
+    }
+    pool->removed_count = kept;
+}
+
+void engine_hold(struct engine *engine)
+{
+    if (engine)
+        engine->holds++;
+}
+
+void engine_release(struct engine *engine)
+{
+    if (engine)
+        engine->holds--;
+}
+
+enum engine_state engine_shown_state(const struct engine *engine)
+{
+    return engine->draining || engine->removed ? ENGINE_DRAINING : engine->state;
+}
+
+/* --- looking ------------------------------------------------------------------------------------- */
 
 size_t pool_count(const struct pool *pool)
 {
@@ -126,14 +238,14 @@ size_t pool_count(const struct pool *pool)
 
 struct engine *pool_at(struct pool *pool, size_t index)
 {
-    return &pool->engines[index];
+    return pool->engines[index];
 }
 
 struct engine *pool_find(struct pool *pool, struct text name)
 {
-    for (struct engine *engine = pool->engines; engine < pool->engines + pool->count; engine++)
-        if (text_equals(name, engine->name))
-            return engine;
+    for (size_t i = 0; i < pool->count; i++)
+        if (text_equals(name, pool->engines[i]->name))
+            return pool->engines[i];
     return NULL;
 }
 
@@ -142,198 +254,57 @@ size_t pool_in_flight_limit(const struct pool *pool)
     size_t sum = 0;
 
     for (size_t i = 0; i < pool->count; i++)
-        sum += pool->engines[i].in_flight_setting;
+        sum += pool->engines[i]->in_flight_setting;
     return sum;
 }
 
-/* --- picking ------------------------------------------------------------------------------------- */
+/* --- named pools --------------------------------------------------------------------------------- */
 
-static bool is_usable(struct engine *engine, int64_t now_us)
+struct named_pool *pool_named_find(struct pool *pool, struct text name)
 {
-    if (engine->state == ENGINE_COOLING && engine->paused_until_us <= now_us)
-        engine->state = ENGINE_UP;
-    return engine->state == ENGINE_UP;
+    for (size_t i = 0; i < pool->named_count; i++)
+        if (text_equals(name, pool->named[i]->name))
+            return pool->named[i];
+    return NULL;
 }
 
-/* Less of its limit in use; then the one that was picked longest ago. */
-static bool is_better(const struct engine *left, const struct engine *right)
+struct named_pool *pool_named(struct pool *pool, struct text name)
 {
-    size_t left_load = left->in_flight * right->in_flight_limit;
-    size_t right_load = right->in_flight * left->in_flight_limit;
+    struct named_pool *named = pool_named_find(pool, name);
 
-    return left_load != right_load ? left_load < right_load : left->picked < right->picked;
+    if (named)
+        return named;
+    named = xcalloc(1, sizeof(*named));
+    snprintf(named->name, sizeof(named->name), "%.*s", (int)name.length_bytes, name.data);
+    pool->named = xrealloc(pool->named, (pool->named_count + 1) * sizeof(struct named_pool *));
+    pool->named[pool->named_count++] = named;
+    return named;
 }
 
-static bool is_sound(const struct engine *engine)
+const char *named_pool_name(const struct named_pool *named)
 {
-    return (engine->state == ENGINE_UP || engine->state == ENGINE_COOLING) && engine->doubts < POOL_DOUBTS_MAX;
+    return named->name;
 }
 
-bool pool_has_another(const struct pool *pool, const struct engine *engine)
+size_t named_pool_count(const struct named_pool *named)
+{
+    return named->count;
+}
+
+bool pool_named_is_shared(const struct pool *pool, const struct named_pool *named)
 {
     for (size_t i = 0; i < pool->count; i++)
-        if (&pool->engines[i] != engine && is_sound(&pool->engines[i]))
-            return true;
-    return false;
+        if (pool->engines[i]->pool == named && !pool->engines[i]->shared)
+            return false;
+    return named->count > 0;
 }
 
-/* `avoid`: where the sample to be sent has failed before. */
-static bool is_spared(const struct pool *pool, const struct engine *engine, const struct engine *avoid, int64_t now_us)
+size_t pool_named_count(const struct pool *pool)
 {
-    return engine->doubts >= POOL_DOUBTS_MAX &&
-           (engine == avoid || engine->in_flight > 0 || now_us < engine->trial_at_us) && pool_has_another(pool, engine);
+    return pool->named_count;
 }
 
-static struct engine *best_engine(struct pool *pool, const struct engine *avoid, bool strictly, int64_t now_us)
+struct named_pool *pool_named_at(struct pool *pool, size_t index)
 {
-    struct engine *best = NULL;
-
-    for (size_t i = 0; i < pool->count; i++) {
-        struct engine *engine = &pool->engines[i];
-
-        if (is_usable(engine, now_us) && !(strictly && engine == avoid) &&
-            engine->in_flight < engine->in_flight_limit && !is_spared(pool, engine, avoid, now_us) &&
-            (!best || is_better(engine, best)))
-            best = engine;
-    }
-    return best;
-}
-
-/* When an engine that is not up, or is spared, may be picked. */
-static int64_t usable_at_us(const struct engine *engine, const struct engine *avoid)
-{
-    if (engine->state != ENGINE_UP)
-        return engine->probing ? NEVER_US : engine->paused_until_us;
-    return engine == avoid || engine->in_flight > 0 ? NEVER_US : engine->trial_at_us;
-}
-
-/* Why there is none. */
-static enum pool_answer answer_without(struct pool *pool, const struct engine *avoid, int64_t now_us,
-                                       struct engine **ret_engine, int64_t *ret_at_us)
-{
-    bool one_may_come = false;
-
-    *ret_at_us = NEVER_US;
-    for (size_t i = 0; i < pool->count; i++) {
-        struct engine *engine = &pool->engines[i];
-
-        if (engine->state == ENGINE_UP && !is_spared(pool, engine, avoid, now_us))
-            return POOL_BUSY;
-        if (usable_at_us(engine, avoid) < *ret_at_us)
-            *ret_at_us = usable_at_us(engine, avoid);
-        if (engine->state != ENGINE_DOWN)
-            one_may_come = true;
-        else if (!*ret_engine || engine->paused_until_us > (*ret_engine)->paused_until_us)
-            *ret_engine = engine;
-    }
-    if (one_may_come)
-        *ret_engine = NULL;
-    return one_may_come ? POOL_WAIT : POOL_DOWN;
-}
-
-enum pool_answer pool_pick(struct pool *pool, const struct engine *avoid, int64_t now_us, struct engine **ret_engine,
-                           int64_t *ret_at_us)
-{
-    struct engine *best = best_engine(pool, avoid, true, now_us);
-
-    *ret_at_us = now_us;
-    *ret_engine = NULL;
-    if (!pool->count)
-        return POOL_NONE;
-    if (!best && avoid)
-        best = best_engine(pool, avoid, false, now_us);
-    if (!best)
-        return answer_without(pool, avoid, now_us, ret_engine, ret_at_us);
-    best->picked = ++pool->picks;
-    *ret_engine = best;
-    return POOL_PICKED;
-}
-
-/* --- health -------------------------------------------------------------------------------------- */
-
-static int64_t pause_us(unsigned failures)
-{
-    unsigned doublings = failures > 1 ? failures - 1 : 0;
-
-    return doublings > 10 || POOL_PAUSE_MIN_US << doublings > POOL_PAUSE_MAX_US ? POOL_PAUSE_MAX_US
-                                                                                : POOL_PAUSE_MIN_US << doublings;
-}
-
-int64_t engine_pause_us(const struct engine *engine)
-{
-    return pause_us(engine->failures);
-}
-
-static void take_down(struct engine *engine, int64_t now_us)
-{
-    engine->state = ENGINE_DOWN;
-    engine->paused_until_us = now_us + engine_pause_us(engine);
-}
-
-/* The many that were in flight when it began to refuse count once. */
-static void cool_down(struct engine *engine, int64_t asked_us, int64_t now_us)
-{
-    bool pausing = engine->state == ENGINE_COOLING && engine->paused_until_us > now_us;
-    int64_t until_us;
-
-    if (engine->state == ENGINE_DOWN)
-        return;
-    engine->failures += !pausing;
-    until_us = now_us + (asked_us > 0 ? asked_us : engine_pause_us(engine));
-    if (!pausing || (asked_us > 0 && until_us > engine->paused_until_us))
-        engine->paused_until_us = until_us;
-    engine->state = ENGINE_COOLING;
-}
-
-/* Whatever the request may have had to do with it: a sound engine gives samples between such failures. */
-static void doubt(struct engine *engine, const struct sample_error *error, int64_t now_us)
-{
-    if (error->code == SAMPLE_ENGINE_OVERLOADED)
-        return;
-    engine->doubts++;
-    if (engine->doubts >= POOL_DOUBTS_MAX && now_us >= engine->trial_at_us) /* the many in flight count once */
-        engine->trial_at_us = now_us + pause_us(++engine->trials);
-}
-
-void engine_failed(struct engine *engine, const struct sample_error *error, int64_t now_us)
-{
-    bool is_fault = error->code == SAMPLE_ENGINE_TIMEOUT || error->code == SAMPLE_ENGINE_UNREACHABLE ||
-                    (error->code == SAMPLE_ENGINE_ERROR && error->retryable);
-
-    engine->last_error = *error;
-    doubt(engine, error, now_us);
-    if (error->code == SAMPLE_ENGINE_OVERLOADED || error->retry_after_us > 0) {
-        cool_down(engine, error->retry_after_us, now_us);
-    } else if (engine->state == ENGINE_DOWN) {
-        return;
-    } else if (error->not_connected) {
-        engine->failures++;
-        take_down(engine, now_us);
-    } else if (is_fault && ++engine->failures >= FAULTS_UNTIL_DOWN) {
-        engine->failures = 1;
-        take_down(engine, now_us);
-    }
-}
-
-void pool_begin(struct pool *pool, struct engine *engine)
-{
-    (void)pool;
-    engine->in_flight++;
-}
-
-void pool_end_cancelled(struct pool *pool, struct engine *engine)
-{
-    (void)pool;
-    engine->in_flight--;
-}
-
-void pool_end(struct pool *pool, struct engine *engine, const struct sample_error *error, int64_t now_us)
-{
-    pool_end_cancelled(pool, engine);
-    if (!error)
-        engine->doubts = engine->trials = 0;
-    if (error)
-        engine_failed(engine, error, now_us);
-    else if (engine->state == ENGINE_UP)
-        engine->failures = 0;
+    return pool->named[index];
 }

@@ -1,12 +1,22 @@
 /* pool: the engines, what is known about them, and which one gets the next sample. Bookkeeping only: no I/O, no clock.
  *
- * An engine is UNKNOWN until a probe has found out what it is, UP, COOLING (it said, or we think, that it wants a
- * pause), or DOWN (unreachable or broken; only a probe brings it back). An engine that is down at the start is no
- * error: it is probed again, with pauses that double up to POOL_PAUSE_MAX_US.
+ * One struct pool holds all engines. Each belongs to a named pool ("default" unless its settings say another); a batch
+ * names the pool whose engines may serve it. Engines come and go while the service runs.
  *
- * One that answers every probe and no sample (another model, another path, a proxy's page) is up, fast and idle, so it
- * would get most of the work. So after POOL_DOUBTS_MAX failures in a row, and as long as another engine is sound, it
- * gets single requests at growing distances until it gives a sample. Loop thread only. */
+ * The states of an engine (a circuit breaker):
+ *
+ *   UNKNOWN --probe--> UP --"later"--> COOLING --pause over--> UP
+ *                      UP --not reached, or broken POOL_FAULTS_MAX times in a row--> DOWN --probe--> UP or HALF_OPEN
+ *                      UP --POOL_DOUBTS_MAX failures of any kind in a row--> HALF_OPEN --a sample--> UP
+ *
+ * HALF_OPEN is closed to all but single requests at growing distances: what answers every probe and no sample (another
+ * model, another path, a proxy's page) is fast and idle, so it would get most of the work. Where no other engine of its
+ * pool is sound, one that merely refuses goes on getting work: the refusals may be about the requests.
+ *
+ * DRAINING (nothing new, what runs may end) and REFUSED (a probe says it does not belong into its pool) are beside
+ * this.
+ *
+ * The rules are told in docs/engines.md. Loop thread only. */
 #ifndef CLIENT_POOL_H
 #define CLIENT_POOL_H
 
@@ -20,79 +30,228 @@
 #define POOL_PAUSE_MAX_US INT64_C(5000000)
 #define POOL_ENGINES_MAX 256
 #define POOL_DOUBTS_MAX 3
+#define POOL_FAULTS_MAX 3
+#define POOL_NAME_BYTES 65 /* names of engines and of pools, with the NUL */
+#define POOL_MESSAGE_BYTES 200
+#define POOL_DEFAULT "default"
+
+/* --- rules ---------------------------------------------------------------------------------------- */
+
+struct pool_rules {
+    int64_t pause_max_us;    /* the longest pause that an engine gets by asking for one */
+    int64_t down_timeout_us; /* how long a batch waits for a pool of which no engine can be used */
+    double retry_ratio;      /* repeats per first try, in the long run; see struct retry_budget */
+};
+#define POOL_RULES_DEFAULT ((struct pool_rules){60 * INT64_C(1000000), 60 * INT64_C(1000000), 0.2})
+
+/* Tokens for repeats: one for each repeat, `retry_ratio` of one earned by each first try, and some to begin with. */
+struct retry_budget {
+    double tokens;
+    int64_t refilled_us; /* an engine's few tokens to begin with come back; a batch's do not */
+};
+#define RETRY_TOKENS_MIN 10
+#define RETRY_TOKENS_MAX 1000
+#define RETRY_BUDGET_NEW ((struct retry_budget){.tokens = RETRY_TOKENS_MIN})
+
+/* --- engines -------------------------------------------------------------------------------------- */
+
+enum engine_source { ENGINE_OF_SETTINGS, ENGINE_OF_API };
 
 struct pool_engine {
     const char *name;       /* "e1" …; NULL: made from the position */
+    const char *pool;       /* NULL: "default" */
     const char *url;        /* "http://host:port", without fragment */
     const char *kind;       /* a kind of engine_adapters, or NULL: found out by probing */
     const char *model;      /* NULL: the first of /v1/models */
     const char *token;      /* sent as a bearer token, or NULL */
     size_t in_flight_limit; /* 0: 256; an engine that tells its slots gets at most twice as many */
+    bool in_flight_learned; /* the limit is found by trying: more while it answers well, less when it is overloaded */
+    bool shared;            /* several runs may use it at once */
+    enum engine_source source;
 };
 
-enum engine_state { ENGINE_UNKNOWN, ENGINE_UP, ENGINE_COOLING, ENGINE_DOWN };
-extern const char *const engine_state_names[];
+enum engine_state {
+    ENGINE_UNKNOWN,
+    ENGINE_UP,
+    ENGINE_COOLING,
+    ENGINE_HALF_OPEN,
+    ENGINE_DOWN,
+    ENGINE_DRAINING, /* never in engine.state: engine_shown_state() says it */
+    ENGINE_REFUSED,
+};
+extern const char *const engine_state_names[]; /* as on the wire */
+
+struct named_pool; /* the engines of one name; a handle that stays valid as long as the pool */
+
+#define LATENCY_BUCKETS 192 /* six per octave from 100 us: below 12 % wide, to about an hour and a half */
+#define LATENCY_WINDOWS 6   /* of ten seconds */
+
+struct engine_latency {
+    size_t samples;
+    int64_t p50_us, p90_us, p99_us; /* 0 without samples */
+};
+
+struct engine_stats {
+    uint64_t requests; /* begun; requests that only prepare a prompt count with their sample */
+    uint64_t samples;
+    uint64_t retries;                        /* of those requests: repeats of one that failed, here or elsewhere */
+    uint64_t failures[SAMPLE_FAILURE_COUNT]; /* by code */
+    struct sample_error last_error;          /* message "" before the first; a sound probe does not clear it */
+    int64_t last_error_us;                   /* 0: none yet */
+
+    /* the latencies of samples: read by engine_latency() */
+    int64_t window_began_us;
+    unsigned window; /* the one that is being filled */
+    uint32_t latencies[LATENCY_WINDOWS][LATENCY_BUCKETS];
+};
 
 /* To be read by anybody on the loop thread, written by the pool alone. */
 struct engine {
-    char name[32];
+    char name[POOL_NAME_BYTES];
+    struct named_pool *pool;
     char *url;
     char *token;
     char *model;                          /* NULL: unknown, not sent */
     const struct engine_adapter *adapter; /* NULL until probed */
+    bool shared;
+    enum engine_source source;
+
     enum engine_state state;
+    char why[SAMPLE_MESSAGE_BYTES]; /* for people: why it is in this state; "" if nothing needs saying */
+    int64_t since_us;               /* of this state */
+    int64_t lost_us;                /* since when it cannot be used; 0: it can, or never could */
+    bool draining;
+    bool removed;            /* only in flight still; forgotten by pool_reap() */
+    int64_t paused_until_us; /* COOLING: usable again; DOWN, UNKNOWN, REFUSED: probed again */
+    unsigned failures;       /* in a row */
+    unsigned doubts;         /* failures since the last sample, those for want of room left out */
+    unsigned trials;         /* single requests that failed since then */
+    int64_t trial_at_us;     /* when the next one may be sent */
+    int64_t trial_began_us;  /* when the one that runs was sent; 0: none runs */
+    bool broken;             /* HALF_OPEN after faults of its own: single requests even if it is the only one */
+    int64_t probed_at_us;    /* the end of the last probe; 0: none yet */
+
     size_t in_flight;
     size_t in_flight_limit;
-    int64_t paused_until_us;        /* COOLING: usable again; DOWN and UNKNOWN: probed again */
-    unsigned failures;              /* in a row */
-    unsigned doubts;                /* failures since the last sample, those for want of room left out */
-    unsigned trials;                /* single requests that failed since then */
-    int64_t trial_at_us;            /* when the next one may be sent */
-    uint64_t picked;                /* number of the last pick: ties go to the longest idle */
+    bool in_flight_learned;
+    uint64_t picked; /* number of the last pick: ties go to the longest idle */
+    struct retry_budget retries;
+    struct engine_stats stats;
+
     int64_t context_tokens;         /* prompt and completion; 0: unknown */
     size_t slots;                   /* how many it works on at once; 0: unknown */
     char version[64];               /* "" if unknown */
-    struct sample_error last_error; /* of the last failure; message "" before */
+    struct sample_error last_error; /* what is wrong now; message "": nothing. stats.last_error remembers */
 
     /* the pool's own */
     bool model_is_set; /* by the settings, so that no probe replaces it */
     size_t in_flight_setting;
+    double learned_limit;
+    double token_us;       /* a token's time, averaged; 0: none yet */
+    double token_floor_us; /* the smallest such average */
     bool probing;
     int probe_step;
+    size_t holds;
+    uint64_t name_hash;
 };
 
 struct pool;
 
 /* NULL with a message for people if a setting is wrong (unknown kind, bad URL, two of one name). */
-struct pool *pool_create(const struct pool_engine *settings, size_t count, char ret_message[200]);
+struct pool *pool_create(const struct pool_engine *settings, size_t count, char ret_message[POOL_MESSAGE_BYTES]);
 void pool_destroy(struct pool *pool);
+void pool_set_rules(struct pool *pool, const struct pool_rules *rules); /* POOL_RULES_DEFAULT before */
+const struct pool_rules *pool_get_rules(const struct pool *pool);
 
+/* Those that were not removed; the order is that of their coming. */
 size_t pool_count(const struct pool *pool);
 struct engine *pool_at(struct pool *pool, size_t index);
 struct engine *pool_find(struct pool *pool, struct text name); /* NULL: none */
 size_t pool_in_flight_limit(const struct pool *pool);          /* the sum: how many connections there may be */
 
+/* At run time. NULL with a message: the settings are wrong, the name is taken, or there are POOL_ENGINES_MAX. The
+ * engine is UNKNOWN, so the next pool_probe_due() names it. */
+struct engine *pool_add(struct pool *pool, const struct pool_engine *settings, char ret_message[POOL_MESSAGE_BYTES]);
+/* Nothing new is sent there while it drains. */
+void pool_drain(struct pool *pool, struct engine *engine, bool draining);
+/* Out of every list at once; what runs there may end. The pointer stays valid until pool_reap() finds it idle. */
+void pool_remove(struct pool *pool, struct engine *engine);
+/* Frees removed engines that have nothing in flight, are not being probed, and are held by nobody. */
+void pool_reap(struct pool *pool);
+/* Whoever keeps a pointer beyond a request in flight holds the engine. NULL is allowed in both. */
+void engine_hold(struct engine *engine);
+void engine_release(struct engine *engine);
+/* It does not belong into its pool (another model, another tokenizer, not what the settings say): it gets nothing, and
+ * is probed again after POOL_PAUSE_MAX_US. The next sound probe takes it back. */
+void engine_refuse(struct engine *engine, const char *why, int64_t now_us);
+/* As on the wire: DRAINING before everything else. */
+enum engine_state engine_shown_state(const struct engine *engine);
+
+/* --- named pools ---------------------------------------------------------------------------------- */
+
+/* Of any name; made if no engine has it (a batch that is read back may name a pool whose engines are gone). */
+struct named_pool *pool_named(struct pool *pool, struct text name);
+struct named_pool *pool_named_find(struct pool *pool, struct text name); /* NULL: no engine ever had it */
+const char *named_pool_name(const struct named_pool *named);
+size_t named_pool_count(const struct named_pool *named);                            /* engines */
+bool pool_named_is_shared(const struct pool *pool, const struct named_pool *named); /* all its engines are */
+size_t pool_named_count(const struct pool *pool);                                   /* handles made so far */
+struct named_pool *pool_named_at(struct pool *pool, size_t index);
+
+/* --- picking -------------------------------------------------------------------------------------- */
+
+struct pool_want {
+    struct named_pool *pool;    /* NULL: "default" */
+    uint64_t prefix;            /* a hash of the prompt: equal prompts go to one engine; 0: any */
+    const struct engine *avoid; /* where it failed before, or NULL */
+    int64_t since_us;           /* since when it waits: a pool that is down is waited for from then on */
+};
+
 enum pool_answer {
     POOL_PICKED,
     POOL_BUSY, /* every usable engine is at its limit: come back when a sample ends */
     POOL_WAIT, /* none is usable now, one may be at ret_at_us: a pause, or a probe that still runs */
-    POOL_DOWN, /* all are down (probed again at ret_at_us); ret_engine is the one that failed last, with its last_error
-                */
-    POOL_NONE, /* no engine is configured */
+    POOL_DOWN, /* none has been usable for rules.down_timeout_us: pool_down_error() says why */
 };
-/* The usable engine with the smallest share of its limit in flight; another than `avoid` (where it failed before;
- * may be NULL) if there is one.
- * Engines that are COOLING and whose pause is over become UP here. ret_at_us: for WAIT and DOWN. */
-enum pool_answer pool_pick(struct pool *pool, const struct engine *avoid, int64_t now_us, struct engine **ret_engine,
+/* The engine that had this prefix before, or the one that a rendezvous hash gives; another if that one cannot be used,
+ * is at its limit, or has more than 1.5 times its share: then the usable engine with the smallest share of its limit in
+ * flight. `avoid` only if there is no other. Engines whose pause is over become UP here. ret_at_us: for WAIT. NEVER_US:
+ * something else has to happen first. */
+enum pool_answer pool_pick(struct pool *pool, const struct pool_want *want, int64_t now_us, struct engine **ret_engine,
                            int64_t *ret_at_us);
-/* Whether another engine than this one is sound: what this one refuses may be asked of that one. */
+/* Of a pool that is DOWN: what the engine that failed last said. Not to be repeated. */
+void pool_down_error(const struct pool *pool, const struct named_pool *named, struct sample_error *ret_error);
+/* Whether another engine of this one's pool is sound: what this one refuses may be asked of that one. */
 bool pool_has_another(const struct pool *pool, const struct engine *engine);
 
-/* Around each request; error NULL: it gave a sample. Preparing steps count like samples. A cancelled request ends with
- * pool_end_cancelled(), which says nothing about the engine. */
-void pool_begin(struct pool *pool, struct engine *engine);
-void pool_end(struct pool *pool, struct engine *engine, const struct sample_error *error, int64_t now_us);
+/* --- requests ------------------------------------------------------------------------------------- */
+
+struct pool_result {
+    const struct sample_error *error; /* NULL: it gave a sample */
+    int64_t began_us;                 /* when it was sent; 0: not known, no latency is noted */
+    size_t token_count;               /* of the sample; 0: not known */
+};
+/* Around each request. Preparing steps count like samples. A cancelled request ends with pool_end_cancelled(), which
+ * says nothing about the engine. */
+void pool_begin(struct pool *pool, struct engine *engine, int64_t now_us);
+void pool_end(struct pool *pool, struct engine *engine, const struct pool_result *result, int64_t now_us);
 void pool_end_cancelled(struct pool *pool, struct engine *engine);
+
+/* A sample's first request went to this engine: both budgets earn. */
+void pool_count_first(struct pool *pool, struct engine *engine, struct retry_budget *batch);
+/* Its next one went there. */
+void pool_count_retry(struct pool *pool, struct engine *engine);
+/* Whether the request that just failed (after pool_end()) may be repeated; takes a token from the batch's budget and
+ * from the engine's. Nothing is taken for what cost the engine no work (unreachable, overloaded), nor for the first
+ * failure of a sample that another sound engine can take. */
+bool pool_take_retry(struct pool *pool, struct engine *engine, struct retry_budget *batch,
+                     const struct sample_error *error, bool failed_before, int64_t now_us);
+/* How long the sample itself has to wait for what the engine asked for: not at all if another can take it. */
+int64_t pool_retry_after_us(const struct pool *pool, const struct engine *engine, const struct sample_error *error);
+
+const struct engine_stats *engine_stats(const struct engine *engine);
+/* Over the last minute or so. */
+void engine_latency(const struct engine *engine, int64_t now_us, struct engine_latency *ret_latency);
 
 /* --- probing: what is this engine, which model, how many slots ---------------------------------------
  * The caller goes round: pool_probe_due() names an engine; send what engine_probe_path() says (GET, a few seconds at

@@ -1,6 +1,6 @@
 /* Finding out what an engine is: a few GETs, cheapest evidence first. A kind that the settings name is never doubted;
  * its steps only learn model, context and slots. */
-#include "client/probe.h"
+#include "client/pool_private.h"
 #include "client/reply.h"
 #include "server/base/clock.h"
 
@@ -160,8 +160,6 @@ const char *engine_probe_path(const struct engine *engine)
 
 static void adopt(struct engine *engine, const struct facts *facts)
 {
-    size_t twice_slots = facts->slots > 0 ? 2 * (size_t)facts->slots : 0;
-
     if (facts->model.length_bytes && !engine->model_is_set) {
         free(engine->model);
         engine->model = xstrndup(facts->model.data, facts->model.length_bytes);
@@ -171,10 +169,8 @@ static void adopt(struct engine *engine, const struct facts *facts)
                  facts->version.data);
     if (facts->context_tokens > 0)
         engine->context_tokens = facts->context_tokens;
-    if (twice_slots) {
-        engine->slots = (size_t)facts->slots;
-        engine->in_flight_limit = twice_slots < engine->in_flight_setting ? twice_slots : engine->in_flight_setting;
-    }
+    if (facts->slots > 0)
+        engine_limit_slots(engine, (size_t)facts->slots);
 }
 
 static void read_step(struct engine *engine, const struct engine_reply *reply)
@@ -198,17 +194,7 @@ static void read_step(struct engine *engine, const struct engine_reply *reply)
 
 static bool end_probe(struct engine *engine, const struct sample_error *error, int64_t now_us)
 {
-    engine->probing = false;
-    if (error) {
-        engine->last_error = *error;
-        engine->failures++;
-        engine->state = ENGINE_DOWN;
-        engine->paused_until_us = now_us + engine_pause_us(engine);
-    } else {
-        engine->failures = 0;
-        engine->last_error = (struct sample_error){0};
-        engine->state = ENGINE_UP;
-    }
+    engine_probe_ended(engine, error, now_us);
     return false;
 }
 
@@ -242,7 +228,8 @@ struct engine *pool_probe_due(struct pool *pool, int64_t now_us, int64_t *ret_at
     for (size_t i = 0; i < pool_count(pool); i++) {
         struct engine *engine = pool_at(pool, i);
 
-        if (engine->probing || (engine->state != ENGINE_UNKNOWN && engine->state != ENGINE_DOWN))
+        if (engine->probing ||
+            (engine->state != ENGINE_UNKNOWN && engine->state != ENGINE_DOWN && engine->state != ENGINE_REFUSED))
             continue;
         if (engine->paused_until_us <= now_us) {
             engine_probe_begin(engine);

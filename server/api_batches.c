@@ -194,6 +194,17 @@ static size_t bytes_of(const struct batch_spec *spec)
     return batch_spec_bytes(spec) + (spec->store ? 0 : unstored_bytes(spec));
 }
 
+/* Only the loop knows which pools there are. */
+static int refuse_pool(struct pool *pool, struct call *call, struct text name)
+{
+    struct named_pool *named = pool_named_find(pool, name.data ? name : text_of(POOL_DEFAULT));
+    if (named && named_pool_count(named) > 0)
+        return 0;
+    return call_refuse(call, ERR_INVALID_FIELD, "engine", "no engine belongs to the pool \"%.*s\"",
+                       name.data ? (int)name.length_bytes : (int)strlen(POOL_DEFAULT),
+                       name.data ? name.data : POOL_DEFAULT);
+}
+
 /* 0, or -1 with the call refused. */
 static int admit(struct server *server, struct call *call, const struct new_batch *new_batch)
 {
@@ -205,6 +216,8 @@ static int admit(struct server *server, struct call *call, const struct new_batc
         return 0;
     if (pool_count(server->pool) == 0 && spec->origin == BATCH_SAMPLED)
         return call_refuse(call, ERR_NO_ENGINE, NULL, "no engine is configured: start rolloutd with --engine URL");
+    if (spec->origin == BATCH_SAMPLED && refuse_pool(server->pool, call, spec->pool) < 0)
+        return -1;
     if (server->draining)
         return call_refuse(call, ERR_DRAINING, NULL, "the service is shutting down");
     if (batches->count + batches->creations >= (size_t)server->settings->batches_limit)

@@ -294,8 +294,6 @@ static int refuse_later(struct call *call, const struct batch_fields *fields)
 {
     if (fields->deliver != STORE_REPLY)
         return call_refuse(call, ERR_INVALID_FIELD, "deliver", "leases are not offered yet: use \"reply\"");
-    if (fields->engine.data && !text_equals(fields->engine, "default"))
-        return call_refuse(call, ERR_INVALID_FIELD, "engine", "there is one pool: \"default\"");
     return 0;
 }
 
@@ -333,6 +331,7 @@ static void copy_fields(struct batch_spec *spec, const struct batch_fields *fiel
     }
     spec->purpose = fields->purpose;
     spec->model = fields->model;
+    spec->pool = fields->engine;
     spec->missing = fields->missing;
     spec->deadline_us = fields->deadline_us;
     spec->rollout_timeout_us = fields->rollout_timeout_us;

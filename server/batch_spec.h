@@ -65,6 +65,7 @@ struct batch_spec {
     uint64_t seed;
     int purpose; /* enum store_purpose */
     struct text model;
+    struct text pool; /* whose engines may sample; TEXT_NONE: the default one */
     int64_t n;
     struct sampling sampling;
     struct verifier_list *verifiers;

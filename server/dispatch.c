@@ -113,12 +113,11 @@ static void send_one(struct live_batch *live, uint32_t rollout, struct engine *e
     flight_dispatch(flight, engine);
 }
 
-/* All engines are down: an attempt that fails before anything is sent, and may be repeated after the next probe. */
-static void fail_one(struct live_batch *live, uint32_t rollout, const struct engine *engine, int64_t retry_after_us)
+/* No engine of its pool has been usable for too long: nothing was sent, and nothing is repeated. */
+static void fail_one(struct live_batch *live, uint32_t rollout)
 {
-    struct sample_error error = engine->last_error;
-    error.resample = false;
-    error.retry_after_us = retry_after_us > 0 ? retry_after_us : 0;
+    struct sample_error error;
+    pool_down_error(live->server->pool, live->pool, &error);
     live_event(live, &(struct batch_event){.kind = EVENT_DISPATCHED, .index = rollout});
     struct flight *flight = flight_create(live, rollout);
     flight->engine = NULL;
@@ -139,24 +138,21 @@ static bool dispatch_one(struct batches *batches, struct live_batch *live, uint3
     uint32_t group = live->batch.rollouts[rollout].group;
     size_t bytes = REPLY_BYTES_BASE + REPLY_BYTES_PER_TOKEN * (size_t)live->spec->groups[group].sampling.max_tokens;
 
-    switch (pool_pick(batches->server->pool, live->failed_at[rollout], now_us, &engine, &at_us)) {
+    struct pool_want want = {.pool = live->pool, .avoid = live->failed_at[rollout], .since_us = live->admitted_us};
+    switch (pool_pick(batches->server->pool, &want, now_us, &engine, &at_us)) {
     case POOL_PICKED:
         if (!reserve(batches, bytes))
             return false;
         send_one(live, rollout, engine, bytes);
         return true;
     case POOL_DOWN:
-        if (engine->last_error.code == SAMPLE_ENGINE_UNREACHABLE && at_us != NEVER_US) {
-            fail_one(live, rollout, engine, at_us - now_us);
-            return true;
-        }
-        __attribute__((fallthrough)); /* a probe is under way, or it answered others with faults: the rollout waits */
+        fail_one(live, rollout);
+        return true;
     case POOL_WAIT:
         at_us = at_us > now_us + WAIT_MIN_US ? at_us : now_us + WAIT_MIN_US;
         loop_timer_set(batches->server->loop, &batches->dispatch_timer, at_us, dispatch_again, batches);
         return false;
     case POOL_BUSY:
-    case POOL_NONE:
         break;
     }
     return false;

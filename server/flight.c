@@ -110,11 +110,14 @@ static void tell(struct flight *flight, enum batch_event_kind kind)
 /* error NULL: it answered. A failure may have taken the engine down, and only a probe brings it back. */
 static void leave_engine(struct flight *flight, const struct sample_error *error)
 {
+    struct pool_result result = {.error = error,
+                                 .began_us = flight->dispatched_us,
+                                 .token_count = !error && flight->has_sample ? flight->sample.id_count : 0};
     struct server *server = flight->live->server;
     int64_t now_us = clock_monotonic_us();
     metric_observe_us(METRIC_ENGINE_SECONDS, now_us - flight->dispatched_us);
     enum engine_state before = flight->engine->state;
-    pool_end(server->pool, flight->engine, error, now_us);
+    pool_end(server->pool, flight->engine, &result, now_us);
     log_engine_change(flight->engine, before);
     if (error)
         probe_engines(server->batches);
@@ -358,7 +361,7 @@ void flight_dispatch(struct flight *flight, struct engine *engine)
     flight->incarnation = live->run->incarnation;
     flight->run_revision = live->run->revision;
     flight->dispatched_us = clock_monotonic_us();
-    pool_begin(live->server->pool, engine);
+    pool_begin(live->server->pool, engine, flight->dispatched_us);
     fill_request(flight);
     exchange_init(&flight->exchange, engine->adapter, &flight->request);
     send_call(flight);

@@ -170,6 +170,7 @@ struct live_batch *live_create(struct batches *batches, struct batch_spec *spec,
     live->spec = spec;
     live->run = find_or_add_run(batches, spec->run);
     live->run->batches++;
+    live->pool = pool_named(batches->server->pool, spec->pool.data ? spec->pool : text_of(POOL_DEFAULT));
     live->deadline_utc_us = deadline_utc_us;
     live->admitted_us = loop_now_us(live->server->loop);
     live->admitted_utc_us = clock_utc_us();

@@ -41,6 +41,7 @@ struct live_batch {
     struct actions actions; /* of the step that is being carried out */
     bool stepping;
     struct run_state *run;
+    struct named_pool *pool; /* whose engines may serve it */
     int64_t policy_revision; /* of the batch; part of the seeds */
     int64_t incarnation;
     int64_t admitted_us;

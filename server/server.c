@@ -117,11 +117,13 @@ static bool make_pool(struct server *server)
     char message[200];
     for (size_t i = 0; i < settings->engine_count; i++)
         engines[i] = (struct pool_engine){.name = settings->engines[i].name,
+                                          .pool = settings->engines[i].pool,
                                           .url = settings->engines[i].url,
                                           .kind = settings->engines[i].kind,
                                           .model = settings->engines[i].model,
                                           .token = settings->engines[i].token,
-                                          .in_flight_limit = (size_t)settings->engines[i].in_flight};
+                                          .in_flight_limit = (size_t)settings->engines[i].in_flight,
+                                          .shared = settings->engines[i].shared};
     server->pool = pool_create(engines, settings->engine_count, message);
     if (!server->pool)
         cannot_start(message);

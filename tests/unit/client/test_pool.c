@@ -55,7 +55,18 @@ static void bring_up(struct pool *pool, int64_t now_us)
 
 static enum pool_answer pick(struct pool *pool, int64_t now_us, struct engine **ret_engine, int64_t *ret_at_us)
 {
-    return pool_pick(pool, NULL, now_us, ret_engine, ret_at_us);
+    return pool_pick(pool, &(struct pool_want){.since_us = now_us}, now_us, ret_engine, ret_at_us);
+}
+
+static enum pool_answer pick_avoiding(struct pool *pool, const struct engine *avoid, int64_t now_us,
+                                      struct engine **ret_engine, int64_t *ret_at_us)
+{
+    return pool_pick(pool, &(struct pool_want){.avoid = avoid, .since_us = now_us}, now_us, ret_engine, ret_at_us);
+}
+
+static void end_with(struct pool *pool, struct engine *engine, const struct sample_error *error, int64_t now_us)
+{
+    pool_end(pool, engine, &(struct pool_result){.error = error}, now_us);
 }
 
 static const struct pool_engine two[] = {{.url = "http://127.0.0.1:1", .in_flight_limit = 2},
@@ -270,13 +281,13 @@ static void test_the_engine_with_the_smaller_share_in_flight_is_picked(void **st
     bring_up(pool, 0);
     for (int i = 0; i < 6; i++) {
         assert_int_equal(pick(pool, 0, &engine, &at_us), POOL_PICKED);
-        pool_begin(pool, engine);
-        picked[engine - pool_at(pool, 0)]++;
+        pool_begin(pool, engine, 0);
+        picked[engine == pool_at(pool, 1)]++;
     }
     assert_int_equal(picked[0], 2);
     assert_int_equal(picked[1], 4);
     assert_int_equal(pick(pool, 0, &engine, &at_us), POOL_BUSY);
-    pool_end(pool, pool_at(pool, 1), NULL, 0);
+    end_with(pool, pool_at(pool, 1), NULL, 0);
     assert_int_equal(pick(pool, 0, &engine, &at_us), POOL_PICKED);
     assert_ptr_equal(engine, pool_at(pool, 1));
     pool_destroy(pool);
@@ -293,16 +304,16 @@ static void test_idle_engines_take_turns_and_one_can_be_avoided(void **state)
     pick(pool, 0, &first, &at_us);
     pick(pool, 0, &second, &at_us);
     assert_ptr_not_equal(first, second);
-    assert_int_equal(pool_pick(pool, first, 0, &third, &at_us), POOL_PICKED);
+    assert_int_equal(pick_avoiding(pool, first, 0, &third, &at_us), POOL_PICKED);
     assert_ptr_equal(third, second);
-    pool_end_cancelled(pool, (pool_begin(pool, second), second));
+    pool_end_cancelled(pool, (pool_begin(pool, second, 0), second));
     pool_destroy(pool);
 }
 
 static void fail_on(struct pool *pool, struct engine *engine, const struct sample_error *error, int64_t now_us)
 {
-    pool_begin(pool, engine);
-    pool_end(pool, engine, error, now_us);
+    pool_begin(pool, engine, 0);
+    end_with(pool, engine, error, now_us);
 }
 
 /* It answers fast and is idle: without this it would get most of the work. */
@@ -322,21 +333,21 @@ static void test_an_engine_that_only_refuses_gets_single_trials_while_another_is
     for (int i = 0; i < 4; i++) {
         assert_int_equal(pick(pool, 0, &engine, &at_us), POOL_PICKED);
         assert_ptr_equal(engine, good);
-        pool_begin(pool, good);
+        pool_begin(pool, good, 0);
     }
     assert_int_equal(pick(pool, 0, &engine, &at_us), POOL_BUSY);
     /* a trial after a pause, not for what failed there, and one at a time */
-    assert_int_equal(pool_pick(pool, bad, 250 * MS, &engine, &at_us), POOL_BUSY);
+    assert_int_equal(pick_avoiding(pool, bad, 250 * MS, &engine, &at_us), POOL_BUSY);
     assert_int_equal(pick(pool, 250 * MS, &engine, &at_us), POOL_PICKED);
     assert_ptr_equal(engine, bad);
-    pool_begin(pool, bad);
+    pool_begin(pool, bad, 0);
     assert_int_equal(pick(pool, 250 * MS, &engine, &at_us), POOL_BUSY);
-    pool_end(pool, bad, &refused, 250 * MS);
+    end_with(pool, bad, &refused, 250 * MS);
     assert_int_equal(pick(pool, 749 * MS, &engine, &at_us), POOL_BUSY);
     assert_int_equal(pick(pool, 750 * MS, &engine, &at_us), POOL_PICKED);
     /* a sample, and it is as good as the other */
-    pool_begin(pool, bad);
-    pool_end(pool, bad, NULL, 760 * MS);
+    pool_begin(pool, bad, 0);
+    end_with(pool, bad, NULL, 760 * MS);
     assert_int_equal(pick(pool, 760 * MS, &engine, &at_us), POOL_PICKED);
     assert_ptr_equal(engine, bad);
     pool_destroy(pool);
@@ -355,7 +366,7 @@ static void test_one_waits_for_a_sound_engine_that_pauses(void **state)
     fail_on(pool, good, &overloaded_2s, 0);
     assert_int_equal(pick(pool, 0, &engine, &at_us), POOL_WAIT);
     assert_int_equal(at_us, 250 * MS);
-    assert_int_equal(pool_pick(pool, bad, 0, &engine, &at_us), POOL_WAIT);
+    assert_int_equal(pick_avoiding(pool, bad, 0, &engine, &at_us), POOL_WAIT);
     assert_int_equal(at_us, 2 * S);
     pool_destroy(pool);
 }
@@ -381,7 +392,9 @@ static void test_without_engines_there_is_none(void **state)
     int64_t at_us;
 
     (void)state;
-    assert_int_equal(pick(pool, 0, &engine, &at_us), POOL_NONE);
+    assert_int_equal(pool_pick(pool, &(struct pool_want){0}, 60 * S - 1, &engine, &at_us), POOL_WAIT);
+    assert_int_equal(at_us, 60 * S);
+    assert_int_equal(pool_pick(pool, &(struct pool_want){0}, 60 * S, &engine, &at_us), POOL_DOWN);
     assert_null(pool_probe_due(pool, 0, &at_us));
     pool_destroy(pool);
 }
@@ -406,8 +419,8 @@ static struct engine *failing(struct pool *pool, const struct sample_error *erro
     int64_t at_us;
 
     assert_int_equal(pick(pool, now_us, &engine, &at_us), POOL_PICKED);
-    pool_begin(pool, engine);
-    pool_end(pool, engine, error, now_us);
+    pool_begin(pool, engine, 0);
+    end_with(pool, engine, error, now_us);
     return engine;
 }
 
@@ -453,12 +466,12 @@ static void test_a_burst_of_refusals_counts_once(void **state)
     (void)state;
     bring_up(pool, 0);
     for (int i = 0; i < 100; i++)
-        pool_begin(pool, engine);
+        pool_begin(pool, engine, 0);
     for (int i = 0; i < 50; i++)
-        pool_end(pool, engine, &overloaded, i);
+        end_with(pool, engine, &overloaded, i);
     assert_int_equal(engine->paused_until_us, 250 * MS);
     for (int i = 0; i < 50; i++)
-        pool_end(pool, engine, &unreachable, 60 + i);
+        end_with(pool, engine, &unreachable, 60 + i);
     assert_int_equal(engine->failures, 2);
     assert_int_equal(engine->state, ENGINE_DOWN);
     assert_int_equal(engine->in_flight, 0);
@@ -474,8 +487,8 @@ static void test_an_unreachable_engine_is_down_until_a_probe_reaches_it(void **s
     (void)state;
     bring_up(pool, 0);
     failing(pool, &unreachable, 0);
-    assert_int_equal(pick(pool, 10 * S, &engine, &at_us), POOL_DOWN);
-    assert_string_equal(engine->last_error.message, "refused");
+    assert_int_equal(pick(pool, 10 * S, &engine, &at_us), POOL_WAIT);
+    assert_string_equal(pool_at(pool, 0)->last_error.message, "refused");
     bring_up(pool, 10 * S);
     assert_int_equal(pick(pool, 10 * S, &engine, &at_us), POOL_PICKED);
     pool_destroy(pool);
@@ -536,7 +549,9 @@ static void test_a_refused_request_says_nothing_about_the_engine(void **state)
     (void)state;
     bring_up(pool, 0);
     for (int i = 0; i < 10; i++)
-        failing(pool, &refused, 0);
+        failing(pool, &refused, 0); /* it is picked again, whatever it is shown as */
+    assert_int_equal(pool_at(pool, 0)->state, ENGINE_HALF_OPEN);
+    failing(pool, NULL, 0);
     assert_int_equal(pool_at(pool, 0)->state, ENGINE_UP);
     pool_destroy(pool);
 }

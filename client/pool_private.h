@@ -1,0 +1,61 @@
+/* What the pool's files know of each other, and probe.c of them. */
+#ifndef CLIENT_POOL_PRIVATE_H
+#define CLIENT_POOL_PRIVATE_H
+
+#include "client/pool.h"
+
+#define IN_FLIGHT_DEFAULT 256
+#define HOMES 1024 /* prefixes that the pool remembers the engine of */
+
+struct named_pool {
+    char name[POOL_NAME_BYTES];
+    size_t count;
+    int64_t usable_us; /* when one of them was last seen to be usable */
+};
+
+/* Where a prefix was sent last; what falls on the same place replaces it. */
+struct home {
+    uint64_t prefix;
+    const struct engine *engine;
+};
+
+struct pool {
+    struct engine *engines[POOL_ENGINES_MAX];
+    size_t count;
+    struct named_pool **named;
+    size_t named_count;
+    struct engine **removed;
+    size_t removed_count;
+    struct pool_rules rules;
+    uint64_t picks;
+    struct home homes[HOMES];
+};
+
+/* pool.c */
+uint64_t hash_mix(uint64_t value);
+
+/* pool_health.c: what a request or a probe says about an engine. */
+void engine_set_state(struct engine *engine, enum engine_state state, int64_t now_us, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void engine_failed(const struct pool_rules *rules, struct engine *engine, const struct sample_error *error,
+                   int64_t now_us);
+void engine_gave_sample(struct engine *engine, int64_t now_us);
+void engine_probe_ended(struct engine *engine, const struct sample_error *error, int64_t now_us);
+/* A pause that is over. */
+void engine_refresh(struct engine *engine, int64_t now_us);
+/* It can get work, at least now and then. */
+bool engine_is_usable(const struct engine *engine);
+/* It can be trusted with what others failed at. */
+bool engine_is_sound(const struct engine *engine);
+int64_t pool_pause_us(unsigned failures);
+
+/* pool_limit.c: the limit that is learned. */
+void engine_limit_init(struct engine *engine);
+void engine_limit_slots(struct engine *engine, size_t slots);
+void engine_limit_sample(struct engine *engine, const struct pool_result *result, int64_t now_us);
+void engine_limit_overloaded(struct engine *engine);
+
+/* pool_stats.c */
+void stats_note(struct engine *engine, const struct pool_result *result, int64_t now_us);
+
+#endif
