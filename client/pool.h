@@ -78,6 +78,7 @@ enum engine_state {
     ENGINE_DOWN,
     ENGINE_DRAINING, /* never in engine.state: engine_shown_state() says it */
     ENGINE_REFUSED,
+    ENGINE_STATE_COUNT,
 };
 extern const char *const engine_state_names[]; /* as on the wire */
 
@@ -219,6 +220,8 @@ enum pool_answer {
  * something else has to happen first. */
 enum pool_answer pool_pick(struct pool *pool, const struct pool_want *want, int64_t now_us, struct engine **ret_engine,
                            int64_t *ret_at_us);
+/* For pool_want.prefix; 0 is never given. */
+uint64_t pool_prefix(struct text prompt);
 /* Of a pool that is DOWN: what the engine that failed last said. Not to be repeated. */
 void pool_down_error(const struct pool *pool, const struct named_pool *named, struct sample_error *ret_error);
 /* Whether another engine of this one's pool is sound: what this one refuses may be asked of that one. */

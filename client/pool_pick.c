@@ -3,6 +3,7 @@
 #include "server/base/clock.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define TRIAL_PATIENCE_US INT64_C(5000000)
 #define SPILL_RATIO 1.5  /* of the mean share: what is more goes elsewhere */
@@ -128,6 +129,20 @@ static bool is_overloaded(const struct pool *pool, const struct engine *home)
         }
     return own > IDLE_SHARE * (double)home->in_flight_limit && own > 1 &&
            own * limit > SPILL_RATIO * in_flight * (double)home->in_flight_limit;
+}
+
+uint64_t pool_prefix(struct text prompt)
+{
+    uint64_t hash = prompt.length_bytes;
+
+    for (size_t at = 0; at < prompt.length_bytes; at += sizeof(hash)) {
+        size_t left_bytes = prompt.length_bytes - at;
+        uint64_t word = 0;
+
+        memcpy(&word, prompt.data + at, left_bytes < sizeof(word) ? left_bytes : sizeof(word));
+        hash = hash_mix((hash ^ word) + UINT64_C(0x9e3779b97f4a7c15));
+    }
+    return hash ? hash : 1;
 }
 
 /* The engine that had the prefix last keeps it, also when a better one by the hash has come back: what flaps must not

@@ -48,9 +48,21 @@ struct part {
 static size_t engines_up(struct pool *pool)
 {
     size_t up = 0;
-    for (size_t i = 0; i < pool_count(pool); i++)
-        up += pool_at(pool, i)->state == ENGINE_UP || pool_at(pool, i)->state == ENGINE_COOLING;
+    for (size_t i = 0; i < pool_count(pool); i++) {
+        enum engine_state state = engine_shown_state(pool_at(pool, i));
+        up += state == ENGINE_UP || state == ENGINE_COOLING || state == ENGINE_HALF_OPEN;
+    }
     return up;
+}
+
+static void set_engine_gauges(struct pool *pool)
+{
+    int64_t counts[ENGINE_STATE_COUNT] = {0};
+    for (size_t i = 0; i < pool_count(pool); i++)
+        counts[engine_shown_state(pool_at(pool, i))]++;
+    for (size_t state = 0; state < ENGINE_STATE_COUNT; state++)
+        metric_set(METRIC_ENGINES, state, counts[state]);
+    metric_set(METRIC_ENGINES_UP, 0, (int64_t)engines_up(pool));
 }
 
 static void write_engines(struct json_write *json, struct pool *pool)
@@ -63,7 +75,7 @@ static void write_engines(struct json_write *json, struct pool *pool)
         json_put_string(json, "name", engine->name);
         json_put_string(json, "kind", engine->adapter ? engine->adapter->kind : NULL);
         json_put_string(json, "model", engine->model);
-        json_put_string(json, "state", engine_state_names[engine->state]);
+        json_put_string(json, "state", engine_state_names[engine_shown_state(engine)]);
         json_put_int(json, "in_flight", (int64_t)engine->in_flight);
         json_put_int(json, "in_flight_limit", (int64_t)engine->in_flight_limit);
         json_put_string(json, "last_error", engine->last_error.message[0] ? engine->last_error.message : NULL);
@@ -123,7 +135,7 @@ void service_set_gauges(struct server *server)
     metric_set(METRIC_BATCHES_RUNNING, 0, (int64_t)server->batches->count);
     metric_set(METRIC_SAMPLES_QUEUED, 0, (int64_t)in_phase(server->batches, PHASE_QUEUED, PHASE_BACKOFF));
     metric_set(METRIC_SAMPLES_IN_FLIGHT, 0, (int64_t)in_phase(server->batches, PHASE_SAMPLING, PHASE_SAMPLING));
-    metric_set(METRIC_ENGINES_UP, 0, (int64_t)engines_up(server->pool));
+    set_engine_gauges(server->pool);
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_PARSE, (int64_t)workers_queued(server->workers));
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_VERIFY, (int64_t)counts.queued);
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_ROW, (int64_t)store->queued_ops);

@@ -5,10 +5,6 @@
 
 const char *const batch_state_names[] = {"running", "running", "complete", "cancelled", "expired"};
 
-/* How often a rollout may find no engine reachable. The pauses between probes double up to 5 s, so an engine may be
- * gone for about forty seconds before rollouts that were never sent fail; the deadline bounds it as everything. */
-#define UNSENT_MAX 12
-
 /* --- actions ------------------------------------------------------------------------------------- */
 
 static void act(struct actions *actions, enum action_kind kind, uint32_t index)
@@ -166,7 +162,6 @@ static void sample_failed(struct batch *batch, const struct batch_event *event, 
     rollout->attempts = (uint16_t)(rollout->attempts + event->sent);
     int64_t wait_us = backoff_us(batch, event->index, event->failure.retry_after_us);
     bool again = event->failure.retryable && rollout->attempts < batch->rules.attempts_max &&
-                 rollout->tries < batch->rules.attempts_max + UNSENT_MAX &&
                  wait_us < batch_time_left(batch, event->index, now_us);
     if (!again) {
         store(batch, event->index, END_FAILED, actions);

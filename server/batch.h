@@ -38,11 +38,11 @@ enum rollout_end {
 
 struct batch_rollout {
     uint32_t group;
-    uint8_t phase;     /* enum rollout_phase */
-    uint8_t end;       /* enum rollout_end */
-    uint16_t tries;    /* dispatches, also those for which no engine could be reached: UNSENT_MAX more than attempts */
-    uint16_t attempts; /* requests that were sent for it, the first included: what attempts_max bounds */
-    uint16_t resample; /* complete answers that were refused: part of the seed */
+    uint8_t phase;             /* enum rollout_phase */
+    uint8_t end;               /* enum rollout_end */
+    uint16_t tries;            /* dispatches */
+    uint16_t attempts;         /* requests that were sent for it, the first included: what attempts_max bounds */
+    uint16_t resample;         /* complete answers that were refused: part of the seed */
     int64_t first_dispatch_us; /* 0: never dispatched */
     int64_t retry_at_us;       /* in BACKOFF */
 };

@@ -12,6 +12,7 @@
 
 #define VERDICTS_MAX_BYTES ((size_t)16 << 20)
 #define TIMEOUT_SLACK_US (20 * US_PER_MS) /* at the batch's deadline its timer comes first */
+#define OUT_OF_BUDGET " (not repeated: the retry budget is used up)"
 #define FRAME_MAX_BYTES ((size_t)256 << 20)
 
 /* The completion of this rollout, if the request brought it. */
@@ -67,6 +68,7 @@ void flight_destroy(struct flight *flight)
         sample_finish(&flight->sample);
     if (flight->has_verdicts)
         verdict_set_finish(&flight->verdicts);
+    engine_release(flight->engine);
     free(flight->verify.reply);
     buffer_finish(&flight->frame);
     buffer_finish(&flight->verdicts_json);
@@ -146,18 +148,49 @@ static void log_failed_attempt(const struct flight *flight)
               "message", flight->error.message, NULL);
 }
 
+/* Whether the budgets of its engine and of its batch allow another request. */
+static bool may_be_repeated(struct flight *flight)
+{
+    struct live_batch *live = flight->live;
+    const struct batch_rollout *rollout = &live->batch.rollouts[flight->rollout];
+    bool wanted = flight->error.retryable || may_ask_another(flight);
+
+    if (!wanted || !flight->engine || rollout->attempts + flight->resends >= (unsigned)live->batch.rules.attempts_max)
+        return wanted;
+    if (pool_take_retry(live->server->pool, flight->engine, &live->retries, &flight->error,
+                        live->failed_at[flight->rollout], clock_monotonic_us()))
+        return true;
+    metric_add(METRIC_ENGINE_RETRIES_REFUSED, 0, 1);
+    size_t length = strnlen(flight->error.message, SAMPLE_MESSAGE_BYTES - sizeof(OUT_OF_BUDGET));
+    snprintf(flight->error.message + length, SAMPLE_MESSAGE_BYTES - length, OUT_OF_BUDGET);
+    return false;
+}
+
+static void note_failure(struct flight *flight)
+{
+    struct live_batch *live = flight->live;
+    struct engine **failed_at = &live->failed_at[flight->rollout];
+
+    if (!flight->engine)
+        return;
+    metric_add_named(METRIC_ENGINE_FAILURES, sample_failure_names[flight->error.code], 1);
+    engine_hold(flight->engine);
+    engine_release(*failed_at);
+    *failed_at = flight->engine;
+}
+
 /* The sample cannot come from this attempt. If the machine wants another one, this flight is over. (The flight keeps
  * the batch alive through the event.) */
 static void sample_failed(struct flight *flight)
 {
     struct live_batch *live = flight->live;
     struct batch_event event = {.kind = EVENT_SAMPLE_FAILED, .index = flight->rollout, .sent = flight->resends};
-    event.failure.retryable = flight->error.retryable || may_ask_another(flight);
+    event.failure.retryable = may_be_repeated(flight);
     event.failure.resample = flight->error.resample;
-    event.failure.retry_after_us = flight->error.retry_after_us;
-    log_failed_attempt(flight);
     if (flight->engine)
-        live->failed_at[flight->rollout] = flight->engine;
+        event.failure.retry_after_us = pool_retry_after_us(live->server->pool, flight->engine, &flight->error);
+    log_failed_attempt(flight);
+    note_failure(flight);
     live_event(live, &event);
     if (live->batch.rollouts[flight->rollout].phase != PHASE_BACKOFF)
         return; /* it will be stored as failed */
@@ -358,10 +391,15 @@ void flight_dispatch(struct flight *flight, struct engine *engine)
         live->group_revisions[group] = current ? live->run->revision : live->policy_revision;
     flight->revision = live->group_revisions[group];
     flight->engine = engine;
+    engine_hold(engine);
     flight->incarnation = live->run->incarnation;
     flight->run_revision = live->run->revision;
     flight->dispatched_us = clock_monotonic_us();
     pool_begin(live->server->pool, engine, flight->dispatched_us);
+    if (live->batch.rollouts[flight->rollout].tries == 1)
+        pool_count_first(live->server->pool, engine, &live->retries);
+    else
+        pool_count_retry(live->server->pool, engine);
     fill_request(flight);
     exchange_init(&flight->exchange, engine->adapter, &flight->request);
     send_call(flight);

@@ -17,8 +17,9 @@
 
 static void forget_run(struct batches *batches, struct run_state *run)
 {
-    if (batches->pool_run == run)
-        batches->pool_run = NULL;
+    for (size_t i = 0; i < batches->queue_count; i++)
+        if (batches->queues[i]->run == run)
+            batches->queues[i]->run = NULL;
     HASH_DEL(batches->runs, run);
     free(run->name);
     free(run);
@@ -49,7 +50,7 @@ void batches_destroy(struct batches *batches)
     loop_timer_clear(batches->server->loop, &batches->backlog_timer);
     loop_timer_clear(batches->server->loop, &batches->try_timer);
     batches_forget_unread(batches);
-    free(batches->probes);
+    dispatch_finish(batches);
     free(batches);
 }
 
@@ -170,7 +171,9 @@ struct live_batch *live_create(struct batches *batches, struct batch_spec *spec,
     live->spec = spec;
     live->run = find_or_add_run(batches, spec->run);
     live->run->batches++;
-    live->pool = pool_named(batches->server->pool, spec->pool.data ? spec->pool : text_of(POOL_DEFAULT));
+    if (spec->origin == BATCH_SAMPLED)
+        live->queue = dispatch_queue(batches, spec->pool.data ? spec->pool : text_of(POOL_DEFAULT));
+    live->retries = RETRY_BUDGET_NEW;
     live->deadline_utc_us = deadline_utc_us;
     live->admitted_us = loop_now_us(live->server->loop);
     live->admitted_utc_us = clock_utc_us();
@@ -183,6 +186,7 @@ struct live_batch *live_create(struct batches *batches, struct batch_spec *spec,
     live->group_revisions = xcalloc(spec->group_count, sizeof(int64_t));
     live->group_prompt_ids = xcalloc(spec->group_count, sizeof(uint32_t *));
     live->group_prompt_id_counts = xcalloc(spec->group_count, sizeof(size_t));
+    live->group_prefixes = xcalloc(spec->group_count, sizeof(uint64_t));
     for (size_t i = 0; i < spec->rollout_count; i++)
         live->rewards[i] = NAN;
     for (size_t g = 0; g < spec->group_count; g++)
@@ -218,12 +222,16 @@ static void live_destroy(struct live_batch *live)
     memory_freed(live->server, live->reserved_bytes + ROLLOUT_BYTES * live->spec->rollout_count);
     for (size_t g = 0; g < live->spec->group_count; g++)
         free(live->group_prompt_ids[g]);
+    for (size_t i = 0; i < live->spec->rollout_count; i++)
+        engine_release(live->failed_at[i]);
+    pool_reap(live->server->pool);
     free(live->flights);
     free(live->rewards);
     free(live->failed_at);
     free(live->group_revisions);
     free(live->group_prompt_ids);
     free(live->group_prompt_id_counts);
+    free(live->group_prefixes);
     unstored_destroy(live->unstored, live->spec->rollout_count);
     actions_finish(&live->actions);
     batch_finish(&live->batch);

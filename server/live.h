@@ -41,20 +41,22 @@ struct live_batch {
     struct actions actions; /* of the step that is being carried out */
     bool stepping;
     struct run_state *run;
-    struct named_pool *pool; /* whose engines may serve it */
-    int64_t policy_revision; /* of the batch; part of the seeds */
+    struct pool_queue *queue;    /* where it waits for engines; NULL: it needs none */
+    struct retry_budget retries; /* what may be repeated for it */
+    int64_t policy_revision;     /* of the batch; part of the seeds */
     int64_t incarnation;
     int64_t admitted_us;
     int64_t admitted_utc_us;
     int64_t deadline_utc_us;
     struct flight **flights;     /* [rollout]; NULL: nothing under way */
     double *rewards;             /* [rollout]; NAN: none */
-    struct engine **failed_at;   /* [rollout]; the engine of the last failed attempt */
+    struct engine **failed_at;   /* [rollout]; the engine of the last failed attempt, held */
     int64_t *group_revisions;    /* [group]; at its first dispatch, -1 before */
     uint32_t **group_prompt_ids; /* [group]; what the engine made of the prompt, NULL: not known */
     size_t *group_prompt_id_counts;
-    size_t scored;       /* known when it is closed */
-    size_t groups_ready; /* all members stored */
+    uint64_t *group_prefixes; /* [group]; a hash of its prompt, 0: not computed yet */
+    size_t scored;            /* known when it is closed */
+    size_t groups_ready;      /* all members stored */
     struct loop_timer timer;
     struct waiter *waiters;
     bool answered_async; /* somebody was told 202: hang-ups do not cancel it */
@@ -123,6 +125,13 @@ struct flight {
     struct flight *backlog_next;
 };
 
+/* Batches that wait for the engines of one named pool: a pool that is full or down does not hold up another's. */
+struct pool_queue {
+    struct named_pool *pool;
+    struct live_batch *ring;     /* the next to be asked */
+    const struct run_state *run; /* whose weights the pool has now */
+};
+
 struct batches {
     struct server *server;
     struct live_batch *by_id;
@@ -131,13 +140,12 @@ struct batches {
     struct run_state *runs;
 
     /* dispatch.c */
-    struct live_batch *ring;          /* the next to be asked */
-    struct live_batch *given_ring;    /* the same for those whose completions came with the request */
-    bool given_first;                 /* whose turn it is, if both want the next place */
-    const struct run_state *pool_run; /* whose weights the pool has now */
+    struct pool_queue **queues; /* one for each named pool of which there were batches */
+    size_t queue_count;
+    struct live_batch *given_ring; /* those whose completions came with the request */
+    size_t turn;                   /* whose it is, if several want the next place: 0 the given, then the queues */
     struct loop_timer dispatch_timer;
     struct loop_timer probe_timer;
-    struct probe *probes; /* one for each engine */
     bool dispatching;
 
     /* admission: places in the later queues, bytes of the budget */
@@ -220,11 +228,15 @@ void policy_declared(struct store_op *op);    /* api_policy.c */
 void objective_recorded(struct store_op *op); /* api_objective_loop.c */
 
 /* dispatch.c */
+struct pool_queue *dispatch_queue(struct batches *batches, struct text pool); /* made if need be */
+void dispatch_finish(struct batches *batches);
 void dispatch_add(struct live_batch *live);
 void dispatch_remove(struct live_batch *live);
 /* True while another run has the pool. */
 bool live_waits_for_pool(const struct live_batch *live);
 void dispatch(struct batches *batches);
+
+/* engine_probes.c */
 void probe_engines(void *arg);
 /* One line in the log when an engine comes or goes. */
 void log_engine_change(const struct engine *engine, enum engine_state before);

@@ -12,6 +12,18 @@ static const char *const classes[] = {"1xx", "2xx", "3xx", "4xx", "5xx", NULL};
 static const char *const batch_states[] = {"complete", "cancelled", "expired", NULL};
 static const char *const rollout_states[] = {"scored", "failed", "cancelled", NULL};
 static const char *const queues[] = {"parse", "verify", "row", "batch", NULL};
+static const char *const engine_states[] = {"unknown", "up",       "cooling", "half_open",
+                                            "down",    "draining", "refused", NULL};
+static const char *const engine_failures[] = {"engine_timeout",
+                                              "engine_unreachable",
+                                              "engine_error",
+                                              "engine_overloaded",
+                                              "invalid_reply",
+                                              "non_finite_logprob",
+                                              "context_overflow",
+                                              "empty_completion",
+                                              "other",
+                                              NULL};
 static const char *const failure_codes[] = {"engine_timeout",
                                             "engine_unreachable",
                                             "engine_error",
@@ -72,10 +84,16 @@ static const struct metric_row table[METRIC_COUNT] = {
     [METRIC_SAMPLES_QUEUED] = {"rolloutd_samples_queued", "Samples not dispatched yet.", GAUGE, NULL, NULL, NULL},
     [METRIC_ENGINE_RETRIES] = {"rolloutd_engine_retries_total", "Requests to engines beyond the first of a sample.",
                                COUNTER, NULL, NULL, NULL},
+    [METRIC_ENGINE_RETRIES_REFUSED] = {"rolloutd_engine_retries_refused_total",
+                                       "Requests that were not repeated because a retry budget was used up.", COUNTER,
+                                       NULL, NULL, NULL},
+    [METRIC_ENGINE_FAILURES] = {"rolloutd_engine_failures_total", "Requests to engines that gave no sample.", COUNTER,
+                                "code", engine_failures, NULL},
     [METRIC_ENGINE_SECONDS] = {"rolloutd_engine_request_seconds",
                                "Time of one sample at its engine, answered or failed.", HISTOGRAM, NULL, NULL,
                                &seconds},
     [METRIC_ENGINES_UP] = {"rolloutd_engines_up", "Engines that answer.", GAUGE, NULL, NULL, NULL},
+    [METRIC_ENGINES] = {"rolloutd_engines", "Engines by their state.", GAUGE, "state", engine_states, NULL},
     [METRIC_VERIFY_SECONDS] = {"rolloutd_verify_seconds", "Time of one completion with its verifiers.", HISTOGRAM, NULL,
                                NULL, &seconds},
     [METRIC_VERDICTS_UNDECIDED] = {"rolloutd_verdicts_undecided_total",

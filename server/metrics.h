@@ -22,8 +22,11 @@ enum metric {
     METRIC_SAMPLES_IN_FLIGHT,      /* gauge */
     METRIC_SAMPLES_QUEUED,         /* gauge */
     METRIC_ENGINE_RETRIES,         /* counter */
+    METRIC_ENGINE_RETRIES_REFUSED, /* counter */
+    METRIC_ENGINE_FAILURES,        /* counter {code}: use metric_add_named() */
     METRIC_ENGINE_SECONDS,         /* histogram */
     METRIC_ENGINES_UP,             /* gauge */
+    METRIC_ENGINES,                /* gauge {state}: enum engine_state */
     METRIC_VERIFY_SECONDS,         /* histogram */
     METRIC_VERDICTS_UNDECIDED,     /* counter */
     METRIC_QUEUE_DEPTH,            /* gauge {queue}: METRIC_QUEUE_… */

@@ -123,11 +123,15 @@ static bool make_pool(struct server *server)
                                           .model = settings->engines[i].model,
                                           .token = settings->engines[i].token,
                                           .in_flight_limit = (size_t)settings->engines[i].in_flight,
+                                          .in_flight_learned = settings->engines[i].in_flight == 0,
                                           .shared = settings->engines[i].shared};
     server->pool = pool_create(engines, settings->engine_count, message);
     if (!server->pool)
-        cannot_start(message);
-    return server->pool != NULL;
+        return cannot_start(message) == 0;
+    pool_set_rules(server->pool, &(struct pool_rules){.pause_max_us = settings->engine_pause_max_us,
+                                                      .down_timeout_us = settings->engine_down_timeout_us,
+                                                      .retry_ratio = settings->engine_retry_ratio});
+    return true;
 }
 
 static bool make_transport(struct server *server)

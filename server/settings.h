@@ -20,7 +20,7 @@ struct engine_settings {
     const char *kind;  /* one of engine_kinds; NULL: find out by probing */
     char *model;       /* NULL: the engine's first */
     char *token;       /* content of its token_file, without white space around it; NULL: none */
-    int64_t in_flight; /* requests at once */
+    int64_t in_flight; /* requests at once; 0: learned */
     bool shared;       /* several runs may use it at the same time */
 };
 
@@ -65,6 +65,9 @@ struct settings {
     int64_t engine_attempts;
     int64_t engine_backoff_min_us;
     int64_t engine_backoff_max_us;
+    int64_t engine_pause_max_us;
+    int64_t engine_down_timeout_us;
+    double engine_retry_ratio;
     int64_t verify_timeout_us;
     int64_t verify_queue;
     int64_t scan_budget; /* rows */

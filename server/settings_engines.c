@@ -189,6 +189,9 @@ static bool read_in_flight(const char *text, int64_t *ret_value)
 {
     struct number number;
     const char *end = text + strlen(text);
+    *ret_value = 0;
+    if (strcmp(text, "auto") == 0)
+        return true;
     if (number_parse(text, end, &number) != end || !number.is_integer || number.integer < 1 ||
         number.integer > MOST_IN_FLIGHT)
         return false;
@@ -227,7 +230,7 @@ static int parse_engine(const struct raw_engine *raw, const char *source, struct
     if (raw->kind && !(engine->kind = find_kind(raw->kind)))
         return refuse_engine(raw, source, "kind", raw->kind, kinds, ret_message);
     if (raw->in_flight && !read_in_flight(raw->in_flight, &engine->in_flight))
-        return refuse_engine(raw, source, "in_flight", raw->in_flight, "an integer from 1 to 65536", ret_message);
+        return refuse_engine(raw, source, "in_flight", raw->in_flight, "auto or an integer from 1 to 65536", ret_message);
     if (raw->shared && !read_bool(raw->shared, &engine->shared))
         return refuse_engine(raw, source, "shared", raw->shared, "true or false", ret_message);
     engine->model = raw->model && *raw->model ? xstrdup(raw->model) : NULL;

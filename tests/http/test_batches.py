@@ -456,7 +456,7 @@ def test_a_batch_of_mixed_luck_sums_up(service, engine):
 
 def test_an_advantage_scaled_by_the_whole_batch_waits_for_its_last_group(service, engine):
     """Rewards 1 0 and 0 0: the population deviation of all four is sqrt(3)/4, the group's own mean is subtracted."""
-    engine.rules({"in": "MIXED", "choices": [RIGHT, WRONG]}, WRONG)
+    engine.rules({"in": "MIXED", "times": 1, **RIGHT}, WRONG)
     batch = service.batch(make_batch(make_group("mixed", "MIXED"), make_group("wrong"),
                                      objective={"preset": "grpo", "advantage": {"scale": "batch"}}))
     advantages = {task: sorted(rollout["advantage"] for rollout in group["rollouts"]) for task, group in by_task(batch).items()}

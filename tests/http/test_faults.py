@@ -248,7 +248,7 @@ def test_a_connection_that_is_never_taken_is_a_typed_failure(start, tmp_path):
         for filler in fillers:
             filler.setblocking(False)
             filler.connect_ex(("127.0.0.1", port))
-        service = start(f"http://127.0.0.1:{port}#kind=vllm", settings={**QUICK, "engine.connect_timeout": "200ms", "engine.attempts": 2})
+        service = start(f"http://127.0.0.1:{port}#kind=vllm", settings={**QUICK, "engine.connect_timeout": "200ms", "engine.attempts": 2, "engine.down_timeout": "1s"})
         rollout = rollouts(service.batch(make_batch(sampling=sampling(1), deadline="20s")))[0]
         assert_failed_without_a_number(rollout)
         assert rollout["failure"]["code"] in ("engine_unreachable", "engine_timeout")

@@ -1,0 +1,84 @@
+/* Probing: what the pool wants to know of its engines, sent and read. */
+#include "server/live.h"
+
+#include "server/base/clock.h"
+#include "server/base/log.h"
+
+struct probe {
+    struct batches *batches;
+    struct engine *engine;
+};
+
+static bool is_up(enum engine_state state)
+{
+    return state == ENGINE_UP || state == ENGINE_COOLING || state == ENGINE_HALF_OPEN;
+}
+
+void log_engine_change(const struct engine *engine, enum engine_state before)
+{
+    bool up = is_up(engine->state);
+    bool was_up = is_up(before);
+    const char *kind = engine->adapter ? engine->adapter->kind : NULL;
+
+    if (up && !was_up)
+        log_event(LOG_LEVEL_INFO, "engine up", "engine", engine->name, "url", engine->url, "kind", kind, "model",
+                  engine->model, NULL);
+    if (engine->state == ENGINE_DOWN && before != ENGINE_DOWN)
+        log_event(LOG_LEVEL_WARNING, "engine down", "engine", engine->name, "url", engine->url, "why",
+                  engine->last_error.message, NULL);
+}
+
+static void send_probe(struct probe *probe);
+
+static void probed(void *arg, struct transfer_reply *reply)
+{
+    struct probe *probe = arg;
+    struct engine_reply seen = {.status = reply->status,
+                                .content_type = text_of(reply->content_type),
+                                .retry_after = text_of(reply->retry_after),
+                                .body = buffer_text(&reply->body),
+                                .now_utc_us = clock_utc_us()};
+    struct sample_error error = {0};
+    bool whole = reply->result == TRANSFER_DONE;
+    if (!whole)
+        sample_error_of_transfer(reply, &error);
+    enum engine_state before = probe->engine->state;
+    if (engine_probe_reply(probe->engine, whole ? &seen : NULL, whole ? NULL : &error, clock_monotonic_us())) {
+        send_probe(probe);
+        return;
+    }
+    log_engine_change(probe->engine, before);
+    struct batches *batches = probe->batches;
+    free(probe);
+    pool_reap(batches->server->pool);
+    probe_engines(batches);
+    dispatch(batches);
+}
+
+static void send_probe(struct probe *probe)
+{
+    struct transfer_request request = {.base_url = probe->engine->url,
+                                       .path = engine_probe_path(probe->engine),
+                                       .method = "GET",
+                                       .bearer_token = probe->engine->token,
+                                       .timeout_us = ENGINE_PROBE_TIMEOUT_US,
+                                       .connect_timeout_us = ENGINE_PROBE_TIMEOUT_US,
+                                       .reply_limit_bytes = ENGINE_PROBE_REPLY_BYTES};
+    transport_start(probe->batches->server->transport, &request, probed, probe);
+}
+
+void probe_engines(void *arg)
+{
+    struct batches *batches = arg;
+    struct pool *pool = batches->server->pool;
+    struct engine *engine;
+    int64_t at_us = NEVER_US;
+
+    while ((engine = pool_probe_due(pool, clock_monotonic_us(), &at_us))) {
+        struct probe *probe = xcalloc(1, sizeof(*probe));
+        *probe = (struct probe){.batches = batches, .engine = engine};
+        send_probe(probe);
+    }
+    if (at_us != NEVER_US)
+        loop_timer_set(batches->server->loop, &batches->probe_timer, at_us, probe_engines, batches);
+}
