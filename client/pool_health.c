@@ -119,7 +119,7 @@ static bool fault(struct engine *engine, const struct sample_error *error, int64
 {
     if (error->code == SAMPLE_ENGINE_TIMEOUT)
         engine_limit_overloaded(engine);
-    if (engine->state == ENGINE_HALF_OPEN || ++engine->failures < POOL_FAULTS_MAX)
+    if (engine->state != ENGINE_UP || ++engine->failures < POOL_FAULTS_MAX)
         return false;
     engine->failures = 1;
     engine->broken = true;

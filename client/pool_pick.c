@@ -6,7 +6,8 @@
 #include <string.h>
 
 #define TRIAL_PATIENCE_US INT64_C(5000000)
-#define SPILL_RATIO 1.5  /* of the mean share: what is more goes elsewhere */
+#define SPILL_RATIO 1.5 /* of the mean share: what is more goes elsewhere */
+#define HOME_KEPT_US INT64_C(600000000)
 #define IDLE_SHARE 0.125 /* of its limit: an engine so idle is never too busy for its prefixes */
 
 static bool belongs(const struct engine *engine, const struct named_pool *named)
@@ -92,27 +93,45 @@ static struct engine *due_for_trial(struct pool *pool, const struct pool_want *w
 
 /* --- affinity ------------------------------------------------------------------------------------ */
 
+/* One that pauses keeps its prefixes, though it gets nothing now. */
 static bool may_be_home(const struct engine *engine)
 {
-    return engine->state == ENGINE_UP && engine_is_usable(engine);
+    return (engine->state == ENGINE_UP || engine->state == ENGINE_COOLING) && !engine->draining;
 }
 
-/* Rendezvous hashing: when an engine goes or comes, only its own prefixes move. */
-static struct engine *rendezvous(struct pool *pool, const struct named_pool *named, uint64_t prefix)
+/* Rendezvous hashing: when an engine goes or comes, only its own prefixes move. `usable`: among those only that can
+ * be a home now. */
+static struct engine *rendezvous(const struct pool *pool, const struct pool_want *want, bool usable)
 {
     struct engine *home = NULL;
     uint64_t highest = 0;
 
     for (size_t i = 0; i < pool->count; i++) {
         struct engine *engine = pool->engines[i];
-        uint64_t score = hash_mix(prefix ^ engine->name_hash);
+        uint64_t score = hash_mix(want->prefix ^ engine->name_hash);
 
-        if (belongs(engine, named) && may_be_home(engine) && (!home || score > highest)) {
+        if (belongs(engine, want->pool) && (!usable || may_be_home(engine)) && (!home || score > highest)) {
             home = engine;
             highest = score;
         }
     }
     return home;
+}
+
+/* The place of this prefix; or, if there is none, the one that may be taken for it. */
+static struct home *place_of(struct pool *pool, const struct pool_want *want)
+{
+    uint64_t key = hash_mix(want->prefix);
+    struct home *places = &pool->homes[key % (HOMES / HOMES_BESIDE) * HOMES_BESIDE];
+    struct home *oldest = places;
+
+    for (struct home *place = places; place < places + HOMES_BESIDE; place++) {
+        if (place->engine && place->prefix == want->prefix && place->engine->pool == want->pool)
+            return place;
+        if (oldest->engine && (!place->engine || place->used_us < oldest->used_us))
+            oldest = place;
+    }
+    return oldest;
 }
 
 /* More than its share of what the pool has in flight. */
@@ -145,23 +164,30 @@ uint64_t pool_prefix(struct text prompt)
     return hash ? hash : 1;
 }
 
-/* The engine that had the prefix last keeps it, also when a better one by the hash has come back: what flaps must not
- * take its prefixes to and fro. NULL: no home that can take it now. */
-static struct engine *home_of(struct pool *pool, const struct pool_want *want, int64_t now_us)
+/* A prefix whose engine went is somebody else's from then on, also when that engine comes back: what flaps must not
+ * take its prefixes to and fro. After a while without use nothing is lost if it returns. */
+static struct engine *find_home(struct pool *pool, const struct pool_want *want, int64_t now_us)
 {
-    uint64_t key = want->prefix ^ hash_mix((uint64_t)(uintptr_t)want->pool);
-    struct home *place = &pool->homes[hash_mix(key) % HOMES];
-    struct engine *home = NULL;
+    struct home *place = place_of(pool, want);
+    bool is_known = place->engine && place->prefix == want->prefix && place->engine->pool == want->pool &&
+                    now_us - place->used_us < HOME_KEPT_US;
+    struct engine *home = is_known && may_be_home(place->engine) ? place->engine : rendezvous(pool, want, true);
 
-    for (size_t i = 0; place->engine && place->prefix == key && i < pool->count; i++)
-        if (pool->engines[i] == place->engine && may_be_home(pool->engines[i]))
-            home = pool->engines[i];
-    if (!home)
-        home = rendezvous(pool, want->pool, want->prefix);
     if (!home)
         return NULL;
-    *place = (struct home){.prefix = key, .engine = home};
-    if (home == want->avoid || !has_room(pool, home, want->avoid, now_us) || is_overloaded(pool, home))
+    if (home != rendezvous(pool, want, false))
+        *place = (struct home){.prefix = want->prefix, .engine = home, .used_us = now_us};
+    else if (is_known)
+        *place = (struct home){0};
+    return home;
+}
+
+/* NULL: no home that can take it now. */
+static struct engine *home_of(struct pool *pool, const struct pool_want *want, int64_t now_us)
+{
+    struct engine *home = find_home(pool, want, now_us);
+
+    if (!home || home == want->avoid || !has_room(pool, home, want->avoid, now_us) || is_overloaded(pool, home))
         return NULL;
     return home;
 }

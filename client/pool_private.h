@@ -5,7 +5,8 @@
 #include "client/pool.h"
 
 #define IN_FLIGHT_DEFAULT 256
-#define HOMES 1024 /* prefixes that the pool remembers the engine of */
+#define HOMES 4096     /* prefixes that are not where their hash says, remembered at most */
+#define HOMES_BESIDE 4 /* places of one prefix */
 
 struct named_pool {
     char name[POOL_NAME_BYTES];
@@ -13,10 +14,11 @@ struct named_pool {
     int64_t usable_us; /* when one of them was last seen to be usable */
 };
 
-/* Where a prefix was sent last; what falls on the same place replaces it. */
+/* Where a prefix is that had to move. */
 struct home {
     uint64_t prefix;
-    const struct engine *engine;
+    struct engine *engine; /* NULL: a free place */
+    int64_t used_us;
 };
 
 struct pool {
