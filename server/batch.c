@@ -159,7 +159,7 @@ static void store(struct batch *batch, uint32_t index, enum rollout_end end, str
 static void sample_failed(struct batch *batch, const struct batch_event *event, int64_t now_us, struct actions *actions)
 {
     struct batch_rollout *rollout = &batch->rollouts[event->index];
-    rollout->attempts = (uint16_t)(rollout->attempts + event->sent);
+    rollout->attempts = (uint16_t)(rollout->attempts + event->sent - event->failure.unsent);
     int64_t wait_us = backoff_us(batch, event->index, event->failure.retry_after_us);
     bool again = event->failure.retryable && rollout->attempts < batch->rules.attempts_max &&
                  wait_us < batch_time_left(batch, event->index, now_us);

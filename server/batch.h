@@ -108,6 +108,7 @@ struct batch_event {
     unsigned sent; /* DISPATCHED: 1, or 0 if nothing could be sent; SAMPLED, SAMPLE_FAILED: sent beyond that, without
                       our doing */
     struct {
+        bool unsent; /* the connection was not taken: the dispatch was no request */
         bool retryable;
         bool resample;
         int64_t retry_after_us;

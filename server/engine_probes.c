@@ -7,7 +7,31 @@
 struct probe {
     struct batches *batches;
     struct engine *engine;
+    struct probe *next;
 };
+
+static struct probe *probe_create(struct batches *batches, struct engine *engine)
+{
+    struct probe *probe = xcalloc(1, sizeof(*probe));
+    *probe = (struct probe){.batches = batches, .engine = engine, .next = batches->probes};
+    batches->probes = probe;
+    return probe;
+}
+
+static void probe_destroy(struct probe *probe)
+{
+    struct probe **place = &probe->batches->probes;
+    while (*place != probe)
+        place = &(*place)->next;
+    *place = probe->next;
+    free(probe);
+}
+
+void probes_forget(struct batches *batches)
+{
+    while (batches->probes)
+        probe_destroy(batches->probes);
+}
 
 static bool is_up(enum engine_state state)
 {
@@ -49,7 +73,7 @@ static void probed(void *arg, struct transfer_reply *reply)
     }
     log_engine_change(probe->engine, before);
     struct batches *batches = probe->batches;
-    free(probe);
+    probe_destroy(probe);
     pool_reap(batches->server->pool);
     probe_engines(batches);
     dispatch(batches);
@@ -75,9 +99,7 @@ void probe_engines(void *arg)
     int64_t at_us = NEVER_US;
 
     while ((engine = pool_probe_due(pool, clock_monotonic_us(), &at_us))) {
-        struct probe *probe = xcalloc(1, sizeof(*probe));
-        *probe = (struct probe){.batches = batches, .engine = engine};
-        send_probe(probe);
+        send_probe(probe_create(batches, engine));
     }
     if (at_us != NEVER_US)
         loop_timer_set(batches->server->loop, &batches->probe_timer, at_us, probe_engines, batches);

@@ -187,6 +187,7 @@ static void sample_failed(struct flight *flight)
     struct batch_event event = {.kind = EVENT_SAMPLE_FAILED, .index = flight->rollout, .sent = flight->resends};
     event.failure.retryable = may_be_repeated(flight);
     event.failure.resample = flight->error.resample;
+    event.failure.unsent = flight->unsent;
     if (flight->engine)
         event.failure.retry_after_us = pool_retry_after_us(live->server->pool, flight->engine, &flight->error);
     log_failed_attempt(flight);
@@ -305,6 +306,7 @@ static void submit_job(struct flight *flight, void (*run)(struct job *, struct s
 static void transfer_failed(struct flight *flight, const struct transfer_reply *reply)
 {
     sample_error_of_transfer(reply, &flight->error);
+    flight->unsent = reply->sends == 0;
     leave_engine(flight, &flight->error);
     sample_failed(flight);
 }

@@ -50,6 +50,7 @@ void batches_destroy(struct batches *batches)
     loop_timer_clear(batches->server->loop, &batches->backlog_timer);
     loop_timer_clear(batches->server->loop, &batches->try_timer);
     batches_forget_unread(batches);
+    probes_forget(batches);
     dispatch_finish(batches);
     free(batches);
 }

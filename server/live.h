@@ -92,6 +92,7 @@ struct flight {
     struct engine_call call;
     struct engine_reply reply;
     struct buffer reply_body;
+    bool unsent;      /* no connection was taken for it */
     unsigned resends; /* requests beyond the one that the machine counted */
     char reply_type[96];
     char reply_retry_after[64];
@@ -146,6 +147,7 @@ struct batches {
     size_t turn;                   /* whose it is, if several want the next place: 0 the given, then the queues */
     struct loop_timer dispatch_timer;
     struct loop_timer probe_timer;
+    struct probe *probes; /* under way */
     bool dispatching;
 
     /* admission: places in the later queues, bytes of the budget */
@@ -238,6 +240,7 @@ void dispatch(struct batches *batches);
 
 /* engine_probes.c */
 void probe_engines(void *arg);
+void probes_forget(struct batches *batches); /* at the end: their transfers are gone */
 /* One line in the log when an engine comes or goes. */
 void log_engine_change(const struct engine *engine, enum engine_state before);
 

@@ -373,6 +373,10 @@ static struct pool *pool_that_is_up(size_t limit)
     while ((engine = pool_probe_due(pool, 0, &at_us)))
         while (engine_probe_reply(engine, &(struct engine_reply){.status = 200, .body = text_of("{}")}, NULL, 0))
             ;
+    for (size_t i = 0; i < ENGINES; i++) { /* each has prefixes computed */
+        pool_begin(pool, pool_at(pool, i), 0);
+        pool_end(pool, pool_at(pool, i), &(struct pool_result){0}, 0);
+    }
     return pool;
 }
 

@@ -136,6 +136,23 @@ static void test_a_dispatch_that_reached_no_engine_uses_up_no_attempt(void **sta
     end_life(&life);
 }
 
+static void test_a_connection_that_was_not_taken_was_no_attempt(void **state)
+{
+    (void)state;
+    struct life life;
+    begin_life(&life, (uint32_t[]){1}, 1);
+    for (int i = 0; i < 10; i++) { /* more than attempts_max */
+        struct batch_event refused = {.kind = EVENT_SAMPLE_FAILED, .index = 0, .failure = {true, true, false, 0}};
+        happen(&life, EVENT_DISPATCHED, 0);
+        batch_step(&life.batch, &refused, life.now_us, &life.actions);
+        assert_int_equal(life.batch.rollouts[0].phase, PHASE_BACKOFF);
+        assert_int_equal(life.batch.rollouts[0].attempts, 0);
+        life.now_us = batch_next_time(&life.batch);
+        happen(&life, EVENT_TIME, 0);
+    }
+    end_life(&life);
+}
+
 static void test_a_refused_whole_answer_draws_another_seed_and_a_cut_one_does_not(void **state)
 {
     (void)state;
@@ -302,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_a_batch_of_two_groups_is_scored_closed_and_answered_in_this_order),
         cmocka_unit_test(test_a_retryable_failure_waits_longer_each_time_and_ends_after_the_attempts),
         cmocka_unit_test(test_a_dispatch_that_reached_no_engine_uses_up_no_attempt),
+        cmocka_unit_test(test_a_connection_that_was_not_taken_was_no_attempt),
         cmocka_unit_test(test_a_refused_whole_answer_draws_another_seed_and_a_cut_one_does_not),
         cmocka_unit_test(test_retry_after_is_honoured_unless_it_reaches_beyond_the_deadline),
         cmocka_unit_test(test_a_deadline_that_passes_during_a_retry_ends_the_rollout_with_code_deadline),
