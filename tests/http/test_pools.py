@@ -192,6 +192,7 @@ LATER = {"status": 429, "headers": {"Retry-After": "3600"}, "json": {"error": "c
 def test_an_engine_that_asks_for_an_hour_gets_nothing_while_another_works(start, two):
     two[0].rules(LATER)
     service = start(*(of(one) for one in two), settings={**QUICK, "engine.attempts": 2})
+    wait_until_up(service)
     batch = service.batch(make_batch(*[make_group(f"t{index}", f"PROMPT-{index}") for index in range(32)]))
     assert batch["summary"]["scored"] == 64
     asked = len(two[0].samples)
@@ -222,6 +223,7 @@ def test_repeats_are_limited_by_the_budget_of_the_batch(start, engine):
 def test_a_limit_that_is_learned_falls_when_the_engine_is_overloaded(start, engine):
     engine.rules({"status": 429, "json": {"error": "full"}, "times": 1}, RIGHT)
     service = start(of(engine, in_flight="auto"), settings=QUICK)
+    wait_until_up(service)
     before = service.get("/readyz").json["engines"][0]["in_flight_limit"]
     assert service.batch(make_batch(sampling=sampling(1)))["summary"]["scored"] == 1
     after = service.read("/readyz")["engines"][0]["in_flight_limit"]
