@@ -100,6 +100,13 @@ bool engine_options_check(struct text options, struct text *ret_name);
 enum finish_reason { FINISH_STOP, FINISH_LENGTH, FINISH_TOOL_CALLS };
 extern const char *const finish_reason_names[]; /* "stop" "length" "tool_calls"; an abort is an error, not a sample */
 
+/* A stretch of the ids that one version of the weights made; `end` is the first id that is not of it. */
+struct sample_segment {
+    size_t start;
+    size_t end;
+    struct text revision; /* the engine's word for that version */
+};
+
 struct sample {
     struct text text;       /* valid UTF-8; may be cut at a stop string, ids are not */
     uint64_t text_replaced; /* how many broken parts became U+FFFD */
@@ -112,7 +119,11 @@ struct sample {
     bool eos_in_ids; /* the last id is the end-of-sequence (or stop) id */
     bool trainable;  /* has ids and log-probabilities */
     enum logprobs_mode logprobs_mode;
-    struct text engine_revision; /* TEXT_NONE: the engine does not say */
+    struct text engine_revision; /* of the last id; TEXT_NONE: the engine does not say */
+    /* Which version of the weights made which ids: without gaps from 0 to id_count, neighbours differ. Two or more if
+     * the weights changed on the way, otherwise NULL and 0. */
+    const struct sample_segment *segments;
+    size_t segment_count;
     uint64_t seed_sent;
     bool seed_honoured; /* the engine is known to honour it */
 

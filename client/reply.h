@@ -26,6 +26,13 @@ struct engine_error {
     int64_t code_number; /* 0: none */
 };
 
+/* {"version":"step-1","start":0,"end":36}: as the engine says it. */
+struct version_span {
+    int64_t start, end; /* -1: not said */
+    size_t name_at;     /* in the draft's revisions */
+    size_t name_bytes;
+};
+
 struct reply_draft {
     struct buffer text;
     bool has_text;
@@ -40,8 +47,12 @@ struct reply_draft {
     struct buffer finish; /* the engine's own word */
     bool has_finish;
     bool stopped_by_string;
-    bool nan_replaced; /* the engine says that it met a NaN and put an id in its place */
-    struct buffer revision;
+    bool nan_replaced;       /* the engine says that it met a NaN and put an id in its place */
+    struct buffer revision;  /* of the end, if the engine says one */
+    struct buffer revisions; /* the spans' names, one after the other */
+    struct version_span *spans;
+    size_t span_count;
+    size_t span_capacity;
     size_t choice_count;
     bool choice_is_another;     /* it says that it is another one's than the first: of a request that is not ours */
     int64_t completion_tokens;  /* by the engine's count, or -1 */
@@ -70,6 +81,7 @@ void draft_read_logprobs(struct reply_draft *draft, struct json_scan *scan);    
 /* One entry at a time, where they are not plain arrays. */
 void draft_add_logprob(struct reply_draft *draft, double logprob, uint32_t beside);
 void draft_add_id(struct reply_draft *draft, struct id_list *list, uint32_t id);
+void draft_add_span(struct reply_draft *draft, const struct version_span *span);
 uint32_t id_of_token_string(struct text token); /* of "token_id:17", else ID_UNNAMED */
 /* As json_scan_skip(), but NaN and infinities are numbers: what stands beside a log-probability may be as broken as it
  * is. */
@@ -87,6 +99,11 @@ void draft_read_openai(struct reply_draft *draft, struct json_scan *scan);
 enum exchange_outcome draft_judge(const struct exchange *exchange, struct reply_draft *draft,
                                   const struct json_scan *scan, const struct engine_reply *reply,
                                   struct sample *ret_sample, struct sample_error *ret_error);
+
+/* reply_versions.c. False (ret_error filled): the spans are not those of the draft's ids, one after the other. */
+bool draft_versions_agree(const struct reply_draft *draft, struct sample_error *ret_error);
+/* Of spans that agree: neighbours of one version as one, empty ones left out. Free it; the names are the draft's. */
+struct sample_segment *draft_segments(const struct reply_draft *draft, size_t *ret_count);
 
 /* A copy of the parts in one allocation. False: no memory. */
 bool sample_pack(const struct sample *parts, struct sample *ret_sample);

@@ -12,6 +12,7 @@ void draft_init(struct reply_draft *draft, struct text body)
     buffer_init(&draft->text, most_bytes);
     buffer_init(&draft->finish, most_bytes);
     buffer_init(&draft->revision, most_bytes);
+    buffer_init(&draft->revisions, most_bytes);
 }
 
 void draft_finish(struct reply_draft *draft)
@@ -19,6 +20,8 @@ void draft_finish(struct reply_draft *draft)
     buffer_finish(&draft->text);
     buffer_finish(&draft->finish);
     buffer_finish(&draft->revision);
+    buffer_finish(&draft->revisions);
+    free(draft->spans);
     engine_error_finish(&draft->error);
     free(draft->ids.values);
     free(draft->beside.values);
@@ -164,6 +167,15 @@ void draft_add_logprob(struct reply_draft *draft, double logprob, uint32_t besid
     draft->logprobs[draft->logprob_count++] = (float)logprob;
     draft->has_logprobs = true;
     draft_add_id(draft, &draft->beside, beside);
+}
+
+void draft_add_span(struct reply_draft *draft, const struct version_span *span)
+{
+    if (!grow(&draft->spans, draft->span_count, &draft->span_capacity, sizeof(*draft->spans))) {
+        draft->out_of_memory = true;
+        return;
+    }
+    draft->spans[draft->span_count++] = *span;
 }
 
 uint32_t id_of_token_string(struct text token)

@@ -224,12 +224,29 @@ static struct text place_text(char **at, struct text text)
     return text;
 }
 
+static size_t revisions_bytes(const struct sample *parts)
+{
+    size_t bytes = parts->engine_revision.length_bytes + 1;
+
+    for (size_t i = 0; i < parts->segment_count; i++)
+        bytes += parts->segments[i].revision.length_bytes + 1;
+    return bytes;
+}
+
+/* The segments come first in the allocation: they are what is aligned to eight. */
+static const struct sample_segment *place_segments(char **at, const struct sample *parts)
+{
+    return parts->segment_count ? place(at, parts->segments, parts->segment_count * sizeof(*parts->segments)) : NULL;
+}
+
 bool sample_pack(const struct sample *parts, struct sample *ret_sample)
 {
     size_t ids_bytes = parts->id_count * sizeof(uint32_t);
     size_t prompt_bytes = parts->prompt_id_count * sizeof(uint32_t);
+    size_t segments_bytes = parts->segment_count * sizeof(*parts->segments);
     char *at =
-        malloc(2 * ids_bytes + prompt_bytes + parts->text.length_bytes + parts->engine_revision.length_bytes + 2);
+        malloc(segments_bytes + 2 * ids_bytes + prompt_bytes + parts->text.length_bytes + 1 + revisions_bytes(parts));
+    struct sample_segment *segments;
 
     *ret_sample = *parts;
     ret_sample->memory = at;
@@ -237,11 +254,15 @@ bool sample_pack(const struct sample *parts, struct sample *ret_sample)
         *ret_sample = (struct sample){.memory = NULL};
         return false;
     }
+    segments = (struct sample_segment *)(uintptr_t)place_segments(&at, parts);
+    ret_sample->segments = segments;
     ret_sample->ids = place(&at, parts->ids, ids_bytes);
     ret_sample->logprobs = place(&at, parts->logprobs, ids_bytes);
     ret_sample->prompt_ids = place(&at, parts->prompt_ids, prompt_bytes);
     ret_sample->text = place_text(&at, parts->text);
     ret_sample->engine_revision = place_text(&at, parts->engine_revision);
+    for (size_t i = 0; i < parts->segment_count; i++)
+        segments[i].revision = place_text(&at, parts->segments[i].revision);
     return true;
 }
 
@@ -250,6 +271,8 @@ static bool make_sample(const struct exchange *exchange, const struct reply_draf
 {
     struct id_list prompt = draft->prompt_ids.present ? draft->prompt_ids : sent_ids(exchange);
     bool has_ids = draft->ids.present;
+    size_t segment_count;
+    _cleanup_free_ struct sample_segment *segments = draft_segments(draft, &segment_count);
     struct sample parts = {
         .text = buffer_text(&draft->text),
         .text_replaced = draft->replaced,
@@ -262,7 +285,11 @@ static bool make_sample(const struct exchange *exchange, const struct reply_draf
         .eos_in_ids = has_ids && finish == FINISH_STOP && !draft->stopped_by_string,
         .trainable = has_ids,
         .logprobs_mode = has_ids ? draft->mode : LOGPROBS_UNKNOWN,
-        .engine_revision = draft->revision.length_bytes ? buffer_text(&draft->revision) : TEXT_NONE,
+        .engine_revision = draft->revision.length_bytes ? buffer_text(&draft->revision)
+                           : segment_count              ? segments[segment_count - 1].revision
+                                                        : TEXT_NONE,
+        .segments = segment_count > 1 ? segments : NULL,
+        .segment_count = segment_count > 1 ? segment_count : 0,
         .seed_sent = exchange->adapter->seed_sent(exchange->request->seed),
         .seed_honoured = draft->seed_honoured,
     };
@@ -280,7 +307,8 @@ static bool is_answer(struct reply_draft *draft, const struct json_scan *scan, c
 
     if (!json_scan_end(&rest))
         refuse_bytes(ret_error, &rest, reply);
-    else if (draft->out_of_memory || draft->text.failed || draft->finish.failed || draft->revision.failed)
+    else if (draft->out_of_memory || draft->text.failed || draft->finish.failed || draft->revision.failed ||
+             draft->revisions.failed)
         refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the reply does not fit into memory");
     else if (draft->error.present)
         refuse_engine_error(ret_error, draft->error.code_number ? (int)draft->error.code_number : 500, &draft->error,
@@ -319,8 +347,8 @@ enum exchange_outcome draft_judge(const struct exchange *exchange, struct reply_
     adopt_ids_beside(draft);
     if (!prompt_agrees(exchange, draft, ret_error))
         return EXCHANGE_ERROR;
-    if (draft->ids.present &&
-        (!lengths_agree(draft, exchange->request->sampling.max_tokens, ret_error) || !ids_agree(draft, ret_error)))
+    if (draft->ids.present && (!lengths_agree(draft, exchange->request->sampling.max_tokens, ret_error) ||
+                               !ids_agree(draft, ret_error) || !draft_versions_agree(draft, ret_error)))
         return EXCHANGE_ERROR;
     if (!logprobs_are_numbers(draft, ret_error))
         return EXCHANGE_ERROR;

@@ -102,24 +102,35 @@ static void read_message(struct reply_draft *draft, struct json_scan *scan)
     draft->has_text = true;
 }
 
-/* [{"version":"step-1","start":0,"end":36},…]: one name, or all of them joined by commas when weights changed on the
- * way. */
-static void read_weight_versions(struct reply_draft *draft, struct json_scan *scan)
+static struct version_span read_span(struct reply_draft *draft, struct json_scan *scan)
 {
+    struct version_span span = {.start = -1, .end = -1, .name_at = draft->revisions.length_bytes};
     struct text key;
 
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "version"))
+            scan_string_or_null(scan, &draft->revisions);
+        else if (text_equals(key, "start"))
+            span.start = scan_integer_or(scan, -1);
+        else if (text_equals(key, "end"))
+            span.end = scan_integer_or(scan, -1);
+        else
+            json_scan_skip(scan);
+    }
+    span.name_bytes = draft->revisions.length_bytes - span.name_at;
+    return span;
+}
+
+/* [{"version":"step-1","start":0,"end":36},…]: which weights made which ids. */
+static void read_weight_versions(struct reply_draft *draft, struct json_scan *scan)
+{
     if (json_scan_null(scan))
         return;
     for (json_scan_array(scan); json_scan_element(scan);) {
-        for (json_scan_object(scan); json_scan_member(scan, &key);) {
-            if (!text_equals(key, "version")) {
-                json_scan_skip(scan);
-                continue;
-            }
-            if (draft->revision.length_bytes)
-                buffer_append_byte(&draft->revision, ',');
-            scan_string_or_null(scan, &draft->revision);
-        }
+        struct version_span span = read_span(draft, scan);
+
+        if (json_scan_ok(scan))
+            draft_add_span(draft, &span);
     }
 }
 

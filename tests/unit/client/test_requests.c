@@ -285,7 +285,8 @@ static void test_vllm_generate_asks_for_the_text_afterwards(void **state)
     json_decref(body);
     assert_int_equal(parse_bytes(&exchange, 200, "{\"prompt\":\" 4\"}", 15, &sample, &error), EXCHANGE_SAMPLE);
     assert_true(text_equals(sample.text, " 4"));
-    assert_true(text_equals(sample.engine_revision, "step-1,step-2"));
+    assert_true(text_equals(sample.engine_revision, "step-2"));
+    assert_int_equal(sample.segment_count, 2);
     assert_int_equal(sample.id_count, 3);
     assert_true(sample.eos_in_ids);
     sample_finish(&sample);
