@@ -76,6 +76,21 @@ bool exchange_build(const struct exchange *exchange, struct engine_call *ret_cal
     return false;
 }
 
+bool exchange_build_abort(const struct exchange *exchange, struct engine_call *ret_call)
+{
+    const struct engine_adapter *adapter = exchange->adapter;
+
+    if (!adapter->abort || !exchange->request->request_id.data || adapter->prepares(exchange))
+        return false;
+    *ret_call = (struct engine_call){.method = "POST"};
+    buffer_init(&ret_call->body, ENGINE_CALL_BODY_BYTES);
+    adapter->abort(exchange->request->request_id, ret_call);
+    if (!ret_call->body.failed)
+        return true;
+    engine_call_finish(ret_call);
+    return false;
+}
+
 void engine_call_finish(struct engine_call *call)
 {
     buffer_finish(&call->body);
@@ -96,7 +111,7 @@ size_t exchange_reply_limit_bytes(const struct exchange *exchange)
         request->prompt.length_bytes + request->messages.length_bytes + exchange->rendered.length_bytes;
     size_t prompt_ids = request->prompt_id_count + exchange->prompt_id_count + prompt_bytes;
     size_t tokens = request->sampling.max_tokens > 0 ? (size_t)request->sampling.max_tokens : 0;
-    const size_t token_bytes = 512;
+    size_t token_bytes = exchange->adapter->token_bytes ? exchange->adapter->token_bytes : 512;
     const size_t id_bytes = 12;
     const size_t rest_bytes = 1024 * 1024;
     const size_t most_bytes = 1024 * 1024 * 1024;

@@ -82,6 +82,7 @@ struct sample_request {
     size_t prompt_id_count;
     struct text prompt;   /* or TEXT_NONE */
     struct text messages; /* a JSON array of chat messages, or TEXT_NONE */
+    struct text tools;    /* beside messages: a JSON array for the chat template, or TEXT_NONE */
     struct sampling sampling;
     struct text model; /* TEXT_NONE: not sent */
     uint64_t seed;     /* 63 bits; mapped to the engine's range */
@@ -159,16 +160,27 @@ struct exchange {
     struct sample pending;  /* waits for its text */
 };
 
+/* What an engine's log-probabilities are, before settings and requests say more. */
+enum logprobs_source {
+    LOGPROBS_OF_SETTING,         /* a start option of the engine decides, no reply tells */
+    LOGPROBS_OF_MODEL,           /* the model's own, whatever the sampler does */
+    LOGPROBS_BEHIND_TEMPERATURE, /* and before every filter */
+};
+
 enum exchange_outcome { EXCHANGE_NEXT, EXCHANGE_SAMPLE, EXCHANGE_ERROR };
 
 struct engine_adapter {
     const char *kind; /* as in the settings */
+    enum logprobs_source logprobs;
+    size_t token_bytes; /* of a reply, at most, for each token asked for; 0: 512 */
     const char *(*refuse)(
         const struct sample_request *request);         /* what it cannot do, for people, or NULL; may be NULL */
     bool (*prepares)(const struct exchange *exchange); /* the current step samples nothing */
     void (*build)(const struct exchange *exchange, struct engine_call *ret_call);
     enum exchange_outcome (*parse)(struct exchange *exchange, const struct engine_reply *reply,
                                    struct sample *ret_sample, struct sample_error *ret_error);
+    /* The call that stops what request_id began; NULL: closing the connection does. */
+    void (*abort)(struct text request_id, struct engine_call *ret_call);
     uint64_t (*seed_sent)(uint64_t seed); /* into the engine's range */
 };
 
@@ -184,6 +196,10 @@ void exchange_finish(struct exchange *exchange);
  * or if the body would exceed ENGINE_CALL_BODY_BYTES or memory. */
 #define ENGINE_CALL_BODY_BYTES (256 * 1024 * 1024)
 bool exchange_build(const struct exchange *exchange, struct engine_call *ret_call, struct sample_error *ret_error);
+
+/* What to send when an exchange is given up while the engine works on it, beside closing the connection. False: nothing
+ * (nothing to finish). Its reply means nothing. */
+bool exchange_build_abort(const struct exchange *exchange, struct engine_call *ret_call);
 
 /* SAMPLE: ret_sample is filled and the caller's to finish. ERROR: ret_error is filled. NEXT: build again. */
 enum exchange_outcome exchange_parse(struct exchange *exchange, const struct engine_reply *reply,

@@ -5,6 +5,7 @@
  * Log-probabilities are the model's own whatever the sampler does, unless post_sampling_probs asks for probabilities
  * behind it. They part from the ids where a character is spelled by several tokens or a stop string was hit; such a
  * sample is refused. */
+#include "client/event_stream.h"
 #include "client/reply.h"
 
 #include <math.h>
@@ -35,14 +36,6 @@ static struct text prompt_text(const struct exchange *exchange)
 
 /* --- requests ------------------------------------------------------------------------------------ */
 
-static void put_render(struct json_write *json, const struct sample_request *request)
-{
-    json_put_raw(json, "messages", request->messages);
-    json_put_bool(json, "add_generation_prompt", true);
-    if (request->sampling.chat_template_kwargs.data)
-        json_put_raw(json, "chat_template_kwargs", request->sampling.chat_template_kwargs);
-}
-
 static void put_tokenize(struct json_write *json, const struct exchange *exchange)
 {
     json_put_text(json, "content", prompt_text(exchange));
@@ -71,8 +64,17 @@ static void put_samplers(struct json_write *json, const struct sampling *samplin
 static void put_fields(struct json_write *json)
 {
     static const char *const fields[] = {
-        "index",         "content",   "tokens",           "completion_probabilities", "stop_type",
-        "stopping_word", "truncated", "tokens_predicted", "tokens_evaluated",         "generation_settings/seed",
+        "index",
+        "content",
+        "tokens",
+        "completion_probabilities",
+        "stop",
+        "stop_type",
+        "stopping_word",
+        "truncated",
+        "tokens_predicted",
+        "tokens_evaluated",
+        "generation_settings/seed",
     };
 
     json_key(json, "response_fields");
@@ -84,29 +86,24 @@ static void put_fields(struct json_write *json)
 
 static void put_completion(struct json_write *json, const struct exchange *exchange)
 {
+    static const struct sampling_dialect dialect = {.max_tokens = "n_predict", .repetition = "repeat_penalty"};
     const struct sampling *sampling = &exchange->request->sampling;
 
     if (exchange_has_ids(exchange))
         put_prompt_ids(json, "prompt", exchange);
     else
         json_put_text(json, "prompt", prompt_text(exchange));
-    json_put_int(json, "n_predict", sampling->max_tokens);
-    json_put_double(json, "temperature", sampling->temperature);
-    json_put_double(json, "top_p", sampling->top_p);
-    json_put_int(json, "top_k", sampling->top_k > 0 ? sampling->top_k : 0);
-    json_put_double(json, "min_p", sampling->min_p);
+    put_sampling(json, sampling, &dialect);
     put_soft_double(json, sampling, "typical_p", 1);
-    put_soft_double(json, sampling, "repeat_penalty", 1);
-    put_soft_double(json, sampling, "presence_penalty", 0);
-    put_soft_double(json, sampling, "frequency_penalty", 0);
-    put_soft_bool(json, sampling, "ignore_eos", false);
+    put_soft_double(json, sampling, "dynatemp_range", 0);
+    put_soft_int(json, sampling, "mirostat", 0);
     put_soft_bool(json, sampling, "cache_prompt", true);
     put_samplers(json, sampling);
     put_stops(json, sampling, false);
     json_put_int(json, "seed", (int64_t)seed_of_31_bits(exchange->request->seed));
     json_put_int(json, "n_probs", 1);
     json_put_bool(json, "return_tokens", true);
-    json_put_bool(json, "stream", false);
+    json_put_bool(json, "stream", true);
     put_fields(json);
     put_engine_options(json, sampling);
 }
@@ -120,7 +117,7 @@ static void build(const struct exchange *exchange, struct engine_call *ret_call)
     json_object_begin(&json);
     if (step == STEP_RENDER) {
         ret_call->path = "/apply-template";
-        put_render(&json, exchange->request);
+        put_template(&json, exchange->request);
     } else if (step == STEP_TOKENIZE) {
         ret_call->path = "/tokenize";
         put_tokenize(&json, exchange);
@@ -218,8 +215,10 @@ static void read_member(struct reply_draft *draft, struct json_scan *scan, struc
 {
     if (text_equals(key, "content"))
         draft_read_text(draft, scan);
+    else if (text_equals(key, "index"))
+        draft_read_index(draft, scan);
     else if (text_equals(key, "tokens"))
-        draft_read_ids(draft, &draft->ids, scan);
+        draft_append_ids(draft, &draft->ids, scan);
     else if (text_equals(key, "completion_probabilities"))
         read_probabilities(draft, scan);
     else if (text_equals(key, "stop_type"))
@@ -247,22 +246,84 @@ static void read_object(struct reply_draft *draft, struct json_scan *scan)
     draft->choice_count = draft->has_text || draft->ids.present;
 }
 
-/* An object, or an array of them where several samples were asked for. */
-static void read_completion(struct reply_draft *draft, struct json_scan *scan)
-{
-    size_t count = 0;
+/* --- streams ------------------------------------------------------------------------------------- */
 
-    if (json_scan_peek(scan) != JSON_KIND_ARRAY) {
-        read_object(draft, scan);
-        return;
+/* {"content":"Hi","tokens":[17],"stop":false,"tokens_predicted":1,"completion_probabilities":[…]} for each token, and
+ * at last one with "stop_type". What the engine held back (parts of a character) is missing, so that its own count
+ * tells. There is no [DONE] here, but what stands before the engine may write one. */
+struct completion_stream {
+    struct event_stream events;
+    size_t count;
+    bool ended;
+};
+
+static bool is_done(const struct stream_event *event)
+{
+    return text_equals(event->data, "[DONE]");
+}
+
+/* Everything but a whole event with the end is a stream that was cut: the same tokens are asked for again. */
+static enum exchange_outcome refuse_stream(struct sample_error *ret_error, const struct completion_stream *stream,
+                                           const char *problem)
+{
+    refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the stream %s after %zu events", problem, stream->count);
+    ret_error->resample = false;
+    return EXCHANGE_ERROR;
+}
+
+/* NEXT: the event is in the draft. */
+static enum exchange_outcome read_event(struct reply_draft *draft, struct completion_stream *stream,
+                                        const struct stream_event *event, const struct engine_reply *reply,
+                                        struct sample_error *ret_error)
+{
+    struct json_scan scan;
+
+    json_scan_init(&scan, event->data);
+    if (event->is_error)
+        scan_error_object(&scan, &draft->error);
+    else
+        read_object(draft, &scan);
+    if (!json_scan_end(&scan))
+        return refuse_stream(ret_error, stream, "has an event that is no JSON object");
+    if (draft->error.present)
+        return refuse_engine_error(ret_error, draft->error.code_number ? (int)draft->error.code_number : 500,
+                                   &draft->error, reply);
+    stream->ended = draft->has_finish;
+    stream->count++;
+    return EXCHANGE_NEXT;
+}
+
+static enum exchange_outcome read_stream(struct reply_draft *draft, const struct engine_reply *reply,
+                                         struct sample_error *ret_error)
+{
+    struct completion_stream stream = {.count = 0};
+    struct stream_event event;
+    enum exchange_outcome outcome = EXCHANGE_NEXT;
+
+    event_stream_init(&stream.events, reply->body);
+    while (outcome == EXCHANGE_NEXT && event_stream_next(&stream.events, &event)) {
+        if (is_done(&event))
+            continue;
+        outcome = stream.ended ? refuse_stream(ret_error, &stream, "goes on behind its end")
+                               : read_event(draft, &stream, &event, reply, ret_error);
     }
-    for (json_scan_array(scan); json_scan_element(scan); count++) {
-        if (count == 0)
-            read_object(draft, scan);
-        else
-            json_scan_skip(scan);
-    }
-    draft->choice_count = count;
+    if (outcome == EXCHANGE_NEXT && !stream.ended)
+        outcome = refuse_stream(ret_error, &stream, "ended without its last event");
+    event_stream_finish(&stream.events);
+    return outcome;
+}
+
+/* --- from bytes to a sample ------------------------------------------------------------------------ */
+
+/* Something before the engine that does not stream answers with the whole. */
+static bool is_whole(struct text body)
+{
+    struct json_scan scan;
+    enum json_kind kind;
+
+    json_scan_init(&scan, body);
+    kind = json_scan_peek(&scan);
+    return kind == JSON_KIND_OBJECT || kind == JSON_KIND_ARRAY;
 }
 
 /* Ids that the engine lost are no empty completion. */
@@ -271,25 +332,34 @@ static bool lost_ids(const struct reply_draft *draft)
     return draft->ids.present && !draft->ids.count && draft->completion_tokens > 0;
 }
 
+static enum exchange_outcome judge(const struct exchange *exchange, struct reply_draft *draft,
+                                   const struct json_scan *scan, const struct engine_reply *reply,
+                                   struct sample *ret_sample, struct sample_error *ret_error)
+{
+    draft->stopped_by_string = text_equals(buffer_text(&draft->finish), "word");
+    draft->seed_honoured =
+        draft->seed_used >= 0 && (uint64_t)draft->seed_used == seed_of_31_bits(exchange->request->seed);
+    if (json_scan_ok(scan) && lost_ids(draft))
+        return refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the engine counts %lld tokens and gives no ids",
+                            (long long)draft->completion_tokens);
+    return draft_judge(exchange, draft, scan, reply, ret_sample, ret_error);
+}
+
 static enum exchange_outcome take_completion(const struct exchange *exchange, const struct engine_reply *reply,
                                              struct sample *ret_sample, struct sample_error *ret_error)
 {
     struct reply_draft draft;
     struct json_scan scan;
-    enum exchange_outcome outcome;
+    enum exchange_outcome outcome = EXCHANGE_NEXT;
 
     draft_init(&draft, reply->body);
     json_scan_init(&scan, reply->body);
-    read_completion(&draft, &scan);
-    draft.stopped_by_string = text_equals(buffer_text(&draft.finish), "word");
-    draft.seed_honoured = draft.seed_used >= 0 && (uint64_t)draft.seed_used == seed_of_31_bits(exchange->request->seed);
-    draft.mode = options_have(exchange->request->sampling.engine_options, "post_sampling_probs") ? LOGPROBS_PROCESSED
-                                                                                                 : LOGPROBS_RAW;
-    if (json_scan_ok(&scan) && lost_ids(&draft))
-        outcome = refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the engine counts %lld tokens and gives no ids",
-                               (long long)draft.completion_tokens);
-    else
-        outcome = draft_judge(exchange, &draft, &scan, reply, ret_sample, ret_error);
+    if (is_whole(reply->body))
+        draft_read_first(&draft, &scan, read_object);
+    else if ((outcome = read_stream(&draft, reply, ret_error)) == EXCHANGE_NEXT)
+        scan.at = scan.end; /* the events were read, one by one */
+    if (outcome == EXCHANGE_NEXT)
+        outcome = judge(exchange, &draft, &scan, reply, ret_sample, ret_error);
     draft_finish(&draft);
     return outcome;
 }
@@ -314,6 +384,8 @@ static enum exchange_outcome parse(struct exchange *exchange, const struct engin
 
 const struct engine_adapter adapter_llamacpp = {
     .kind = "llamacpp",
+    .logprobs = LOGPROBS_OF_MODEL,
+    .token_bytes = 2048, /* an event has the token three times: as text, as bytes, among the likeliest */
     .refuse = refuse,
     .prepares = prepares,
     .build = build,

@@ -35,6 +35,8 @@ static void put_prompt(struct json_write *json, const struct exchange *exchange)
 
     if (is_chat(exchange)) {
         json_put_raw(json, "messages", request->messages);
+        if (request->tools.data)
+            json_put_raw(json, "tools", request->tools);
         if (request->sampling.chat_template_kwargs.data)
             json_put_raw(json, "chat_template_kwargs", request->sampling.chat_template_kwargs);
         json_put_bool(json, "logprobs", true);
@@ -83,21 +85,11 @@ static void build(const struct exchange *exchange, struct engine_call *ret_call)
 static enum exchange_outcome parse(struct exchange *exchange, const struct engine_reply *reply,
                                    struct sample *ret_sample, struct sample_error *ret_error)
 {
-    struct reply_draft draft;
-    struct json_scan scan;
-    enum exchange_outcome outcome;
+    static const struct draft_facts facts = {.read = draft_read_openai};
 
     if (!status_is_success(reply->status))
         return refuse_status(ret_error, reply);
-    draft_init(&draft, reply->body);
-    json_scan_init(&scan, reply->body);
-    draft_read_openai(&draft, &scan);
-    draft.mode = exchange->request->logprobs_mode;
-    if (draft.mode == LOGPROBS_UNKNOWN && sampling_is_plain(&exchange->request->sampling))
-        draft.mode = LOGPROBS_RAW;
-    outcome = draft_judge(exchange, &draft, &scan, reply, ret_sample, ret_error);
-    draft_finish(&draft);
-    return outcome;
+    return draft_take(exchange, &facts, reply, ret_sample, ret_error);
 }
 
 /* 31 bits: the narrowest of the servers that may stand behind these routes. */

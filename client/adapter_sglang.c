@@ -19,20 +19,15 @@ static bool prepares(const struct exchange *exchange)
 
 static void put_sampling_params(struct json_write *json, const struct sample_request *request)
 {
+    static const struct sampling_dialect dialect = {
+        .max_tokens = "max_new_tokens", .repetition = "repetition_penalty", .top_k_off = -1};
     const struct sampling *sampling = &request->sampling;
 
     json_key(json, "sampling_params");
     json_object_begin(json);
     json_put_int(json, "n", 1);
-    json_put_int(json, "max_new_tokens", sampling->max_tokens);
-    json_put_double(json, "temperature", sampling->temperature);
-    json_put_double(json, "top_p", sampling->top_p);
-    json_put_int(json, "top_k", sampling->top_k > 0 ? sampling->top_k : -1);
-    json_put_double(json, "min_p", sampling->min_p);
-    put_soft_double(json, sampling, "repetition_penalty", 1);
-    put_soft_double(json, sampling, "presence_penalty", 0);
-    put_soft_double(json, sampling, "frequency_penalty", 0);
-    put_soft_bool(json, sampling, "ignore_eos", false);
+    put_sampling(json, sampling, &dialect);
+    put_soft_int(json, sampling, "min_new_tokens", 0);
     put_soft_bool(json, sampling, "skip_special_tokens", true);
     put_stops(json, sampling, true);
     json_put_int(json, "sampling_seed", (int64_t)seed_of_31_bits(request->seed));
@@ -65,7 +60,9 @@ static void build(const struct exchange *exchange, struct engine_call *ret_call)
     json_object_begin(&json);
     if (is_chat(exchange)) {
         put_openai_request(&json, exchange);
+        put_optional_text(&json, "rid", exchange->request->request_id);
         json_put_bool(&json, "return_token_ids", true);
+        put_soft_bool(&json, &exchange->request->sampling, "separate_reasoning", false);
     } else {
         put_generate(&json, exchange);
     }
@@ -164,62 +161,39 @@ static void read_object(struct reply_draft *draft, struct json_scan *scan)
     draft->choice_count = draft->has_text || draft->ids.present;
 }
 
-/* An object, or an array of them where several samples were asked for. */
 static void read_generated(struct reply_draft *draft, struct json_scan *scan)
 {
-    size_t count = 0;
-
-    if (json_scan_peek(scan) != JSON_KIND_ARRAY) {
-        read_object(draft, scan);
-        return;
-    }
-    for (json_scan_array(scan); json_scan_element(scan); count++) {
-        if (count == 0)
-            read_object(draft, scan);
-        else
-            json_scan_skip(scan);
-    }
-    draft->choice_count = count;
-}
-
-static enum logprobs_mode mode_of(const struct sample_request *request)
-{
-    const struct sampling *sampling = &request->sampling;
-
-    if (request->logprobs_mode != LOGPROBS_UNKNOWN)
-        return request->logprobs_mode;
-    if (sampling_is_plain(sampling))
-        return LOGPROBS_RAW;
-    return sampling->top_p >= 1 && sampling->top_k <= 0 && sampling->min_p <= 0 && !sampling->engine_options.data
-               ? LOGPROBS_PROCESSED
-               : LOGPROBS_UNKNOWN;
+    draft_read_first(draft, scan, read_object);
 }
 
 static enum exchange_outcome parse(struct exchange *exchange, const struct engine_reply *reply,
                                    struct sample *ret_sample, struct sample_error *ret_error)
 {
-    struct reply_draft draft;
-    struct json_scan scan;
-    enum exchange_outcome outcome;
+    struct draft_facts facts = {.read = is_chat(exchange) ? draft_read_openai : read_generated};
 
     if (!status_is_success(reply->status))
         return refuse_status(ret_error, reply);
-    draft_init(&draft, reply->body);
-    json_scan_init(&scan, reply->body);
-    if (is_chat(exchange))
-        draft_read_openai(&draft, &scan);
-    else
-        read_generated(&draft, &scan);
-    draft.mode = mode_of(exchange->request);
-    outcome = draft_judge(exchange, &draft, &scan, reply, ret_sample, ret_error);
-    draft_finish(&draft);
-    return outcome;
+    return draft_take(exchange, &facts, reply, ret_sample, ret_error);
+}
+
+/* Without it a hang-up is seen about four seconds later. */
+static void abort_request(struct text request_id, struct engine_call *ret_call)
+{
+    struct json_write json;
+
+    ret_call->path = "/abort_request";
+    json_write_init(&json, &ret_call->body);
+    json_object_begin(&json);
+    json_put_text(&json, "rid", request_id);
+    json_object_end(&json);
 }
 
 const struct engine_adapter adapter_sglang = {
     .kind = "sglang",
+    .logprobs = LOGPROBS_BEHIND_TEMPERATURE,
     .prepares = prepares,
     .build = build,
     .parse = parse,
+    .abort = abort_request,
     .seed_sent = seed_of_31_bits,
 };

@@ -19,19 +19,11 @@ static bool prepares(const struct exchange *exchange)
     return step_of(exchange) == STEP_TOKENIZE;
 }
 
-static void put_chat(struct json_write *json, const struct sample_request *request)
-{
-    json_put_raw(json, "messages", request->messages);
-    json_put_bool(json, "add_generation_prompt", true);
-    json_put_bool(json, "add_special_tokens", false);
-    if (request->sampling.chat_template_kwargs.data)
-        json_put_raw(json, "chat_template_kwargs", request->sampling.chat_template_kwargs);
-}
-
 static void put_prompt(struct json_write *json, const struct exchange *exchange, enum step step)
 {
     if (step == STEP_CHAT) {
-        put_chat(json, exchange->request);
+        put_template(json, exchange->request);
+        json_put_bool(json, "add_special_tokens", false);
         json_put_bool(json, "logprobs", true);
         json_put_int(json, "top_logprobs", 0);
         return;
@@ -44,22 +36,6 @@ static void put_prompt(struct json_write *json, const struct exchange *exchange,
         json_put_bool(json, "add_special_tokens", true);
     }
     json_put_int(json, "logprobs", 0);
-}
-
-static void put_sampling(struct json_write *json, const struct sampling *sampling)
-{
-    json_put_int(json, "n", 1);
-    json_put_int(json, "max_tokens", sampling->max_tokens);
-    json_put_double(json, "temperature", sampling->temperature);
-    json_put_double(json, "top_p", sampling->top_p);
-    json_put_int(json, "top_k", sampling->top_k > 0 ? sampling->top_k : 0);
-    json_put_double(json, "min_p", sampling->min_p);
-    put_soft_double(json, sampling, "repetition_penalty", 1);
-    put_soft_double(json, sampling, "presence_penalty", 0);
-    put_soft_double(json, sampling, "frequency_penalty", 0);
-    put_soft_bool(json, sampling, "ignore_eos", false);
-    put_soft_bool(json, sampling, "skip_special_tokens", true);
-    put_stops(json, sampling, true);
 }
 
 static void build(const struct exchange *exchange, struct engine_call *ret_call)
@@ -75,10 +51,14 @@ static void build(const struct exchange *exchange, struct engine_call *ret_call)
     json_object_begin(&json);
     put_optional_text(&json, "model", request->model);
     if (step == STEP_TOKENIZE) {
-        put_chat(&json, request);
+        put_vllm_tokenize(&json, request);
     } else {
         put_prompt(&json, exchange, step);
-        put_sampling(&json, &request->sampling);
+        json_put_int(&json, "n", 1);
+        put_sampling(&json, &request->sampling, &vllm_dialect);
+        put_soft_int(&json, &request->sampling, "min_tokens", 0);
+        put_soft_bool(&json, &request->sampling, "skip_special_tokens", true);
+        put_stops(&json, &request->sampling, true);
         json_put_int(&json, "seed", (int64_t)seed_of_63_bits(request->seed));
         json_put_bool(&json, "stream", false);
         json_put_bool(&json, "return_token_ids", true);
@@ -93,10 +73,8 @@ static void build(const struct exchange *exchange, struct engine_call *ret_call)
 static enum exchange_outcome parse(struct exchange *exchange, const struct engine_reply *reply,
                                    struct sample *ret_sample, struct sample_error *ret_error)
 {
+    static const struct draft_facts facts = {.read = draft_read_openai, .seed_honoured = true};
     enum step step = step_of(exchange);
-    struct reply_draft draft;
-    struct json_scan scan;
-    enum exchange_outcome outcome;
 
     if (step == STEP_TOKENIZE && reply->status == 404) {
         exchange->step = STEP_CHAT - STEP_TOKENIZE;
@@ -106,17 +84,7 @@ static enum exchange_outcome parse(struct exchange *exchange, const struct engin
         return refuse_status(ret_error, reply);
     if (step == STEP_TOKENIZE)
         return exchange_take_prompt_ids(exchange, reply, ret_error);
-
-    draft_init(&draft, reply->body);
-    json_scan_init(&scan, reply->body);
-    draft_read_openai(&draft, &scan);
-    draft.seed_honoured = true;
-    draft.mode = exchange->request->logprobs_mode;
-    if (draft.mode == LOGPROBS_UNKNOWN && sampling_is_plain(&exchange->request->sampling))
-        draft.mode = LOGPROBS_RAW;
-    outcome = draft_judge(exchange, &draft, &scan, reply, ret_sample, ret_error);
-    draft_finish(&draft);
-    return outcome;
+    return draft_take(exchange, &facts, reply, ret_sample, ret_error);
 }
 
 const struct engine_adapter adapter_vllm = {

@@ -23,20 +23,6 @@ static const char *refuse(const struct sample_request *request)
 
 /* --- requests ------------------------------------------------------------------------------------ */
 
-static void put_tokenize(struct json_write *json, const struct sample_request *request)
-{
-    if (request->prompt.data) {
-        json_put_text(json, "prompt", request->prompt);
-        json_put_bool(json, "add_special_tokens", true);
-        return;
-    }
-    json_put_raw(json, "messages", request->messages);
-    json_put_bool(json, "add_generation_prompt", true);
-    json_put_bool(json, "add_special_tokens", false);
-    if (request->sampling.chat_template_kwargs.data)
-        json_put_raw(json, "chat_template_kwargs", request->sampling.chat_template_kwargs);
-}
-
 static void put_generate(struct json_write *json, const struct exchange *exchange)
 {
     const struct sample_request *request = exchange->request;
@@ -49,15 +35,8 @@ static void put_generate(struct json_write *json, const struct exchange *exchang
     json_key(json, "sampling_params");
     json_object_begin(json);
     json_put_int(json, "n", 1);
-    json_put_int(json, "max_tokens", sampling->max_tokens);
-    json_put_double(json, "temperature", sampling->temperature);
-    json_put_double(json, "top_p", sampling->top_p);
-    json_put_int(json, "top_k", sampling->top_k > 0 ? sampling->top_k : 0);
-    json_put_double(json, "min_p", sampling->min_p);
-    put_soft_double(json, sampling, "repetition_penalty", 1);
-    put_soft_double(json, sampling, "presence_penalty", 0);
-    put_soft_double(json, sampling, "frequency_penalty", 0);
-    put_soft_bool(json, sampling, "ignore_eos", false);
+    put_sampling(json, sampling, &vllm_dialect);
+    put_soft_int(json, sampling, "min_tokens", 0);
     json_put_int(json, "seed", (int64_t)seed_of_63_bits(request->seed));
     json_put_int(json, "logprobs", 0);
     put_stops(json, sampling, true);
@@ -82,7 +61,7 @@ static void build(const struct exchange *exchange, struct engine_call *ret_call)
     json_object_begin(&json);
     put_optional_text(&json, "model", exchange->request->model);
     if (step == STEP_TOKENIZE)
-        put_tokenize(&json, exchange->request);
+        put_vllm_tokenize(&json, exchange->request);
     else if (step == STEP_GENERATE)
         put_generate(&json, exchange);
     else
@@ -95,20 +74,9 @@ static void build(const struct exchange *exchange, struct engine_call *ret_call)
 static enum exchange_outcome take_ids(struct exchange *exchange, const struct engine_reply *reply,
                                       struct sample *ret_sample, struct sample_error *ret_error)
 {
-    struct reply_draft draft;
-    struct json_scan scan;
-    enum exchange_outcome outcome;
+    static const struct draft_facts facts = {.read = draft_read_openai, .seed_honoured = true, .text_follows = true};
+    enum exchange_outcome outcome = draft_take(exchange, &facts, reply, ret_sample, ret_error);
 
-    draft_init(&draft, reply->body);
-    json_scan_init(&scan, reply->body);
-    draft_read_openai(&draft, &scan);
-    draft.text_follows = true;
-    draft.seed_honoured = true;
-    draft.mode = exchange->request->logprobs_mode;
-    if (draft.mode == LOGPROBS_UNKNOWN && sampling_is_plain(&exchange->request->sampling))
-        draft.mode = LOGPROBS_RAW;
-    outcome = draft_judge(exchange, &draft, &scan, reply, ret_sample, ret_error);
-    draft_finish(&draft);
     if (outcome == EXCHANGE_SAMPLE && !ret_sample->ids) {
         sample_finish(ret_sample);
         return refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the reply has no token ids");

@@ -37,6 +37,7 @@ struct reply_draft {
     struct buffer text;
     bool has_text;
     bool text_follows; /* in another reply */
+    bool has_aside;    /* reasoning or tool calls beside the text */
     struct id_list ids;
     struct id_list beside; /* the id that stands beside each log-probability; ID_UNNAMED where none does */
     struct id_list prompt_ids;
@@ -62,7 +63,6 @@ struct reply_draft {
 
     /* what the adapter knows */
     bool seed_honoured;
-    enum logprobs_mode mode;
 
     uint64_t replaced;
     bool out_of_memory;
@@ -77,7 +77,9 @@ void draft_read_text(struct reply_draft *draft, struct json_scan *scan); /* or n
 bool scan_string_or_null(struct json_scan *scan, struct buffer *out);    /* false: null */
 int64_t scan_integer_or(struct json_scan *scan, int64_t otherwise);      /* null or not an integer: otherwise */
 void draft_read_ids(struct reply_draft *draft, struct id_list *list, struct json_scan *scan); /* or null */
-void draft_read_logprobs(struct reply_draft *draft, struct json_scan *scan);                  /* or null */
+/* The same, behind what the list holds already. */
+void draft_append_ids(struct reply_draft *draft, struct id_list *list, struct json_scan *scan);
+void draft_read_logprobs(struct reply_draft *draft, struct json_scan *scan); /* or null */
 /* One entry at a time, where they are not plain arrays. */
 void draft_add_logprob(struct reply_draft *draft, double logprob, uint32_t beside);
 void draft_add_id(struct reply_draft *draft, struct id_list *list, uint32_t id);
@@ -91,6 +93,10 @@ void scan_error_object(struct json_scan *scan, struct engine_error *error); /* t
 bool draft_read_common_member(struct reply_draft *draft, struct json_scan *scan, struct text key);
 /* {"content":[…]} or {"token_logprobs":[…],"tokens":[…]} or null. */
 void draft_read_openai_logprobs(struct reply_draft *draft, struct json_scan *scan);
+void draft_read_index(struct reply_draft *draft, struct json_scan *scan); /* of one choice there is only the first */
+/* An object, or an array of them where several samples were asked for: the first, and how many there are. */
+void draft_read_first(struct reply_draft *draft, struct json_scan *scan,
+                      void (*read)(struct reply_draft *draft, struct json_scan *scan));
 /* A whole body of OpenAI's form: /v1/completions, /v1/chat/completions, and vLLM's /inference/v1/generate. */
 void draft_read_openai(struct reply_draft *draft, struct json_scan *scan);
 
@@ -99,6 +105,16 @@ void draft_read_openai(struct reply_draft *draft, struct json_scan *scan);
 enum exchange_outcome draft_judge(const struct exchange *exchange, struct reply_draft *draft,
                                   const struct json_scan *scan, const struct engine_reply *reply,
                                   struct sample *ret_sample, struct sample_error *ret_error);
+
+/* A body that is one JSON text, from its bytes to a sample. `seed_honoured`: the kind of engine honours every seed. */
+struct draft_facts {
+    void (*read)(struct reply_draft *draft, struct json_scan *scan);
+    bool seed_honoured;
+    bool text_follows;
+};
+enum exchange_outcome draft_take(const struct exchange *exchange, const struct draft_facts *facts,
+                                 const struct engine_reply *reply, struct sample *ret_sample,
+                                 struct sample_error *ret_error);
 
 /* reply_versions.c. False (ret_error filled): the spans are not those of the draft's ids, one after the other. */
 bool draft_versions_agree(const struct reply_draft *draft, struct sample_error *ret_error);
@@ -138,17 +154,29 @@ void put_soft_bool(struct json_write *json, const struct sampling *sampling, con
 void put_soft_int(struct json_write *json, const struct sampling *sampling, const char *key, int64_t value);
 bool options_have(struct text options, const char *key);
 void put_engine_options(struct json_write *json, const struct sampling *sampling); /* every member of the options */
+/* A chat for the engine's own template: messages, tools, add_generation_prompt, chat_template_kwargs. */
+void put_template(struct json_write *json, const struct sample_request *request);
+/* How a kind of engine spells what all of them know, and how it says "off". */
+struct sampling_dialect {
+    const char *max_tokens;
+    const char *repetition; /* the penalty */
+    int64_t top_k_off;
+};
+/* Every sampling parameter, so that no default of the engine's own applies: untruncated unless the request says more.
+ */
+void put_sampling(struct json_write *json, const struct sampling *sampling, const struct sampling_dialect *dialect);
+/* The body of vLLM's /tokenize: the prompt's text, or a chat. */
+void put_vllm_tokenize(struct json_write *json, const struct sample_request *request);
 /* The body of /v1/completions or, for a chat, /v1/chat/completions, with nothing but what most servers know. */
 void put_openai_request(struct json_write *json, const struct exchange *exchange);
 void put_stops(struct json_write *json, const struct sampling *sampling,
                bool ids_too); /* "stop", "stop_token_ids", where set */
 void put_optional_text(struct json_write *json, const char *key, struct text value); /* nothing for TEXT_NONE */
 
-/* Nothing between the model's distribution and the sample: raw and processed log-probabilities are the same. */
-bool sampling_is_plain(const struct sampling *sampling);
 uint64_t seed_of_63_bits(uint64_t seed);
 uint64_t seed_of_31_bits(uint64_t seed);
 
+extern const struct sampling_dialect vllm_dialect;
 extern const struct engine_adapter adapter_vllm, adapter_vllm_generate, adapter_sglang, adapter_llamacpp,
     adapter_openai_compat;
 

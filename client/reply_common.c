@@ -90,7 +90,25 @@ void scan_skip_lenient(struct json_scan *scan)
     }
 }
 
-void draft_read_ids(struct reply_draft *draft, struct id_list *list, struct json_scan *scan)
+/* Room for `wanted` in all, at least twice as many as before. */
+static bool grow(void *pointer_to_values, size_t wanted, size_t *capacity, size_t size_bytes)
+{
+    size_t doubled = *capacity < 32 ? 64 : 2 * *capacity;
+    void *values;
+
+    if (wanted <= *capacity)
+        return true;
+    if (wanted < doubled)
+        wanted = doubled;
+    values = realloc(*(void **)pointer_to_values, wanted * size_bytes);
+    if (!values)
+        return false;
+    *(void **)pointer_to_values = values;
+    *capacity = wanted;
+    return true;
+}
+
+void draft_append_ids(struct reply_draft *draft, struct id_list *list, struct json_scan *scan)
 {
     size_t limit;
     ssize_t count;
@@ -98,17 +116,21 @@ void draft_read_ids(struct reply_draft *draft, struct id_list *list, struct json
     if (json_scan_null(scan))
         return;
     limit = count_elements(scan);
-    free(list->values);
-    *list = (struct id_list){.values = malloc(limit * sizeof(*list->values)), .capacity = limit};
-    if (!list->values) {
-        list->capacity = 0;
+    if (!grow(&list->values, list->count + limit, &list->capacity, sizeof(*list->values))) {
         draft->out_of_memory = true;
         json_scan_skip(scan);
         return;
     }
-    count = json_scan_u32(scan, list->values, limit);
+    count = json_scan_u32(scan, list->values + list->count, limit);
     list->present = count >= 0;
-    list->count = count > 0 ? (size_t)count : 0;
+    list->count += count > 0 ? (size_t)count : 0;
+}
+
+void draft_read_ids(struct reply_draft *draft, struct id_list *list, struct json_scan *scan)
+{
+    if (json_scan_peek(scan) != JSON_KIND_NULL)
+        list->count = 0;
+    draft_append_ids(draft, list, scan);
 }
 
 void draft_read_logprobs(struct reply_draft *draft, struct json_scan *scan)
@@ -119,11 +141,8 @@ void draft_read_logprobs(struct reply_draft *draft, struct json_scan *scan)
     if (json_scan_null(scan))
         return;
     limit = count_elements(scan);
-    free(draft->logprobs);
-    draft->logprobs = malloc(limit * sizeof(*draft->logprobs));
-    draft->logprob_capacity = draft->logprobs ? limit : 0;
     draft->logprob_count = 0;
-    if (!draft->logprobs) {
+    if (!grow(&draft->logprobs, limit, &draft->logprob_capacity, sizeof(*draft->logprobs))) {
         draft->out_of_memory = true;
         json_scan_skip(scan);
         return;
@@ -133,24 +152,9 @@ void draft_read_logprobs(struct reply_draft *draft, struct json_scan *scan)
     draft->logprob_count = count > 0 ? (size_t)count : 0;
 }
 
-static bool grow(void *pointer_to_values, size_t count, size_t *capacity, size_t size_bytes)
-{
-    size_t wanted = count < 32 ? 64 : 2 * count;
-    void *values;
-
-    if (count < *capacity)
-        return true;
-    values = realloc(*(void **)pointer_to_values, wanted * size_bytes);
-    if (!values)
-        return false;
-    *(void **)pointer_to_values = values;
-    *capacity = wanted;
-    return true;
-}
-
 void draft_add_id(struct reply_draft *draft, struct id_list *list, uint32_t id)
 {
-    if (!grow(&list->values, list->count, &list->capacity, sizeof(*list->values))) {
+    if (!grow(&list->values, list->count + 1, &list->capacity, sizeof(*list->values))) {
         draft->out_of_memory = true;
         return;
     }
@@ -160,7 +164,7 @@ void draft_add_id(struct reply_draft *draft, struct id_list *list, uint32_t id)
 
 void draft_add_logprob(struct reply_draft *draft, double logprob, uint32_t beside)
 {
-    if (!grow(&draft->logprobs, draft->logprob_count, &draft->logprob_capacity, sizeof(*draft->logprobs))) {
+    if (!grow(&draft->logprobs, draft->logprob_count + 1, &draft->logprob_capacity, sizeof(*draft->logprobs))) {
         draft->out_of_memory = true;
         return;
     }
@@ -171,7 +175,7 @@ void draft_add_logprob(struct reply_draft *draft, double logprob, uint32_t besid
 
 void draft_add_span(struct reply_draft *draft, const struct version_span *span)
 {
-    if (!grow(&draft->spans, draft->span_count, &draft->span_capacity, sizeof(*draft->spans))) {
+    if (!grow(&draft->spans, draft->span_count + 1, &draft->span_capacity, sizeof(*draft->spans))) {
         draft->out_of_memory = true;
         return;
     }
@@ -224,6 +228,30 @@ static void read_metadata(struct reply_draft *draft, struct json_scan *scan)
         else
             json_scan_skip(scan);
     }
+}
+
+void draft_read_index(struct reply_draft *draft, struct json_scan *scan)
+{
+    if (!json_scan_null(scan))
+        draft->choice_is_another |= scan_integer_or(scan, -1) != 0;
+}
+
+void draft_read_first(struct reply_draft *draft, struct json_scan *scan,
+                      void (*read)(struct reply_draft *draft, struct json_scan *scan))
+{
+    size_t count = 0;
+
+    if (json_scan_peek(scan) != JSON_KIND_ARRAY) {
+        read(draft, scan);
+        return;
+    }
+    for (json_scan_array(scan); json_scan_element(scan); count++) {
+        if (count == 0)
+            read(draft, scan);
+        else
+            json_scan_skip(scan);
+    }
+    draft->choice_count = count;
 }
 
 bool draft_read_common_member(struct reply_draft *draft, struct json_scan *scan, struct text key)

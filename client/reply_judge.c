@@ -1,4 +1,5 @@
 /* From a draft to a sample: every invariant of a believable answer, in one place. */
+#include "client/logprobs.h"
 #include "client/reply.h"
 
 #include <inttypes.h>
@@ -284,7 +285,7 @@ static bool make_sample(const struct exchange *exchange, const struct reply_draf
         .finish = finish,
         .eos_in_ids = has_ids && finish == FINISH_STOP && !draft->stopped_by_string,
         .trainable = has_ids,
-        .logprobs_mode = has_ids ? draft->mode : LOGPROBS_UNKNOWN,
+        .logprobs_mode = has_ids ? exchange_logprobs_mode(exchange) : LOGPROBS_UNKNOWN,
         .engine_revision = draft->revision.length_bytes ? buffer_text(&draft->revision)
                            : segment_count              ? segments[segment_count - 1].revision
                                                         : TEXT_NONE,
@@ -298,6 +299,13 @@ static bool make_sample(const struct exchange *exchange, const struct reply_draf
 }
 
 /* --- the whole ----------------------------------------------------------------------------------- */
+
+static bool sampled_nothing(const struct reply_draft *draft)
+{
+    if (draft->ids.present)
+        return !draft->ids.count;
+    return !draft->text.length_bytes && !draft->logprob_count && !draft->has_aside;
+}
 
 /* Whether there is one ended, non-empty answer at all. */
 static bool is_answer(struct reply_draft *draft, const struct json_scan *scan, const struct engine_reply *reply,
@@ -322,7 +330,7 @@ static bool is_answer(struct reply_draft *draft, const struct json_scan *scan, c
         return false;
     else if (!draft->has_finish && !draft->has_text && !draft->ids.present)
         refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the sample has neither text, nor ids, nor a finish reason");
-    else if (draft->ids.present ? !draft->ids.count : !draft->text.length_bytes && !draft->logprob_count)
+    else if (sampled_nothing(draft))
         refuse_reply(ret_error, SAMPLE_EMPTY_COMPLETION, "the engine sampled nothing");
     else if (!find_finish(draft, ret_finish))
         refuse_finish(draft, ret_error);
@@ -357,4 +365,22 @@ enum exchange_outcome draft_judge(const struct exchange *exchange, struct reply_
     if (!make_sample(exchange, draft, finish, ret_sample))
         return refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the sample does not fit into memory");
     return EXCHANGE_SAMPLE;
+}
+
+enum exchange_outcome draft_take(const struct exchange *exchange, const struct draft_facts *facts,
+                                 const struct engine_reply *reply, struct sample *ret_sample,
+                                 struct sample_error *ret_error)
+{
+    struct reply_draft draft;
+    struct json_scan scan;
+    enum exchange_outcome outcome;
+
+    draft_init(&draft, reply->body);
+    json_scan_init(&scan, reply->body);
+    facts->read(&draft, &scan);
+    draft.seed_honoured = facts->seed_honoured;
+    draft.text_follows = facts->text_follows;
+    outcome = draft_judge(exchange, &draft, &scan, reply, ret_sample, ret_error);
+    draft_finish(&draft);
+    return outcome;
 }

@@ -88,6 +88,24 @@ void draft_read_openai_logprobs(struct reply_draft *draft, struct json_scan *sca
 
 /* --- choices ------------------------------------------------------------------------------------- */
 
+/* Whether there is anything in a text or a list that the engine's parsers took out of what was sampled. */
+static bool skip_aside(struct json_scan *scan)
+{
+    enum json_kind kind = json_scan_peek(scan);
+    const char *begin = scan->at;
+    bool found = false;
+
+    if (kind != JSON_KIND_ARRAY) {
+        json_scan_skip(scan);
+        return kind == JSON_KIND_STRING && scan->at - begin > 2;
+    }
+    for (json_scan_array(scan); json_scan_element(scan); found = true)
+        json_scan_skip(scan);
+    return found;
+}
+
+/* Reasoning and tool calls are parsed out of the text. They cannot be put back in their places, so the text is what is
+ * left; only ids, where there are any, are the whole sample. */
 static void read_message(struct reply_draft *draft, struct json_scan *scan)
 {
     struct text key;
@@ -95,6 +113,9 @@ static void read_message(struct reply_draft *draft, struct json_scan *scan)
     for (json_scan_object(scan); json_scan_member(scan, &key);) {
         if (text_equals(key, "content"))
             draft_read_text(draft, scan);
+        else if (text_equals(key, "reasoning") || text_equals(key, "reasoning_content") ||
+                 text_equals(key, "tool_calls"))
+            draft->has_aside |= skip_aside(scan);
         else
             json_scan_skip(scan);
     }
@@ -141,13 +162,6 @@ static void read_stop_reason(struct reply_draft *draft, struct json_scan *scan)
     json_scan_skip(scan);
 }
 
-/* Of one choice there is only the first. */
-static void read_choice_index(struct reply_draft *draft, struct json_scan *scan)
-{
-    if (!json_scan_null(scan))
-        draft->choice_is_another = scan_integer_or(scan, -1) != 0;
-}
-
 static void read_choice(struct reply_draft *draft, struct json_scan *scan)
 {
     struct text key;
@@ -156,7 +170,7 @@ static void read_choice(struct reply_draft *draft, struct json_scan *scan)
         if (text_equals(key, "text"))
             draft_read_text(draft, scan);
         else if (text_equals(key, "index"))
-            read_choice_index(draft, scan);
+            draft_read_index(draft, scan);
         else if (text_equals(key, "message"))
             read_message(draft, scan);
         else if (text_equals(key, "logprobs"))

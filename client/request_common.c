@@ -1,8 +1,6 @@
 /* What the requests of several engines have in common. */
 #include "client/reply.h"
 
-#include <math.h>
-
 /* Names that the service sends itself, or that would change what a reply means, in any engine's spelling. */
 static const char *const reserved_options[] = {
     "prompt",
@@ -155,10 +153,38 @@ void put_prompt_ids(struct json_write *json, const char *key, const struct excha
         json_put_u32s(json, key, exchange->prompt_ids, exchange->prompt_id_count, JSON_ARRAYS_PLAIN);
 }
 
-bool sampling_is_plain(const struct sampling *sampling)
+void put_template(struct json_write *json, const struct sample_request *request)
 {
-    return fabs(sampling->temperature - 1) < 1e-9 && sampling->top_p >= 1 && sampling->top_k <= 0 &&
-           sampling->min_p <= 0 && !sampling->engine_options.data;
+    json_put_raw(json, "messages", request->messages);
+    if (request->tools.data)
+        json_put_raw(json, "tools", request->tools);
+    json_put_bool(json, "add_generation_prompt", true);
+    if (request->sampling.chat_template_kwargs.data)
+        json_put_raw(json, "chat_template_kwargs", request->sampling.chat_template_kwargs);
+}
+
+const struct sampling_dialect vllm_dialect = {.max_tokens = "max_tokens", .repetition = "repetition_penalty"};
+
+void put_vllm_tokenize(struct json_write *json, const struct sample_request *request)
+{
+    if (request->prompt.data)
+        json_put_text(json, "prompt", request->prompt);
+    else
+        put_template(json, request); /* which writes its special tokens itself */
+    json_put_bool(json, "add_special_tokens", request->prompt.data);
+}
+
+void put_sampling(struct json_write *json, const struct sampling *sampling, const struct sampling_dialect *dialect)
+{
+    json_put_int(json, dialect->max_tokens, sampling->max_tokens);
+    json_put_double(json, "temperature", sampling->temperature);
+    json_put_double(json, "top_p", sampling->top_p);
+    json_put_int(json, "top_k", sampling->top_k > 0 ? sampling->top_k : dialect->top_k_off);
+    json_put_double(json, "min_p", sampling->min_p);
+    put_soft_double(json, sampling, dialect->repetition, 1);
+    put_soft_double(json, sampling, "presence_penalty", 0);
+    put_soft_double(json, sampling, "frequency_penalty", 0);
+    put_soft_bool(json, sampling, "ignore_eos", false);
 }
 
 uint64_t seed_of_63_bits(uint64_t seed)

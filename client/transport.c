@@ -48,6 +48,7 @@ static void transfer_destroy(struct transfer *transfer)
     curl_slist_free_all(transfer->headers);
     curl_slist_free_all(transfer->resolve);
     buffer_finish(&transfer->reply.body);
+    buffer_finish(&transfer->own_body);
     free(transfer->url);
     free(transfer);
 }
@@ -184,6 +185,23 @@ struct transfer *transport_start(struct transport *transport, const struct trans
 void transport_cancel(struct transfer *transfer)
 {
     transfer_destroy(transfer);
+}
+
+static void ignore(void *arg, struct transfer_reply *reply)
+{
+    (void)arg;
+    (void)reply;
+}
+
+void transport_send(struct transport *transport, const struct transfer_request *request, struct buffer *body)
+{
+    struct transfer_request with_body = *request;
+    struct transfer *transfer;
+
+    with_body.body = buffer_text(body);
+    transfer = transport_start(transport, &with_body, ignore, NULL);
+    transfer->own_body = *body;
+    buffer_init(body, 0);
 }
 
 size_t transport_in_flight(const struct transport *transport)

@@ -87,6 +87,10 @@ struct transfer *transport_start(struct transport *transport, const struct trans
 /* Closes the connection, so that the engine stops; `done` is not called. */
 void transport_cancel(struct transfer *transfer);
 
+/* Sends it and forgets it: whatever comes back, or does not, nobody is told. Takes the body; `request->body` is not
+ * read. */
+void transport_send(struct transport *transport, const struct transfer_request *request, struct buffer *body);
+
 size_t transport_in_flight(const struct transport *transport);
 
 /* What a failed transfer means for a sample. Not for TRANSFER_DONE. Pure. */

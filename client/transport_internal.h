@@ -32,6 +32,7 @@ struct transfer {
     struct resolved_name *name; /* NULL: the URL holds an address */
     char *url;
     struct text body;
+    struct buffer own_body; /* of one that nobody waits for */
     bool is_post;
     int64_t deadline_us;
     int64_t connect_timeout_us;

@@ -40,6 +40,7 @@ struct group_spec {
     int64_t n;
     struct text prompt;   /* one of the three */
     struct text messages; /* JSON */
+    struct text tools;    /* beside messages, JSON; TEXT_NONE: none */
     uint32_t *prompt_ids;
     size_t prompt_id_count;
     struct text reference_json; /* TEXT_NONE: none */

@@ -78,8 +78,10 @@ static int check_prompt(struct batch_spec *spec, const char *path, const struct 
         return refuse(spec, path, "messages", ERR_INVALID_FIELD, "a chat has at least one message");
     if (fields->prompt_ids.values && fields->prompt_ids.count == 0)
         return refuse(spec, path, "prompt_ids", ERR_INVALID_FIELD, "a prompt has at least one token id");
-    if (fields->tools)
-        return refuse(spec, path, "tools", ERR_INVALID_FIELD, "tool turns are not offered yet");
+    if (fields->tools && !fields->messages)
+        return refuse(spec, path, "tools", ERR_INVALID_FIELD, "tools go with messages: the chat template shows them");
+    if (fields->tools && spec->origin == BATCH_GIVEN)
+        return refuse(spec, path, "tools", ERR_INVALID_FIELD, "nothing is sampled here that tools could be shown to");
     if (fields->set.data)
         return refuse(spec, path, "set", ERR_INVALID_FIELD, "task sets are not offered yet");
     return 0;
@@ -100,6 +102,13 @@ static int read_prompt(struct batch_spec *spec, const char *path, const struct g
             return call_refuse(spec->input.call, ERR_INVALID_FIELD, where, "a message is an object with a role");
     }
     group->messages = batch_spec_dump(spec, fields->messages);
+    json_array_foreach(fields->tools, index, message)
+    {
+        path_index(where, path, "tools", index);
+        if (!json_is_object(message))
+            return call_refuse(spec->input.call, ERR_INVALID_FIELD, where, "a tool is an object");
+    }
+    group->tools = batch_spec_dump(spec, fields->tools);
     if (!fields->prompt_ids.values)
         return 0;
     path_join(where, path, "prompt_ids");

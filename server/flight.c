@@ -125,6 +125,28 @@ static void leave_engine(struct flight *flight, const struct sample_error *error
         probe_engines(server->batches);
 }
 
+#define ABORT_TIMEOUT_US (2 * US_PER_S)
+
+/* What is given up while the engine works on it: where closing the connection stops it late, it is told. */
+static void abort_at_engine(const struct flight *flight)
+{
+    struct server *server = flight->live->server;
+    struct engine_call call;
+
+    if (!exchange_build_abort(&flight->exchange, &call))
+        return;
+    transport_send(server->transport,
+                   &(struct transfer_request){.base_url = flight->engine->url,
+                                              .path = call.path,
+                                              .method = call.method,
+                                              .bearer_token = flight->engine->token,
+                                              .timeout_us = ABORT_TIMEOUT_US,
+                                              .connect_timeout_us = server->settings->engine_connect_timeout_us,
+                                              .reply_limit_bytes = ENGINE_PROBE_REPLY_BYTES},
+                   &call.body);
+    engine_call_finish(&call);
+}
+
 /* A refusal is believed at once only if there is nobody else to ask: it may be the engine's and not the request's. */
 static bool may_ask_another(const struct flight *flight)
 {
@@ -307,6 +329,8 @@ static void transfer_failed(struct flight *flight, const struct transfer_reply *
 {
     sample_error_of_transfer(reply, &flight->error);
     flight->unsent = reply->sends == 0;
+    if (reply->connected)
+        abort_at_engine(flight);
     leave_engine(flight, &flight->error);
     sample_failed(flight);
 }
@@ -374,6 +398,7 @@ static void fill_request(struct flight *flight)
         .prompt_id_count = group->prompt_ids ? group->prompt_id_count : live->group_prompt_id_counts[index],
         .prompt = group->prompt,
         .messages = group->messages,
+        .tools = group->tools,
         .sampling = group->sampling,
         .model = live->spec->model.data ? live->spec->model : text_of(flight->engine->model),
         .seed = flight_seed(flight),
@@ -417,8 +442,10 @@ void flight_stop_sampling(struct flight *flight)
         live->flights[flight->rollout] = NULL;
         return;
     }
-    if (flight->transfer)
+    if (flight->transfer) {
         transport_cancel(TAKE_PTR(flight->transfer));
+        abort_at_engine(flight);
+    }
     pool_end_cancelled(live->server->pool, flight->engine);
     flight_destroy(flight);
 }

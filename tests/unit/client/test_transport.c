@@ -342,6 +342,40 @@ static void test_cancelling_closes_the_connection_and_calls_nobody_back(void **s
 
 /* --- connections --------------------------------------------------------------------------------- */
 
+static void test_what_is_sent_and_forgotten_arrives(void **state)
+{
+    struct world *world = *state;
+    struct transfer_request request = request_for(world, "/ok");
+    struct buffer body;
+    bool never = false;
+
+    buffer_init(&body, 64);
+    buffer_append_string(&body, "{\"rid\":\"r1\"}");
+    transport_send(world->transport, &request, &body);
+    assert_null(body.data);
+    while (transport_in_flight(world->transport))
+        tiny_loop_run(&world->loop, &never, 20 * US_PER_MS);
+    assert_int_equal(world->server.requests, 1);
+}
+
+static void test_what_is_forgotten_may_fail_or_be_dropped(void **state)
+{
+    struct world *world = *state;
+    struct transfer_request request = request_for(world, "/hang");
+    struct buffer body;
+    bool never = false;
+
+    buffer_init(&body, 64);
+    buffer_append_string(&body, "{}");
+    request.timeout_us = 20 * US_PER_MS;
+    transport_send(world->transport, &request, &body);
+    while (transport_in_flight(world->transport))
+        tiny_loop_run(&world->loop, &never, 20 * US_PER_MS);
+    buffer_append_string(&body, "{}");
+    request.timeout_us = 5 * US_PER_S;
+    transport_send(world->transport, &request, &body); /* and the end comes */
+}
+
 static void test_a_connection_is_used_again(void **state)
 {
     struct world *world = *state;
@@ -539,6 +573,8 @@ int main(void)
         TEST(what_cannot_be_sent_is_said_through_the_callback),
         TEST(a_hanging_engine_times_out_and_is_hung_up_on),
         TEST(cancelling_closes_the_connection_and_calls_nobody_back),
+        TEST(what_is_sent_and_forgotten_arrives),
+        TEST(what_is_forgotten_may_fail_or_be_dropped),
         TEST(a_connection_is_used_again),
         TEST(a_dead_connection_in_the_pool_is_nobodys_failure),
         TEST(many_at_once_all_come_back),
