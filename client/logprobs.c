@@ -168,10 +168,8 @@ static const struct {
     {LOGPROBS_UNKNOWN, SAMPLING_UNKNOWN, UNKNOWN_OPTIONS},
 };
 
-size_t logprobs_notes(const struct sampling *sampling, enum logprobs_mode mode,
-                      const char *ret_notes[LOGPROBS_NOTES_MAX])
+size_t logprobs_notes(unsigned changes, enum logprobs_mode mode, const char *ret_notes[LOGPROBS_NOTES_MAX])
 {
-    unsigned changes = sampling_changes(sampling);
     size_t count = 0;
 
     for (size_t i = 0; i < ARRAY_LENGTH(rules) && count < LOGPROBS_NOTES_MAX; i++)

@@ -25,10 +25,10 @@ unsigned sampling_changes(const struct sampling *sampling);
 /* The mode of this exchange's log-probabilities: what the engine's kind, its settings and the request leave open. */
 enum logprobs_mode exchange_logprobs_mode(const struct exchange *exchange);
 
-/* What is wrong with ratios made of such log-probabilities: `ret_notes` gets at most LOGPROBS_NOTES_MAX texts for
- * people, each to be read behind "n rollouts". Returns how many; 0: nothing is wrong. */
+/* What is wrong with ratios made of such log-probabilities, where `changes` stood between (sampling_changes()):
+ * `ret_notes` gets at most LOGPROBS_NOTES_MAX texts for people, each to be read behind "n rollouts". Returns how many;
+ * 0: nothing is wrong. */
 #define LOGPROBS_NOTES_MAX 8
-size_t logprobs_notes(const struct sampling *sampling, enum logprobs_mode mode,
-                      const char *ret_notes[LOGPROBS_NOTES_MAX]);
+size_t logprobs_notes(unsigned changes, enum logprobs_mode mode, const char *ret_notes[LOGPROBS_NOTES_MAX]);
 
 #endif

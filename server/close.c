@@ -297,6 +297,7 @@ static void write_notes(const struct closing *closing, const struct batch_spec *
         &json, closing->failed + closing->cancelled,
         "have no reward and no advantage, because they failed; their groups are normalised over the scored members");
     note_count(&json, closing->untrainable, "have no token ids and are part of no loss");
+    close_note_logprobs(&json, spec, &closing->members);
     note_count(&json, closing->without_advantage,
                "have a reward and no advantage: shaping or the advantage rule lacks an input, or is beyond double");
     write_left_out(&json, closing->left_out);

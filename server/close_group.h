@@ -19,4 +19,8 @@ void live_close_by_record(struct live_batch *live, uint32_t first, uint32_t coun
 void live_store_closing(struct live_batch *live, uint32_t group, const struct objective_group *statistics,
                         double *advantages, double *shaped);
 
+/* close_logprobs.c. Worker: one text of an open array for each thing that is wrong with the log-probabilities of some.
+ */
+void close_note_logprobs(struct json_write *json, const struct batch_spec *spec, const struct store_members *members);
+
 #endif

@@ -447,6 +447,7 @@ struct store_member {
     int64_t trainable_tokens;
     int64_t completion_tokens;
     int64_t policy_revision;
+    enum store_logprobs_mode logprobs_mode;
     struct text finish_reason;
     struct text failure_code;
     struct text heldout; /* JSON */

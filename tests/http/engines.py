@@ -40,7 +40,7 @@ class ScriptedEngine:
     @property
     def samples(self):
         """Requests that asked for tokens, not probes or tokenization."""
-        return [entry for entry in self.requests if "prompt" in entry["body"] or "messages" in entry["body"]]
+        return [entry for entry in self.requests if any(name in entry["body"] for name in ("prompt", "messages", "sampling_params"))]
 
     def samples_for(self, text):
         return [entry for entry in self.samples if text in str(entry["body"])]

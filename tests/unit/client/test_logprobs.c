@@ -223,7 +223,7 @@ static void test_llamacpp_has_processed_ones_where_they_are_asked_for(void **sta
 static void assert_note(const struct sampling *sampling, enum logprobs_mode mode, const char *words)
 {
     const char *notes[LOGPROBS_NOTES_MAX];
-    size_t count = logprobs_notes(sampling, mode, notes);
+    size_t count = logprobs_notes(sampling_changes(sampling), mode, notes);
 
     for (size_t i = 0; i < count; i++)
         if (strstr(notes[i], words))
@@ -239,7 +239,7 @@ static void test_where_nothing_stands_between_there_is_nothing_to_say(void **sta
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(modes); i++)
-        assert_int_equal(logprobs_notes(&sampling, modes[i], notes), 0);
+        assert_int_equal(logprobs_notes(sampling_changes(&sampling), modes[i], notes), 0);
 }
 
 static void test_each_wrong_combination_is_named(void **state)
@@ -275,7 +275,7 @@ static void test_everything_at_once_is_named_at_once(void **state)
     (void)state;
     sampling.temperature = 0.5;
     sampling.top_k = 5;
-    assert_int_equal(logprobs_notes(&sampling, LOGPROBS_RAW, notes), 7);
+    assert_int_equal(logprobs_notes(sampling_changes(&sampling), LOGPROBS_RAW, notes), 7);
 }
 
 int main(void)
