@@ -288,6 +288,8 @@ static enum exchange_outcome read_event(struct reply_draft *draft, struct comple
     if (draft->error.present)
         return refuse_engine_error(ret_error, draft->error.code_number ? (int)draft->error.code_number : 500,
                                    &draft->error, reply);
+    if (draft->choice_is_another)
+        return refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the stream has events of another sample");
     stream->ended = draft->has_finish;
     stream->count++;
     return EXCHANGE_NEXT;
