@@ -95,7 +95,7 @@ def aborted(engine):
 
 def test_sglang_is_told_to_stop_what_nobody_waits_for(start, engine_of):
     engine = engine_of("sglang")
-    engine.rules({"in": "sampling_params", "delay": 60})
+    engine.rules({"in": "sampling_params", "hold": True})
     service = start(engine)
     identity = service.post("/v1/batches", make_batch(sampling=sampling(2)), {"Prefer": "respond-async"}).json["id"]
     eventually(lambda: len(engine.samples) == 2, "both samples to be asked for")
@@ -107,7 +107,7 @@ def test_sglang_is_told_to_stop_what_nobody_waits_for(start, engine_of):
 
 def test_sglang_is_told_to_stop_at_a_deadline(start, engine_of):
     engine = engine_of("sglang")
-    engine.rules({"in": "sampling_params", "delay": 60})
+    engine.rules({"in": "sampling_params", "hold": True})
     batch = start(engine).batch(make_batch(sampling=sampling(1), deadline="1s"))
     assert rollouts(batch)[0]["failure"]["code"] in ("deadline", "engine_timeout")
     eventually(lambda: aborted(engine), "it to be aborted")
@@ -123,7 +123,7 @@ def test_what_has_answered_is_not_aborted(start, engine_of):
 
 def test_llamacpp_streams_so_that_a_hang_up_stops_it(start, engine_of):
     engine = engine_of("llamacpp")
-    engine.rules({"in": '"n_predict"', "delay": 60})
+    engine.rules({"in": '"n_predict"', "hold": True})
     service = start(engine)
     identity = service.post("/v1/batches", make_batch(sampling=sampling(1)), {"Prefer": "respond-async"}).json["id"]
     eventually(lambda: [entry for entry in engine.samples if "n_predict" in entry["body"]], "the sample to be asked for")
