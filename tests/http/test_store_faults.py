@@ -11,6 +11,7 @@ from engines import CannedEngine
 from harness import StartFailed, eventually
 from material import make_batch, make_group, rollouts, sampling
 from test_health import ASYNC, Watch
+from test_hostile import post
 
 LOOSE = [{"name": "regex", "options": {"pattern": "^4"}}]
 NOBODY = 65534
@@ -59,6 +60,33 @@ def test_a_disk_that_hangs_stops_nobody_but_those_who_must_be_told_what_is_on_it
         hanging.unlink()
         wire.socket.settimeout(30)
         assert wire.reply().status == 200
+
+
+def left_while_it_is_recorded(service, hanging, request):
+    """The request is sent, its commit hangs, its client goes, and then it is on the disk."""
+    hanging.touch()
+    with service.wire() as wire:
+        wire.send(request)
+        eventually(lambda: os.path.exists(f"{hanging}.waits"), "it to be written")
+    eventually(lambda: Watch(service)("connections") == 1, "the hang-up to be seen")  # one asks for the metrics
+    hanging.unlink()
+
+
+@pytest.mark.parametrize("key, state", [("", "cancelled"), ("Idempotency-Key: k\r\n", "complete")], ids=["no key", "key"])
+def test_who_leaves_while_his_batch_is_recorded_has_left_a_batch(start, canned, slow_sync, tmp_path, key, state):
+    hanging = tmp_path / "hanging"
+    service = start(canned, env={"LD_PRELOAD": slow_sync, "SLOW_SYNC_FILE": str(hanging)})
+    left_while_it_is_recorded(service, hanging, post(make_batch(verifiers=LOOSE, deadline="5m"), "/v1/batches", key))
+    (item,) = eventually(lambda: service.read("/v1/batches")["items"], "the batch to be there")
+    assert service.settled(item["id"])["state"] == state
+
+
+def test_who_leaves_while_his_revision_is_recorded_has_declared_it(start, canned, slow_sync, tmp_path):
+    hanging = tmp_path / "hanging"
+    service = start(canned, env={"LD_PRELOAD": slow_sync, "SLOW_SYNC_FILE": str(hanging)})
+    service.batch(make_batch(verifiers=LOOSE))
+    left_while_it_is_recorded(service, hanging, post({"revision": 9}, "/v1/runs/test/policy").replace(b"POST", b"PUT", 1))
+    eventually(lambda: service.read("/v1/runs/test")["policy_revision"] == 9, "the revision to be there")
 
 
 # -- a reader that holds a page -----------------------------------------------------------------------------------------------

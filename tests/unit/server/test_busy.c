@@ -16,7 +16,18 @@
 #define KEY "again"
 #define RETRY_IS_DUE_US 20000 /* a part that no worker could make is asked for again after 10 ms */
 
-enum phase { RESUMING, WORKER_BUSY, POSTED, STREAMING, WAITING_FOR_A_WORKER, LEFT, CANCELLED, QUEUE_FULL, ENDING };
+enum phase {
+    RESUMING,
+    WORKER_BUSY,
+    POSTED,
+    STREAMING,
+    WAITING_FOR_A_WORKER,
+    LEFT,
+    CANCELLED,
+    QUEUE_FULL,
+    REFUSED,
+    ENDING
+};
 
 /* Keeps the only worker until it is let go. */
 struct blocker {
@@ -143,6 +154,42 @@ static void watch_a_batch_that_ends(void)
     }
 }
 
+static void watch_one_too_many(void)
+{
+    bool queued = workers_queued(server.workers) > 0;
+    if (play.phase == RESUMING && server.ready) {
+        submit(&play.before);
+        play.phase = WORKER_BUSY;
+    } else if (play.phase == WORKER_BUSY && !queued) {
+        submit(&play.later);
+        post_again();
+        play.phase = POSTED;
+    } else if (play.phase == POSTED && status_of_reply() > 0) {
+        sem_post(&play.before.go);
+        sem_post(&play.later.go);
+        server_cancel_all();
+        play.phase = ENDING;
+    }
+}
+
+static void cancel_all(struct server *of)
+{
+    (void)of;
+    server_cancel_all();
+    play.phase = ENDING;
+}
+
+static void watch_one_too_early(void)
+{
+    if (play.phase == RESUMING) {
+        post_again();
+        play.phase = POSTED;
+    } else if (play.phase == POSTED && status_of_reply() > 0) {
+        resume_unfinished(&server, cancel_all);
+        play.phase = REFUSED;
+    }
+}
+
 static int64_t turn(void *arg)
 {
     (void)arg;
@@ -176,8 +223,19 @@ static void run(void (*look_on)(void))
     server_begin(1);
     server.http = http_create(&server, server.url, message);
     assert_non_null(server.http);
-    resume_unfinished(&server, ready);
+    if (look_on != watch_one_too_early)
+        resume_unfinished(&server, ready);
     loop_run(server.loop, turn, NULL);
+}
+
+/* The status of the reply that the client got; everything has ended. */
+static int run_and_close(void (*look_on)(void))
+{
+    run(look_on);
+    int status = status_of_reply();
+    close(play.client);
+    server_end();
+    return status;
 }
 
 static void test_a_part_that_waits_for_a_worker_is_not_made_for_a_reader_who_has_left(void **state)
@@ -191,11 +249,20 @@ static void test_a_part_that_waits_for_a_worker_is_not_made_for_a_reader_who_has
 static void test_who_has_waited_for_the_end_of_a_batch_is_not_sent_away_because_all_workers_are_busy(void **state)
 {
     (void)state;
-    run(watch_a_batch_that_ends);
-    int status = status_of_reply();
-    close(play.client);
-    server_end();
-    assert_int_equal(status, 200);
+    assert_int_equal(run_and_close(watch_a_batch_that_ends), 200);
+}
+
+static void test_who_comes_while_all_workers_are_busy_and_their_queue_is_full_is_told_to_come_again(void **state)
+{
+    (void)state;
+    assert_int_equal(run_and_close(watch_one_too_many), 429);
+}
+
+/* The batch of its key is on record and not yet live: it would be shown as running, and nobody would wait for it. */
+static void test_a_known_key_has_to_wait_until_unfinished_batches_are_read_back(void **state)
+{
+    (void)state;
+    assert_int_equal(run_and_close(watch_one_too_early), 503);
 }
 
 int main(void)
@@ -204,6 +271,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CLAIM(test_a_part_that_waits_for_a_worker_is_not_made_for_a_reader_who_has_left),
         CLAIM(test_who_has_waited_for_the_end_of_a_batch_is_not_sent_away_because_all_workers_are_busy),
+        CLAIM(test_who_comes_while_all_workers_are_busy_and_their_queue_is_full_is_told_to_come_again),
+        CLAIM(test_a_known_key_has_to_wait_until_unfinished_batches_are_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
