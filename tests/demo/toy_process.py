@@ -28,7 +28,7 @@ class ToyEngine:
 
     def request(self, method, path, body=None, headers=None):
         """(status, headers, bytes)"""
-        link = http.client.HTTPConnection(*self.address, timeout=30)
+        link = http.client.HTTPConnection(*self.address, timeout=60)
         try:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
             link.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
@@ -58,4 +58,4 @@ class ToyEngine:
 
     def close(self):
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(10) == 0
+        assert self.process.wait(60) == 0

@@ -49,7 +49,7 @@ class FaultProxy:
 
     def close(self):
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
         said = self.log()
         assert "Traceback" not in said, said
 

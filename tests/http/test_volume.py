@@ -155,7 +155,7 @@ def test_a_batch_of_4096_long_samples_takes_twice_its_packed_bytes(start, canned
     with Peak(service) as peak:
         identity = service.post("/v1/batches", make_batch(*groups_of(count // 8), verifiers=LOOSE, sampling=sampling(8, max_tokens=tokens), deadline="9m"), ASYNC).json["id"]
         eventually(lambda: service.read("/v1/pending")["count"] == 0, "it to end", 500)
-        reply = service.request("GET", f"/v1/batches/{identity}?arrays=base64", timeout=100)
+        reply = service.request("GET", f"/v1/batches/{identity}?arrays=base64", timeout=280)
     assert reply.json["summary"]["scored"] == count // 8 * 8
     print(f"packed {packed >> 20} MiB, {peak.over >> 20} MiB over {peak.before >> 20}, budget {int(peak.budget) >> 20} MiB")
     assert SANITIZED or peak.over < 2 * packed + CACHES + UNDER_WAY

@@ -15,6 +15,7 @@ import asyncio
 import collections
 import email.utils
 import json
+import os
 import resource
 import random
 import re
@@ -345,6 +346,7 @@ async def run(options):
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await stop.wait()
+    os._exit(0)  # asyncio would cancel the connections that it knows, and complain of one that comes meanwhile
 
 
 def parse_arguments():
