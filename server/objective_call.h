@@ -41,6 +41,7 @@ struct objective_item {
     bool has_reward; /* reward, rewards, token_rewards or step_rewards */
     bool has_advantage;
     bool has_old_logprobs; /* the request brings them */
+    const char *recorded;  /* a field that the stored form has from the record; NULL: none is given */
     struct numbers mask, rollout_logprobs;
 };
 

@@ -193,7 +193,8 @@ static int describe_group(struct objective_call *objective, size_t group, bool a
                              &error) == 0)
         return 0;
     return call_refuse(objective->call,
-                       error.code == OBJECTIVE_ERROR_MISSING_INPUT ? ERR_OBJECTIVE_OPTIONS : ERR_NON_FINITE, NULL,
+                       error.code == OBJECTIVE_ERROR_MISSING_INPUT ? ERR_OBJECTIVE_OPTIONS : ERR_NON_FINITE,
+                       error.code == OBJECTIVE_ERROR_MISSING_INPUT ? "objective" : "sequences",
                        "the advantages of a recorded group cannot be computed by this rule: %s", error.message);
 }
 
@@ -304,7 +305,6 @@ static int evaluate_from_rewards(struct objective_call *objective)
         const struct objective_sequence *member = member_of(objective, i);
         struct objective_sequence *sequence = &objective->sequences[i];
         sequence->prompt_tokens = member ? member->prompt_tokens : -1;
-        sequence->greedy_reward = NAN;
         sequence->scores = member ? member->scores : NULL;
         sequence->weights_of_scores = member ? member->weights_of_scores : NULL;
         sequence->judged = member ? member->judged : sequence->judged;
@@ -339,7 +339,9 @@ static int take_advantages(struct objective_call *objective)
         sequence->advantage = member->advantage;
         sequence->shaped_reward = member->shaped_reward;
     }
-    if (objective->has_totals && objective_needs_whole_groups(&objective->knobs) && !groups_are_whole(objective))
+    bool by_group = objective->knobs.loss.kind == OBJECTIVE_LOSS_REAL ||
+                    (objective->has_totals && objective_needs_whole_groups(&objective->knobs));
+    if (by_group && !groups_are_whole(objective))
         return refuse_incomplete(objective);
     objective->advantages_given = objective->record_given = true;
     return 0;

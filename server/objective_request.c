@@ -86,12 +86,9 @@ static int check_form(struct objective_call *objective, size_t index)
     if (objective->stored != (item->rollout.data != NULL))
         return objective_refuse(objective, ERR_INVALID_FIELD, index, "rollout", NO_TOKEN,
                                 "stored rollouts and inline sequences do not mix in one request");
-    if (objective->stored && (item->has_reward || item->has_advantage || numbers_are_given(&item->rollout_logprobs)))
-        return objective_refuse(objective, ERR_INVALID_FIELD, index,
-                                item->has_reward      ? "reward"
-                                : item->has_advantage ? "advantage"
-                                                      : "rollout_logprobs",
-                                NO_TOKEN, "it comes from the record of this rollout");
+    if (objective->stored && item->recorded)
+        return objective_refuse(objective, ERR_INVALID_FIELD, index, item->recorded, NO_TOKEN,
+                                "it comes from the record of this rollout");
     if (!objective->stored && !item->group.data)
         return objective_refuse(objective, ERR_MISSING_FIELD, index, "group", NO_TOKEN,
                                 "give a group, or the id of a stored rollout");
@@ -271,7 +268,7 @@ static int read_query(struct objective_call *objective)
 
 static int read_body(struct objective_call *objective)
 {
-    struct body_fields fields = {.optimizer_step = -1, .store = true};
+    struct body_fields fields = {.optimizer_step = -1, .ppo_epoch = -1, .part = -1, .store = true};
 
     if (json_read_object(&objective->input, objective->input.root, "", body_table, ARRAY_LENGTH(body_table), &fields) <
         0)
@@ -287,10 +284,12 @@ static int read_body(struct objective_call *objective)
     objective->group_sizes = fields.group_sizes;
     objective->keep = objective->stored && fields.store && fields.optimizer_step >= 0;
     objective->optimizer_step = fields.optimizer_step;
-    objective->ppo_epoch = fields.ppo_epoch;
-    objective->part = fields.part;
+    objective->ppo_epoch = fields.ppo_epoch < 0 ? 0 : fields.ppo_epoch;
+    objective->part = fields.part < 0 ? 0 : fields.part;
     if (fields.optimizer_step >= 0 && !objective->stored)
         objective_note(objective, "nothing is kept under optimizer_step: only calls that name stored rollouts are");
+    if (fields.optimizer_step < 0 && (fields.ppo_epoch >= 0 || fields.part >= 0))
+        objective_note(objective, "nothing is kept: ppo_epoch and part belong to an optimizer_step");
     if (objective->stored && fields.group_sizes)
         return call_refuse(objective->call, ERR_INVALID_FIELD, "group_sizes",
                            "the record knows the groups of its rollouts");

@@ -264,6 +264,30 @@ static enum objective_finish finish_of(int reason)
     return reason == FINISH_LENGTH ? OBJECTIVE_FINISH_LENGTH : OBJECTIVE_FINISH_OTHER;
 }
 
+/* The first field that a stored rollout has from the record. */
+static const char *recorded_field(const struct sequence_fields *fields, const struct objective_item *item)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } rows[] = {
+        {"reward", item->has_reward},
+        {"advantage", item->has_advantage},
+        {"rollout_logprobs", numbers_are_given(&fields->rollout_logprobs)},
+        {"completion_ids", numbers_are_given(&fields->completion_ids)},
+        {"finish_reason", fields->finish_reason >= 0},
+        {"length", fields->length >= 0},
+        {"prompt_tokens", fields->prompt_tokens >= 0},
+        {"turns", fields->turns >= 0},
+        {"agent", fields->agent.data != NULL},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        if (rows[i].given)
+            return rows[i].name;
+    return NULL;
+}
+
 static void take_arrays(struct objective_sequence *sequence, const struct sequence_fields *fields)
 {
     sequence->tokens = fields->logprobs.count;
@@ -302,6 +326,7 @@ int objective_read_sequence(struct objective_call *objective, size_t index, cons
     };
     if (check_lengths(objective, index, &fields) < 0 || read_judgement(objective, index, &fields) < 0)
         return -1;
+    objective->items[index].recorded = recorded_field(&fields, &objective->items[index]);
     take_arrays(sequence, &fields);
     sequence->length = fields.length >= 0 ? fields.length : (int64_t)sequence->tokens;
     sequence->prompt_tokens = fields.prompt_tokens;

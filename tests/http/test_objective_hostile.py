@@ -183,3 +183,61 @@ def test_a_dropped_group_moves_no_running_baseline(plain):
 def test_a_step_of_a_call_without_the_record_is_not_kept_and_says_so(plain):
     status, answer = ask(plain, {"sequences": [sequence(advantage=1)], "optimizer_step": 3})
     assert status == 200 and any("optimizer_step" in note for note in answer["notes"])
+
+
+# -- rollouts on record ------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def record(plain):
+    """The ids of one group of four: rewards 1 0 0 1."""
+    reply = plain.post("/v1/score", {"run": "hostile", "verifiers": [{"name": "exact"}], "groups": [{"task": "t", "reference": "3", "completions": [
+        {"text": text, "completion_ids": [1, 2], "logprobs": [-1, -0.5], "finish_reason": "stop"} for text in "3443"]}]})
+    assert reply.status == 200, reply
+    return [rollout["id"] for rollout in reply.json["groups"][0]["rollouts"]]
+
+
+def stored(identity, **fields):
+    return {"rollout": identity, "logprobs": [-0.9, -0.5], **fields}
+
+
+@pytest.mark.parametrize("fields, path", [
+    ({"reward": 1}, "reward"), ({"advantage": 1}, "advantage"), ({"rollout_logprobs": [-1, -1]}, "rollout_logprobs"),
+    ({"completion_ids": [1, 2]}, "completion_ids"), ({"finish_reason": "length"}, "finish_reason"), ({"length": 9}, "length"),
+    ({"prompt_tokens": 9}, "prompt_tokens"), ({"turns": 2}, "turns"), ({"agent": "x"}, "agent")])
+def test_what_the_record_knows_is_not_taken_from_the_request(plain, record, fields, path):
+    """Ignored, it would be a length that shaping does not see."""
+    assert refused(plain, {"sequences": [stored(record[0], **fields)]}) == (400, "invalid_field", f"sequences[0].{path}")
+
+
+@pytest.mark.parametrize("body, status, code, path", [
+    ({"objective": {"loss": {"kind": "real"}}}, 422, "incomplete_group", "sequences"),  # one sign of two would count as 0
+    ({"objective": {"advantage": {"scale": "batch"}}}, 422, "incomplete_group", "sequences"),
+    ({"objective": {"shaping": [{"kind": "linear_length_penalty"}]}}, 422, "objective_options", "objective"),
+    ({"group_sizes": {"a": 4}}, 400, "invalid_field", "group_sizes"), ({"totals": {"sequences": 0}}, 422, "objective_options", "totals.sequences")])
+def test_a_part_of_the_record_is_not_taken_for_the_whole(plain, record, body, status, code, path):
+    assert refused(plain, {"sequences": [stored(record[0])], **body}) == (status, code, path)
+
+
+def test_a_whole_group_of_the_record_has_its_real_loss(plain, record):
+    """s = 0.05 of each; ln(1 + 2 e^0.1) + ln(1 + 2 e^-0.1), tau 0.5."""
+    status, answer = ask(plain, {"objective": {"loss": {"kind": "real"}}, "sequences": [stored(identity) for identity in record]})
+    assert status == 200 and math.isclose(answer["loss"], math.log1p(2 * math.exp(0.1)) + math.log1p(2 * math.exp(-0.1)), rel_tol=1e-6)
+
+
+def test_a_greedy_reward_goes_with_rollouts_on_record(plain, record):
+    status, answer = ask(plain, {"objective": {"preset": "remax"}, "sequences": [stored(identity, greedy_reward=0.25) for identity in record]})
+    assert status == 200 and [row["advantage"][0] for row in answer["sequences"]] == [0.75, -0.25, -0.25, 0.75]
+
+
+def test_a_part_without_its_step_is_not_kept_and_says_so(plain, record):
+    for fields in ({"part": 1}, {"ppo_epoch": 1}):
+        status, answer = ask(plain, {"sequences": [stored(record[0])], **fields})
+        assert status == 200 and any("optimizer_step" in note for note in answer["notes"])
+    status, answer = ask(plain, {"sequences": [stored(record[0])], "optimizer_step": 1})
+    assert status == 200 and not any("optimizer_step" in note for note in answer["notes"])
+
+
+def test_a_rollout_is_named_once_and_by_its_own_id(plain, record):
+    assert refused(plain, {"sequences": [stored(record[0])] * 2}) == (400, "invalid_field", "sequences[1].rollout")
+    for name in ("", record[0] + "\0", record[0][:-1], "r_"):
+        assert refused(plain, {"sequences": [stored(name)]}) == (404, "not_found", "sequences[0].rollout")
