@@ -253,6 +253,7 @@ void transport_destroy(struct transport *transport)
     if (transport->resolver)
         transport->host.set_timer(transport->host.arg, NEVER_US, NULL, NULL);
     resolver_destroy(transport->resolver);
+    transport_forget_urls(transport);
     free(transport->user_agent);
     free(transport);
 }

@@ -13,6 +13,15 @@ struct transfer_list {
     struct transfer *first, *last;
 };
 
+struct known_url {
+    struct known_url *next;
+    char *base_url;
+    bool usable;
+    bool is_address; /* and no name */
+    char *host;      /* curl's */
+    char *port;
+};
+
 struct transport {
     struct transport_host host;
     char *user_agent;
@@ -21,6 +30,7 @@ struct transport {
     struct transfer_list waiting;  /* for a name */
     struct transfer_list running;  /* in curl */
     struct transfer_list finished; /* to be called back */
+    struct known_url *urls;
     size_t count;
     int64_t curl_timer_us; /* NEVER_US: curl wants none */
 };
@@ -63,6 +73,7 @@ void transfer_fail(struct transfer *transfer, enum transfer_result result, const
 bool transfer_setup(struct transfer *transfer, const struct transfer_request *request);
 void transfer_set_limits(struct transfer *transfer, int64_t now_us);
 bool transfer_set_addresses(struct transfer *transfer);
+void transport_forget_urls(struct transport *transport);
 /* transport_result.c: what became of it. */
 void transfer_conclude(struct transfer *transfer, CURLcode code);
 

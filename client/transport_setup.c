@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define HEADER_BYTES_MAX (256 * 1024)
-#define CONNECTION_AGE_S 3L /* uvicorn and llama.cpp close after 5 s; a request must not meet the closing */
+#define RECEIVE_BYTES (32 * 1024L) /* one for each transfer; glibc tidies the whole heap when 64 KiB are freed */
+#define CONNECTION_AGE_S 3L        /* uvicorn and llama.cpp close after 5 s; a request must not meet the closing */
 #define CONNECT_TIMEOUT_DEFAULT_US (3 * US_PER_S)
 
 /* --- what comes ---------------------------------------------------------------------------------- */
@@ -64,21 +65,53 @@ static bool is_address(const char *host)
     return inet_pton(AF_INET6, inner, bytes) == 1;
 }
 
-static bool find_name(struct transfer *transfer)
+/* What is known about the URL of an engine: there are few, and each is asked thousands of times. */
+static struct known_url *find_url(struct transport *transport, const char *base_url)
 {
-    CURLU *url = curl_url();
-    char *host = NULL;
-    char *port = NULL;
-    bool usable = url && !curl_url_set(url, CURLUPART_URL, transfer->url, 0) &&
-                  !curl_url_get(url, CURLUPART_HOST, &host, 0) &&
-                  !curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);
+    struct known_url *known = transport->urls;
+    while (known && strcmp(known->base_url, base_url) != 0)
+        known = known->next;
+    return known;
+}
 
-    if (usable && !is_address(host))
-        transfer->name = resolver_want(transfer->transport->resolver, host, port);
-    curl_free(host);
-    curl_free(port);
+static struct known_url *learn_url(struct transport *transport, const char *base_url)
+{
+    struct known_url *known = xcalloc(1, sizeof(*known));
+    CURLU *url = curl_url();
+
+    known->base_url = xstrdup(base_url);
+    known->usable = url && !curl_url_set(url, CURLUPART_URL, base_url, 0) &&
+                    !curl_url_get(url, CURLUPART_HOST, &known->host, 0) &&
+                    !curl_url_get(url, CURLUPART_PORT, &known->port, CURLU_DEFAULT_PORT);
+    known->is_address = known->usable && is_address(known->host);
     curl_url_cleanup(url);
-    return usable;
+    known->next = transport->urls;
+    transport->urls = known;
+    return known;
+}
+
+void transport_forget_urls(struct transport *transport)
+{
+    for (struct known_url *known = transport->urls, *next; known; known = next) {
+        next = known->next;
+        curl_free(known->host);
+        curl_free(known->port);
+        free(known->base_url);
+        free(known);
+    }
+    transport->urls = NULL;
+}
+
+static bool find_name(struct transfer *transfer, const char *base_url)
+{
+    struct transport *transport = transfer->transport;
+    const struct known_url *known = find_url(transport, base_url);
+
+    if (!known)
+        known = learn_url(transport, base_url);
+    if (known->usable && !known->is_address)
+        transfer->name = resolver_want(transport->resolver, known->host, known->port);
+    return known->usable;
 }
 
 /* --- headers ------------------------------------------------------------------------------------- */
@@ -138,7 +171,7 @@ static void set_options(struct transfer *transfer)
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* ending a transfer must not wait for a resolver */
     curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, CONNECTION_AGE_S);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 65536L);
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, RECEIVE_BYTES);
     curl_easy_setopt(easy, CURLOPT_USERAGENT, transfer->transport->user_agent);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->curl_problem);
@@ -173,7 +206,7 @@ bool transfer_setup(struct transfer *transfer, const struct transfer_request *re
                  "the token or the request id does not fit into a header");
         return false;
     }
-    if (!find_name(transfer)) {
+    if (!find_name(transfer, request->base_url)) {
         snprintf(transfer->reply.problem, sizeof(transfer->reply.problem), "%.100s is no URL of an engine",
                  transfer->url);
         return false;

@@ -4,14 +4,25 @@
 #include <inttypes.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/random.h>
+
+/* EVP_sha256() is looked up by name for each digest, which costs as much as a short digest. Never freed. */
+static EVP_MD *sha256;
+
+static void fetch_sha256(void)
+{
+    sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+}
 
 /* Pieces, one after the other. */
 static void digest_of(const struct text *pieces, size_t count, uint8_t ret_digest[SHA256_BYTES])
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fetch_sha256);
     EVP_MD_CTX *context = EVP_MD_CTX_new();
-    bool good = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
+    bool good = context && sha256 && EVP_DigestInit_ex(context, sha256, NULL) == 1;
     for (size_t i = 0; good && i < count; i++)
         good = EVP_DigestUpdate(context, pieces[i].data, pieces[i].length_bytes) == 1;
     good = good && EVP_DigestFinal_ex(context, ret_digest, NULL) == 1;
