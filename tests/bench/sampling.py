@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """What sampling costs: rolloutd and an aiohttp client on the same fixed-latency engine, in one run. Compare ratios, not days.
 
-    tests/bench/sampling.py [--binary build/rolloutd] [--peer-python VENV/bin/python] [--rollouts 4096] [--in-flight 64,1024]
+    tests/bench/sampling.py [--build build] [--peer-python VENV/bin/python] [--rollouts 4096] [--in-flight 64,1024]
                             [--delay 200] [--spread 0] [--repeats 3]
 
-The engine (peers/fake_engine.c) holds each request for a known time and answers with 48 tokens. rolloutd samples one batch,
-verifies each completion in its text workers, stores every rollout durably and renders the reply without arrays; the peer
-(aiohttp, json) only fetches and parses. Figures: CPU seconds per 1,000 samples (rolloutd with all its processes; the loop's
-process alone beside it), the time that rolloutd adds to the engine's own (the record's engine_us minus the delay; the engine's
-own lateness is in it), rollouts per commit. Nothing is asserted.
+The engine (peers/fake_engine.c) holds each request for a known time, says in its reply for how long, and answers with 48 tokens.
+rolloutd samples one batch, verifies each completion in its text workers, stores every rollout durably and renders the reply
+without arrays; client_lib (BUILD/tests/bench/client, ninja -C BUILD tests/bench/client) and the peer (aiohttp, json) only fetch and
+parse. They take turns, --repeats times. Figures: CPU seconds per 1,000 samples (rolloutd with all its processes; the loop's process
+alone beside it), the time added to what the engine took, from the decision to send to the parsed reply (warm: without the first of
+each connection), rollouts per commit: the best of the repeats, and the worst where it is named. Nothing is asserted.
 """
 import argparse
 import http.client
@@ -27,7 +28,8 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default=os.path.join(HERE, "..", "..", "build", "rolloutd"))
+    parser.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"))
+    parser.add_argument("--binary", help="another rolloutd than the build's")
     parser.add_argument("--peer-python", help="an interpreter with aiohttp; without it the peer's side is left out")
     parser.add_argument("--rollouts", type=int, default=4096)
     parser.add_argument("--in-flight", default="64,1024")
@@ -109,55 +111,80 @@ def batch(count, seed):
             "groups": [{"task": f"t{index}", "prompt": "one plus one is " * 16} for index in range(count // 8)]}
 
 
-def measure_service(options, folder, engine, in_flight):
+def latencies(added):
+    return {"added_ms_p50": quantile(added, 0.5), "added_ms_p99": quantile(added, 0.99)}
+
+
+def measure_service(service, rollouts, seed):
+    before, commits = service.cpu(), service.commits()
+    began = time.perf_counter()
+    reply = json.loads(service.call("POST", "/v1/batches?arrays=none", batch(rollouts, seed)))
+    wall, after = time.perf_counter() - began, service.cpu()
+    members = [rollout for group in reply["groups"] for rollout in group["rollouts"]]
+    assert all(member["state"] == "scored" for member in members), reply["summary"]
+    added = [member["timing"]["engine_us"] / 1000 - int(member["engine_revision"]) / 1000 for member in members]
+    return {"cpu_s_per_1000": (after[1] - before[1]) * 1000 / len(members),
+            "cpu_s_per_1000_service": (after[0] - before[0]) * 1000 / len(members), **latencies(added), "wall_s": wall,
+            "rollouts_per_commit": len(members) / max(1, service.commits() - commits)}
+
+
+def measure_client(build, engine, rollouts, in_flight):
+    program = os.path.join(build, "tests", "bench", "client")
+    out = subprocess.run([program, f"http://127.0.0.1:{engine.port}", str(rollouts), str(in_flight)],
+                         stdout=subprocess.PIPE, text=True, check=True).stdout
+    figures = json.loads(out)
+    return {name: figures[name] for name in figures if name != "who"}
+
+
+def measure_peer(python, engine, rollouts, in_flight):
+    out = subprocess.run([python, os.path.join(PEERS, "client_asyncio.py"), "--clients", "aiohttp", "--requests", str(rollouts),
+                          "--in-flight", str(in_flight), "--port", str(engine.port), "--repeats", "1"],
+                         stdout=subprocess.PIPE, text=True, check=True).stdout
+    added, cpu = [json.loads(line) for line in out.splitlines()][:2]
+    return {"cpu_s_per_1000": cpu["value"], "added_ms_p50": added["value"], "added_ms_p99": added["p99"],
+            "warm_ms_p99": added["p99_warm"], "wall_s": added["wall_s"]}
+
+
+def report(options, in_flight, who, runs):
+    figures = {name: round(min(run[name] for run in runs), 4) for name in runs[0]}
+    figures["cpu_s_per_1000_worst"] = round(max(run["cpu_s_per_1000"] for run in runs), 4)
+    if "rollouts_per_commit" in figures:
+        figures["rollouts_per_commit"] = round(max(run["rollouts_per_commit"] for run in runs), 1)
+    print(json.dumps({"work": f"{options.rollouts} samples, {in_flight} in flight, engine {options.delay}+{options.spread} ms",
+                      "who": who, "load1": round(os.getloadavg()[0], 2), **figures}), flush=True)
+
+
+def measure(options, in_flight, folder):
+    engine = Engine(folder, options.delay, options.spread)
     service = Service(options.binary, folder, engine, in_flight)
-    best = None
+    runs = {"rolloutd": [], "client_lib": [], "aiohttp": []}
     try:
-        service.call("POST", "/v1/batches?arrays=none", batch(min(options.rollouts, 2 * in_flight), 1))  # warm: connections open
+        service.call("POST", "/v1/batches?arrays=none", batch(2 * in_flight, 1))  # warm: connections open
         for repeat in range(options.repeats):
-            before, commits = service.cpu(), service.commits()
-            began = time.perf_counter()
-            reply = json.loads(service.call("POST", "/v1/batches?arrays=none", batch(options.rollouts, 2 + repeat)))
-            wall, after = time.perf_counter() - began, service.cpu()
-            rollouts = [rollout for group in reply["groups"] for rollout in group["rollouts"]]
-            assert all(rollout["state"] == "scored" for rollout in rollouts), reply["summary"]
-            added = [rollout["timing"]["engine_us"] / 1000 - options.delay for rollout in rollouts]
-            row = {"cpu_s_per_1000_all": (after[1] - before[1]) * 1000 / len(rollouts),
-                   "cpu_s_per_1000_service": (after[0] - before[0]) * 1000 / len(rollouts),
-                   "added_ms_p50": quantile(added, 0.5), "added_ms_p99": quantile(added, 0.99), "wall_s": wall,
-                   "rollouts_per_commit": len(rollouts) / max(1, service.commits() - commits)}
-            if not best or row["cpu_s_per_1000_all"] < best["cpu_s_per_1000_all"]:
-                best = row
+            runs["rolloutd"].append(measure_service(service, options.rollouts, 2 + repeat))
+            runs["client_lib"].append(measure_client(options.build, engine, options.rollouts, in_flight))
+            if options.peer_python:
+                runs["aiohttp"].append(measure_peer(options.peer_python, engine, options.rollouts, in_flight))
     finally:
         service.close()
-    return best
-
-
-def measure_peer(options, in_flight):
-    if not options.peer_python:
-        return None
-    out = subprocess.run([options.peer_python, os.path.join(PEERS, "client_asyncio.py"), "--clients", "aiohttp",
-                          "--requests", str(options.rollouts), "--in-flight", str(in_flight), "--delay", str(options.delay),
-                          "--spread", str(options.spread), "--repeats", str(options.repeats)],
-                         capture_output=True, text=True, check=True).stdout
-    return [json.loads(line) for line in out.splitlines()]
+        engine.close()
+    for who in runs:
+        if runs[who]:
+            report(options, in_flight, who, runs[who])
+    if options.peer_python:
+        pairs = list(zip(*runs.values()))
+        for index, who in ((0, "rolloutd"), (1, "client_lib")):
+            ratios = sorted(pair[index]["cpu_s_per_1000"] / pair[2]["cpu_s_per_1000"] for pair in pairs)
+            print(json.dumps({"in_flight": in_flight, "ratio": f"CPU of {who} / aiohttp", "least": round(ratios[0], 3),
+                              "median": round(ratios[len(ratios) // 2], 3), "most": round(ratios[-1], 3)}), flush=True)
 
 
 def main():
     options = arguments()
-    options.binary = os.path.abspath(options.binary)
+    options.binary = os.path.abspath(options.binary or os.path.join(options.build, "rolloutd"))
     for in_flight in map(int, options.in_flight.split(",")):
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-            engine = Engine(folder, options.delay, options.spread)
-            try:
-                ours = measure_service(options, folder, engine, in_flight)
-            finally:
-                engine.close()
-        print(json.dumps({"work": f"{options.rollouts} samples, {in_flight} in flight, engine {options.delay}+{options.spread} ms",
-                          "who": "rolloutd", "load1": round(os.getloadavg()[0], 2),
-                          **{name: round(value, 4) for name, value in ours.items()}}), flush=True)
-        for line in measure_peer(options, in_flight) or []:
-            print(json.dumps(line), flush=True)
+            measure(options, in_flight, folder)
 
 
 if __name__ == "__main__":
