@@ -20,7 +20,8 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 
-#define QUEUE_MARGIN 1024 /* jobs of requests, beside those that samples reserve */
+#define QUEUE_MARGIN 1024  /* jobs of requests, beside those that samples reserve */
+#define COMMIT_PATIENCE 25 /* rows wait so many times commit_delay for others, as long as others are under way */
 #define GAUGE_PERIOD_US (5 * US_PER_S)
 #define EXIT_CANNOT_START 1
 
@@ -98,6 +99,7 @@ static bool open_store(struct server *server)
                                     .durability_normal = settings->durability == DURABILITY_NORMAL,
                                     .commit_rows = (size_t)settings->commit_rows,
                                     .commit_delay_us = settings->commit_delay_us,
+                                    .commit_patience_us = COMMIT_PATIENCE * settings->commit_delay_us,
                                     .cache_bytes = memory_cache_bytes(settings),
                                     .finished = ops_finished,
                                     .finished_arg = server,

@@ -92,6 +92,7 @@ static void take_options(struct store *store, const struct store_options *option
     store->owner = xstrdup(options->owner ? options->owner : "rolloutd");
     store->commit_rows = options->commit_rows ? options->commit_rows : default_commit_rows;
     store->commit_delay_us = options->commit_delay_us;
+    store->commit_patience_us = options->commit_patience_us;
     store->queue_ops = options->queue_ops ? options->queue_ops : default_queue_ops;
     store->queue_bytes = options->queue_bytes ? options->queue_bytes : default_queue_bytes;
     store->cache_bytes = options->cache_bytes ? options->cache_bytes : default_cache_bytes;

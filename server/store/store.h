@@ -64,9 +64,12 @@ struct store_options {
     bool durability_normal;  /* false: every commit is synced (full); true: power loss may take the last commits */
     size_t commit_rows;      /* operations in one commit at most; 0: 64 */
     int64_t commit_delay_us; /* how long the first of a group waits for others; 0: not at all */
-    size_t queue_ops;        /* operations queued or reserved at most; 0: 8192 */
-    size_t queue_bytes;      /* bytes they carry at most, 0: 256 MiB; reserved ones are not refused for bytes */
-    size_t cache_bytes;      /* of pages that the writer keeps; a reader has a STORE_READER_SHARE-th. 0: 8 MiB */
+    /* The same, if longer, for rows and closed groups alone while places are reserved: more rows will come, and a batch
+     * cannot end without them. */
+    int64_t commit_patience_us;
+    size_t queue_ops;   /* operations queued or reserved at most; 0: 8192 */
+    size_t queue_bytes; /* bytes they carry at most, 0: 256 MiB; reserved ones are not refused for bytes */
+    size_t cache_bytes; /* of pages that the writer keeps; a reader has a STORE_READER_SHARE-th. 0: 8 MiB */
     /* Called on the writer thread after the commit with the operations of one group, in the order of submission, each
      * with its status: they are the caller's again. */
     void (*finished)(void *arg, struct store_op *list);

@@ -16,6 +16,7 @@ struct store {
 
     size_t commit_rows;
     int64_t commit_delay_us;
+    int64_t commit_patience_us;
     size_t queue_ops;
     size_t queue_bytes;
     size_t cache_bytes;
@@ -31,7 +32,8 @@ struct store {
     size_t queued_ops;
     size_t queued_bytes;
     size_t reserved_ops;
-    bool gathering; /* the writer waits for more rows until commit_delay */
+    size_t urgent_ops; /* those of the queued that somebody waits for */
+    bool gathering;    /* the writer waits for more rows until commit_delay */
     bool closing;
 };
 

@@ -21,6 +21,19 @@ static bool has_room(const struct store *store, const struct store_op *op)
            store->queued_bytes + op->bytes <= store->queue_bytes;
 }
 
+/* Rows and closed groups can wait for company, and be carried out twice: they give nothing back but a number. They are
+ * nearly all there are. */
+static bool is_of_many(const struct store_op *op)
+{
+    return op->kind == STORE_INSERT_ROLLOUT || op->kind == STORE_CLOSE_GROUP;
+}
+
+/* Whether the writer may wait longer than commit_delay. */
+static bool is_patient(const struct store *store)
+{
+    return store->urgent_ops == 0 && store->reserved_ops > 0;
+}
+
 static void enqueue(struct store *store, struct store_op *op)
 {
     op->next = NULL;
@@ -28,6 +41,7 @@ static void enqueue(struct store *store, struct store_op *op)
     store->last = &op->next;
     store->queued_ops++;
     store->queued_bytes += op->bytes;
+    store->urgent_ops += !is_of_many(op);
     if (op->reserved && store->reserved_ops)
         store->reserved_ops--;
 }
@@ -45,10 +59,11 @@ bool store_submit(struct store *store, struct store_op *op)
     pthread_mutex_lock(&store->lock);
     bool accepted = !store->closing && has_room(store, op);
     if (accepted) {
+        bool was_patient = is_patient(store);
         enqueue(store, op);
         show_queue(store);
-        /* While it gathers, only a full group wakes the writer: a wake-up for each row costs more than the row. */
-        if (!store->gathering || store->queued_ops >= store->commit_rows)
+        /* While it gathers, only what ends that wakes the writer: a wake-up for each row costs more than the row. */
+        if (!store->gathering || store->queued_ops >= store->commit_rows || (was_patient && !is_patient(store)))
             pthread_cond_signal(&store->changed);
     }
     pthread_mutex_unlock(&store->lock);
@@ -71,6 +86,8 @@ void store_release(struct store *store, size_t ops)
 {
     pthread_mutex_lock(&store->lock);
     store->reserved_ops -= ops < store->reserved_ops ? ops : store->reserved_ops;
+    if (store->gathering && store->reserved_ops == 0)
+        pthread_cond_signal(&store->changed);
     show_queue(store);
     pthread_mutex_unlock(&store->lock);
 }
@@ -78,14 +95,16 @@ void store_release(struct store *store, size_t ops)
 /* Waits for company for the first operation, at most as long as the settings say. The lock is held. */
 static void gather(struct store *store)
 {
-    if (store->commit_delay_us <= 0)
-        return;
-    int64_t until_us = clock_monotonic_us() + store->commit_delay_us;
-    struct timespec until = {until_us / US_PER_S, (until_us % US_PER_S) * 1000};
+    int64_t begun_us = clock_monotonic_us();
     store->gathering = true;
-    while (!store->closing && store->queued_ops < store->commit_rows)
-        if (pthread_cond_timedwait(&store->changed, &store->lock, &until) == ETIMEDOUT)
+    while (!store->closing && store->queued_ops < store->commit_rows) {
+        bool longer = is_patient(store) && store->commit_patience_us > store->commit_delay_us;
+        int64_t until_us = begun_us + (longer ? store->commit_patience_us : store->commit_delay_us);
+        struct timespec until = {until_us / US_PER_S, (until_us % US_PER_S) * 1000};
+        if (clock_monotonic_us() >= until_us)
             break;
+        pthread_cond_timedwait(&store->changed, &store->lock, &until);
+    }
     store->gathering = false;
 }
 
@@ -102,6 +121,7 @@ static struct store_op *take_group(struct store *store)
     for (size_t taken = 0; *end && taken < store->commit_rows; taken++) {
         store->queued_ops--;
         store->queued_bytes -= (*end)->bytes;
+        store->urgent_ops -= !is_of_many(*end);
         end = &(*end)->next;
     }
     store->first = *end;
@@ -159,12 +179,6 @@ static int run_in_savepoint(struct store *store, struct store_op *op)
     return result == SQLITE_OK ? database_run_plain(&store->writer, SQL_RELEASE_OPERATION) : result;
 }
 
-/* Those that give nothing back but a number, so that they can be carried out twice. They are nearly all there are. */
-static bool may_be_repeated(const struct store_op *op)
-{
-    return op->kind == STORE_INSERT_ROLLOUT || op->kind == STORE_CLOSE_GROUP;
-}
-
 /* Operations up to `end` in one savepoint: with one for each, SQLite would copy every page that each of them touches.
  * If one fails behind a write of its own, everything is taken back (*ret_torn). */
 static int run_together(struct store *store, struct store_op *first, const struct store_op *end, bool *ret_torn)
@@ -187,7 +201,7 @@ static int run_next(struct store *store, struct store_op *first, struct store_op
 {
     struct store_op *end = first->next;
     bool torn = false;
-    while (end && may_be_repeated(first) && may_be_repeated(end))
+    while (end && is_of_many(first) && is_of_many(end))
         end = end->next;
     *ret_next = end;
     if (end == first->next)

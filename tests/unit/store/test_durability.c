@@ -278,6 +278,53 @@ static void test_an_operation_that_fails_halfway_takes_nothing_of_its_company_al
     assert_int_equal(number_by_hand(fixture, "SELECT count(*) FROM rollouts WHERE advantage = 0.5"), 1);
 }
 
+static struct store_op row_op(const char *group_id, const struct store_rollout *rollout)
+{
+    return (struct store_op){
+        .kind = STORE_INSERT_ROLLOUT, .reserved = true, .insert_rollout = {.group_id = group_id, .rollout = rollout}};
+}
+
+/* While a place is reserved a row waits an hour here; whatever shows that nobody else comes, or that somebody waits,
+ * ends that. */
+static void test_rows_wait_for_those_under_way_and_for_nobody_else(void **state)
+{
+    use(state);
+    char batch_id[ID_BYTES];
+    char group_ids[4][ID_BYTES];
+    struct store_op rows[4];
+    struct store_rollout rollout = scored_rollout(0, 1.0);
+    record_batch(fixture, 4, 1, batch_id);
+    stop_store(fixture);
+    fixture->options.commit_delay_us = 1;
+    fixture->options.commit_patience_us = INT64_C(3600000000);
+    start_store(fixture);
+    for (int64_t g = 0; g < 4; g++) {
+        id_of_group(batch_id, g, group_ids[g]);
+        rows[g] = row_op(group_ids[g], &rollout);
+    }
+    size_t before = fixture->finished;
+    assert_true(store_reserve(fixture->store, 2)); /* the last of those under way */
+    assert_true(store_submit(fixture->store, &rows[0]));
+    assert_true(store_submit(fixture->store, &rows[1]));
+    wait_finished(fixture, before + 2);
+    assert_int_equal(store_metrics(fixture->store)->commits, 1);
+    assert_true(store_reserve(fixture->store, 2)); /* one that will not come */
+    assert_true(store_submit(fixture->store, &rows[2]));
+    store_release(fixture->store, 1);
+    wait_finished(fixture, before + 3);
+    assert_true(store_reserve(fixture->store, 2)); /* somebody who waits */
+    assert_true(store_submit(fixture->store, &rows[3]));
+    struct store_op declare = {.kind = STORE_DECLARE_POLICY,
+                               .declare_policy = {.run = TEXT_LITERAL("arith"), .revision = 40, .rewind_to_step = -1}};
+    assert_true(store_submit(fixture->store, &declare));
+    wait_finished(fixture, before + 5);
+    assert_int_equal(store_metrics(fixture->store)->commits, 3);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(rows[i].status, STORE_OK);
+    assert_int_equal(declare.status, STORE_OK);
+    store_release(fixture->store, 1);
+}
+
 static void test_the_queue_is_bounded_and_reserved_places_are_kept(void **state)
 {
     use(state);
@@ -393,6 +440,7 @@ int main(void)
         CLAIM(test_all_of_a_group_that_was_not_committed_are_told_so),
         CLAIM(test_operations_are_handed_back_only_after_their_commit_and_many_share_one),
         CLAIM(test_an_operation_that_fails_halfway_takes_nothing_of_its_company_along),
+        CLAIM(test_rows_wait_for_those_under_way_and_for_nobody_else),
         CLAIM(test_the_queue_is_bounded_and_reserved_places_are_kept),
         CLAIM(test_an_operation_larger_than_the_queue_s_bytes_is_not_taken),
         CLAIM(test_what_is_queued_at_the_end_is_still_written),
