@@ -46,19 +46,6 @@ bool block_read(const struct objective_block *block, struct objective_values val
     return !(far >> 63);
 }
 
-OBJECTIVE_CLONES
-static void subtract(size_t n, const double *restrict from, const double *restrict what,
-                     double *restrict ret_difference)
-{
-    for (size_t k = 0; k < n; k++)
-        ret_difference[k] = from[k] - what[k];
-}
-
-void block_subtract(size_t n, const double *from, const double *what, double *ret_difference)
-{
-    subtract(n, from, what, ret_difference);
-}
-
 /* + 0.0 turns a negative zero into zero. */
 OBJECTIVE_CLONES
 static void put_run(size_t n, double sign, const double *restrict values, double *restrict ret_output)
@@ -73,6 +60,12 @@ void block_put(const struct objective_block *block, double sign, const double *v
         put_run(block->count, sign, values, &output[block->token[0]]);
     for (size_t k = 0; output && !block->is_run && k < block->count; k++)
         output[block->token[k]] = sign * values[k] + 0.0;
+}
+
+void block_put_sides(const struct objective_block *block, int8_t *output)
+{
+    for (size_t k = 0; output && k < block->count; k++)
+        output[token_at(block, k)] = (int8_t)block->clipped[k];
 }
 
 void block_put_bytes(const struct objective_block *block, const void *values, void *output)

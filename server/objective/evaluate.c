@@ -16,7 +16,7 @@ struct walk {
     const struct objective_loss *loss;
     struct objective_meter meter;
     struct objective_sum policy, kl;
-    struct objective_sum contributions; /* of the sequence */
+    struct lane_exact_sum sequence_policy, sequence_kl;
     struct objective_whole whole;
     size_t index;
     double weight;
@@ -138,23 +138,56 @@ static void gather_rules(struct walk *walk)
     }
 }
 
+/* Both log-probabilities of the ratio side by side in float: the usual request, read in one go. */
+static bool is_float_pair(const struct walk *walk)
+{
+    struct objective_values logprobs = walk->work->request->sequences[walk->index].logprobs;
+    return walk->block.is_run && walk->with_ratio && !logprobs.f64 && !walk->anchor.f64;
+}
+
+/* True: all finite. */
+static bool read_float_pair(struct walk *walk)
+{
+    struct objective_block *block = &walk->block;
+    const float *logprobs = walk->work->request->sequences[walk->index].logprobs.f32;
+    size_t first = block->token[0];
+
+    return block->kernels->subtract_floats(block->count, logprobs + first, walk->anchor.f32 + first, block->logprob,
+                                           block->old, block->x);
+}
+
+static bool read_inputs(struct walk *walk)
+{
+    struct objective_block *block = &walk->block;
+    bool is_pair = is_float_pair(walk);
+
+    if (is_pair && !read_float_pair(walk))
+        return false;
+    for (size_t i = 0; i < walk->input_count; i++) {
+        double *place = walk->inputs[i].place;
+        bool is_read = is_pair && (place == block->logprob || place == block->old);
+        if (!is_read && !block_read(block, walk->inputs[i].values, place))
+            return false;
+    }
+    if (!walk->with_ratio)
+        memcpy(block->old, block->logprob, block->count * sizeof block->old[0]);
+    if (!is_pair)
+        block->kernels->subtract(block->count, block->logprob, block->old, block->x);
+    return true;
+}
+
 static int gather(struct walk *walk)
 {
     struct objective_block *block = &walk->block;
-    size_t n = block->count;
 
-    for (size_t i = 0; i < walk->input_count; i++)
-        if (!block_read(block, walk->inputs[i].values, walk->inputs[i].place))
-            return refuse_input(walk);
-    if (!walk->with_ratio)
-        memcpy(block->old, block->logprob, n * sizeof block->old[0]);
-    block_subtract(n, block->logprob, block->old, block->x);
+    if (!read_inputs(walk))
+        return refuse_input(walk);
     if (walk->with_kl)
-        block_subtract(n, block->logprob, block->reference, block->distance);
+        block->kernels->subtract(block->count, block->logprob, block->reference, block->distance);
     if (walk->with_rollout) {
         bool has_old = is_present(walk->work->request->sequences[walk->index].old_logprobs);
         const double *policy = walk->old_is_anchor ? block->old : has_old ? block->previous : block->logprob;
-        block_subtract(n, policy, block->rollout, block->rollout_x);
+        block->kernels->subtract(block->count, policy, block->rollout, block->rollout_x);
     }
     gather_rules(walk);
     return 0;
@@ -172,12 +205,14 @@ static void clamp_ratios(size_t n, double limit, double *restrict x, double *res
     }
 }
 
-static void compute_ratios(const struct objective_knobs *knobs, struct objective_block *block)
+static void compute_ratios(struct walk *walk)
 {
-    if (!isnan(knobs->loss.log_clamp))
-        clamp_ratios(block->count, knobs->loss.log_clamp, block->x, block->clamped);
-    objective_exps(block->count, block->x, block->ratio);
-    memcpy(block->shown, block->ratio, block->count * sizeof block->ratio[0]);
+    struct objective_block *block = &walk->block;
+
+    if (!isnan(walk->knobs->loss.log_clamp))
+        clamp_ratios(block->count, walk->knobs->loss.log_clamp, block->x, block->clamped);
+    lane_powers(block->kernels, block->count, block->x, block->ratio, &walk->meter.ratios);
+    block->shown = block->ratio;
 }
 
 /* kl_cov: + coef |x| on the chosen tokens. */
@@ -226,130 +261,71 @@ static void add_nll(const struct walk *walk, struct objective_block *block)
 
 /* --- outputs --- */
 
-/* The terms of a block with their weight: what becomes of value, slope, kl, kl_slope. */
-struct weighed {
-    double policy[OBJECTIVE_BLOCK], kl[OBJECTIVE_BLOCK];
-    double contribution[OBJECTIVE_BLOCK], slope[OBJECTIVE_BLOCK];
-};
-
-/* The top bit is set if a term is beyond double. */
-OBJECTIVE_CLONES
-static uint64_t weigh_policy(const struct objective_block *restrict block, double weight,
-                             struct weighed *restrict ret_weighed)
-{
-    uint64_t far = 0;
-
-    for (size_t k = 0; k < block->count; k++) {
-        double policy = weight * block->value[k];
-        double slope = weight * block->slope[k];
-        ret_weighed->policy[k] = policy;
-        ret_weighed->contribution[k] = policy + 0.0;
-        ret_weighed->slope[k] = slope;
-        far |= objective_is_far(policy, INFINITY) | objective_is_far(slope, INFINITY);
-    }
-    return far;
-}
-
-OBJECTIVE_CLONES
-static uint64_t weigh_kl(const struct objective_block *restrict block, double weight, double beta,
-                         struct weighed *restrict ret_weighed)
-{
-    uint64_t far = 0;
-
-    for (size_t k = 0; k < block->count; k++) {
-        double kl = weight * (beta * block->kl[k]);
-        double slope = ret_weighed->slope[k] + weight * (beta * block->kl_slope[k]);
-        ret_weighed->kl[k] = kl;
-        ret_weighed->contribution[k] = ret_weighed->policy[k] + kl;
-        ret_weighed->slope[k] = slope;
-        far |= objective_is_far(kl, INFINITY) | objective_is_far(slope, INFINITY);
-    }
-    return far;
-}
-
-/* The KL term of a token, or its derivative together with the loss's. */
-static bool kl_is_beyond_double(const struct walk *walk, size_t k)
-{
-    const struct objective_block *block = &walk->block;
-    double beta = walk->knobs->beta;
-
-    return !isfinite(walk->weight * (beta * block->kl[k])) ||
-           !isfinite(walk->weight * block->slope[k] + walk->weight * (beta * block->kl_slope[k]));
-}
-
-/* The first token with a term beyond double. */
+/* The first token with a term beyond double; 0: there is none, only their sum is. */
 static int refuse_term(struct walk *walk)
 {
     const struct objective_block *block = &walk->block;
 
-    for (size_t k = 0; k < block->count; k++)
-        if (!isfinite(walk->weight * block->value[k]) || !isfinite(walk->weight * block->slope[k]))
+    for (size_t k = 0; k < block->count; k++) {
+        double policy = walk->weight * block->value[k];
+        double slope = walk->weight * block->slope[k];
+        double kl = walk->with_kl ? walk->weight * (walk->knobs->beta * block->kl[k]) : 0;
+        double kl_slope = walk->with_kl ? walk->weight * (walk->knobs->beta * block->kl_slope[k]) : 0;
+        if (!isfinite(policy) || !isfinite(slope))
             return non_finite(walk, token_at(block, k), "logprobs",
                               "its loss is beyond double: the ratio is too large");
-        else if (walk->with_kl && kl_is_beyond_double(walk, k))
+        if (!isfinite(policy + kl) || !isfinite(slope + kl_slope))
             return non_finite(walk, token_at(block, k), "ref_logprobs", "its KL term is beyond double");
-    return -1;
-}
-
-/* Two sums side by side, each in the order of the tokens: objective_sum_add() in two lanes. */
-static void add_both(size_t n, const double *one, const double *other, struct objective_sum *sum_one,
-                     struct objective_sum *sum_other)
-{
-    typedef double pair __attribute__((vector_size(16)));
-    pair sum = {sum_one->sum, sum_other->sum};
-    pair lost = {sum_one->lost, sum_other->lost};
-
-    for (size_t k = 0; k < n; k++) {
-        pair value = {one[k], other[k]};
-        pair after = sum + value;
-        pair taken = after - sum;
-        lost += (sum - (after - taken)) + (value - taken);
-        sum = after;
     }
-    *sum_one = (struct objective_sum){sum[0], lost[0]};
-    *sum_other = (struct objective_sum){sum[1], lost[1]};
+    return 0;
 }
 
-static void add_all(size_t n, const double *values, struct objective_sum *sum)
-{
-    struct objective_sum running = *sum; /* in registers */
-
-    for (size_t k = 0; k < n; k++)
-        objective_sum_add(&running, values[k]);
-    *sum = running;
-}
-
-static void scatter(const struct walk *walk, const struct objective_sequence *sequence, const struct weighed *weighed)
+/* What else the reply shows of a block. */
+static void scatter(const struct walk *walk, const struct objective_sequence *sequence)
 {
     const struct objective_block *block = &walk->block;
 
     block_put(block, -1, block->value, sequence->surrogates);
-    block_put(block, 1, weighed->contribution, sequence->contributions);
-    block_put(block, 1, weighed->slope, sequence->dloss_dlogp);
     block_put(block, 1, block->shown, sequence->ratios);
     block_put(block, 1, block->weight, sequence->importance);
     if (walk->with_kl)
         block_put(block, 1, block->kl, sequence->kl);
     for (size_t k = 0; sequence->weights && k < block->count; k++)
         sequence->weights[token_at(block, k)] = walk->weight;
-    block_put_bytes(block, block->clipped, sequence->clipped);
+    block_put_sides(block, sequence->clipped);
     block_put_bytes(block, block->selected, sequence->selected);
+}
+
+/* Where a kernel may write: right into the reply where the tokens stand side by side. */
+static double *output_of(const struct objective_block *block, double *output, double *spare)
+{
+    return output && block->is_run ? output + block->token[0] : spare;
 }
 
 static int add_up(struct walk *walk, const struct objective_sequence *sequence)
 {
-    const struct objective_block *block = &walk->block;
-    struct weighed weighed;
-    uint64_t far = weigh_policy(block, walk->weight, &weighed);
+    struct objective_block *block = &walk->block;
+    double contributions[OBJECTIVE_BLOCK];
+    double slopes[OBJECTIVE_BLOCK];
+    struct lane_terms terms = {
+        .weight = walk->weight,
+        .beta = walk->knobs->beta,
+        .value = block->value,
+        .slope = block->slope,
+        .kl = walk->with_kl ? block->kl : NULL,
+        .kl_slope = block->kl_slope,
+        .contributions = output_of(block, sequence->contributions, contributions),
+        .slopes = output_of(block, sequence->dloss_dlogp, slopes),
+    };
 
-    if (walk->with_kl)
-        far |= weigh_kl(block, walk->weight, walk->knobs->beta, &weighed);
-    if (far >> 63)
-        return refuse_term(walk);
-    add_both(block->count, weighed.policy, weighed.contribution, &walk->policy, &walk->contributions);
-    if (walk->with_kl)
-        add_all(block->count, weighed.kl, &walk->kl);
-    scatter(walk, sequence, &weighed);
+    if (!block->kernels->settle(block->count, &terms, &walk->sequence_policy, &walk->sequence_kl) &&
+        refuse_term(walk) < 0)
+        return -1;
+    if (!block->is_run) {
+        block_put(block, 1, contributions, sequence->contributions);
+        block_put(block, 1, slopes, sequence->dloss_dlogp);
+    }
+    scatter(walk, sequence);
     return 0;
 }
 
@@ -359,7 +335,7 @@ static int flush(struct walk *walk, const struct objective_sequence *sequence)
 
     if (gather(walk) < 0)
         return -1;
-    compute_ratios(walk->knobs, block);
+    compute_ratios(walk);
     walk->loss->terms(walk->knobs, &walk->whole, block);
     if (walk->knobs->selection.method == OBJECTIVE_SELECTION_KL_COV)
         add_kl_cov(walk->knobs, block);
@@ -448,8 +424,32 @@ static void enter_sequence(struct walk *walk, size_t index)
     walk->with_rollout = is_present(sequence->rollout_logprobs) && is_present(old_values(sequence));
     choose_inputs(walk, sequence);
     fill_rules(walk, sequence);
-    walk->contributions = (struct objective_sum){0};
+    walk->sequence_policy = walk->sequence_kl = (struct lane_exact_sum){0};
+    walk->block.one_advantage = !work->advantages;
     walk->whole = (struct objective_whole){.index = index, .n = (double)sequence->trainable_tokens};
+}
+
+static void add_sum(const struct objective_sum *part, struct objective_sum *sum)
+{
+    objective_sum_add(sum, part->sum);
+    sum->lost += part->lost;
+}
+
+/* The sums of the sequence into those of the request. */
+static void leave_sequence(struct walk *walk, struct objective_sequence *sequence)
+{
+    struct objective_sum policy = {0};
+    struct objective_sum kl = {0};
+
+    lane_exact_sum_add_to(&walk->sequence_policy, &policy);
+    add_sum(&policy, &walk->policy);
+    if (walk->with_kl) {
+        lane_exact_sum_add_to(&walk->sequence_kl, &kl);
+        add_sum(&kl, &walk->kl);
+        add_sum(&kl, &policy);
+    }
+    sequence->loss = objective_sum_value(&policy) + 0.0;
+    meter_sequence(&walk->meter);
 }
 
 static int walk_sequence(struct walk *walk, size_t index)
@@ -466,8 +466,7 @@ static int walk_sequence(struct walk *walk, size_t index)
         return -1;
     if (walk_tokens(walk, sequence) < 0)
         return -1;
-    meter_sequence(&walk->meter);
-    sequence->loss = objective_sum_value(&walk->contributions) + 0.0;
+    leave_sequence(walk, sequence);
     /* Each term is within double, their sums may not be; what is beyond it once stays there. */
     if (!isfinite(sequence->loss) || !isfinite(objective_sum_value(&walk->policy) + objective_sum_value(&walk->kl)))
         return non_finite(walk, SIZE_MAX, "logprobs", "with its loss the sum is beyond double");
@@ -526,7 +525,10 @@ int objective_evaluate(const struct objective_request *request, struct objective
                        struct objective_error *ret_error)
 {
     struct objective_work work;
-    struct walk walk = {.work = &work, .knobs = request->knobs, .loss = &objective_losses[request->knobs->loss.kind]};
+    struct walk walk = {.work = &work,
+                        .knobs = request->knobs,
+                        .loss = &objective_losses[request->knobs->loss.kind],
+                        .block.kernels = objective_kernels()};
 
     *ret_result = (struct objective_result){0};
     int result = work_init(&work, request, ret_error);

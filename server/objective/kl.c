@@ -32,16 +32,8 @@ static void kl_k2(const struct objective_knobs *knobs, struct objective_block *b
 /* e^-d + d - 1 */
 static void kl_k3(const struct objective_knobs *knobs, struct objective_block *block)
 {
-    double lift[OBJECTIVE_BLOCK];
-
     (void)knobs;
-    for (size_t k = 0; k < block->count; k++)
-        block->kl_slope[k] = -block->distance[k];
-    objective_expm1s(block->count, block->kl_slope, lift);
-    for (size_t k = 0; k < block->count; k++) {
-        block->kl[k] = lift[k] + block->distance[k];
-        block->kl_slope[k] = -lift[k];
-    }
+    lane_k3(block->kernels, block->count, block->distance, block->kl, block->kl_slope);
 }
 
 static void slope_of_k2(struct objective_block *block)

@@ -1,55 +1,33 @@
 /* One function for each policy loss of single tokens: from advantage and ratio to the token's loss and its derivative
  * by the log-probability. An advantage of 0 contributes nothing, whatever the ratio: 0 times an infinite ratio would be
- * no number. The loops have no branches that depend on each other, so that a compiler may turn them into vectors. */
+ * no number. */
 #include "server/objective/terms.h"
 
 #include <string.h>
 
+/* No bound acts, all are counted: what a loss says that knows neither. */
+static void nothing_clipped(struct objective_block *block)
+{
+    memset(block->clipped, 0, block->count * sizeof block->clipped[0]);
+    memset(block->selected, 1, block->count);
+}
+
+static void contribute_nothing(struct objective_block *block)
+{
+    memset(block->value, 0, block->count * sizeof block->value[0]);
+    memset(block->slope, 0, block->count * sizeof block->slope[0]);
+    nothing_clipped(block);
+}
+
 /* -min(min(r, delta) A, clip(r, 1-eps_low, 1+eps_high) A); for A < 0 at most -dual_c A.
  * Source: Schulman et al. 2017 (arXiv 1707.06347) eq. 7; dual_c: Ye et al. 2020 (arXiv 1912.09729) eq. 7;
  * delta: INTELLECT-2 (arXiv 2505.07291), TRL GRPOConfig.delta; different bounds: DAPO (arXiv 2503.14476). */
-struct clip_bounds {
-    double low, high, delta, dual_c;
-};
-
-/* Every choice is one between two numbers, so that the loop becomes vectors. ret_how: 0, 1, -1, 2 as `clipped`. */
-OBJECTIVE_CLONES
-static void clip_all(const struct clip_bounds *bounds, struct objective_block *restrict block, double *restrict ret_how)
-{
-    double low = bounds->low;
-    double high = bounds->high;
-    double delta = bounds->delta;
-    double dual_c = bounds->dual_c;
-
-    for (size_t k = 0; k < block->count; k++) {
-        double advantage = block->advantage[k];
-        double ratio = block->ratio[k];
-        double own = ratio > delta ? delta : ratio;
-        double held = ratio > high ? high : ratio;
-        held = ratio < low ? low : held;
-        double own_term = own * advantage;
-        double held_term = held * advantage;
-        double chosen = held_term < own_term ? held : own;
-        double most = -dual_c * advantage;
-        double loss = -chosen * advantage;
-        double slope = -ratio * advantage * block->clamped[k];
-        double side = advantage > 0 ? (ratio > high ? 1.0 : 0.0) : (ratio < low ? -1.0 : 0.0);
-        slope = chosen == ratio ? slope : 0;
-        double kept = advantage < 0 ? loss : -INFINITY; /* dual_c acts only there */
-        slope = kept > most ? 0 : slope;
-        side = kept > most ? 2.0 : side;
-        loss = kept > most ? most : loss;
-        block->value[k] = advantage == 0 ? 0 : loss;
-        block->slope[k] = advantage == 0 ? 0 : slope;
-        ret_how[k] = advantage == 0 ? 0 : side;
-    }
-}
-
 void ppo_clip_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
                     struct objective_block *block)
 {
-    double how[OBJECTIVE_BLOCK];
-    struct clip_bounds bounds = {
+    bool is_plain =
+        block->one_advantage && isnan(knobs->loss.delta) && isnan(knobs->loss.dual_c) && isnan(knobs->loss.log_clamp);
+    struct lane_clip clip = {
         .low = 1 - knobs->loss.eps_low,
         .high = 1 + knobs->loss.eps_high,
         .delta = isnan(knobs->loss.delta) ? INFINITY : knobs->loss.delta,
@@ -57,10 +35,15 @@ void ppo_clip_terms(const struct objective_knobs *knobs, const struct objective_
     };
 
     (void)whole;
-    clip_all(&bounds, block, how);
-    for (size_t k = 0; k < block->count; k++)
-        block->clipped[k] = (int8_t)how[k];
     memset(block->selected, 1, block->count);
+    if (!is_plain)
+        block->kernels->clip_any(block->count, &clip, block->advantage, block->clamped, block->ratio, block->value,
+                                 block->slope, block->clipped);
+    else if (block->advantage[0] == 0)
+        contribute_nothing(block);
+    else
+        block->kernels->clip(block->count, &clip, block->advantage[0], block->ratio, block->value, block->slope,
+                             block->clipped);
 }
 
 /* -r A, no clip. Source: Tinker and SkyRL, `importance_sampling`; DeepSeekMath's gradient. */
@@ -73,9 +56,8 @@ static void importance_sampling_terms(const struct objective_knobs *knobs, const
         double value = block->advantage[k] == 0 ? 0 : -block->ratio[k] * block->advantage[k];
         block->value[k] = value;
         block->slope[k] = block->clamped[k] == 0 ? 0 : value;
-        block->clipped[k] = 0;
-        block->selected[k] = 1;
     }
+    nothing_clipped(block);
 }
 
 /* -sg(clip(r, lo, hi)) A lp: bounds on r itself.
@@ -94,9 +76,9 @@ static void cispo_terms(const struct objective_knobs *knobs, const struct object
         double slope = -(below ? low : above ? high : ratio) * block->advantage[k];
         block->slope[k] = slope;
         block->value[k] = slope * block->logprob[k];
-        block->clipped[k] = (int8_t)(above - below);
-        block->selected[k] = 1;
+        block->clipped[k] = above - below;
     }
+    memset(block->selected, 1, block->count);
 }
 
 /* -(4 / tau) sigmoid(tau (r - 1)) A. Source: SAPO (arXiv 2511.20347); TRL, verl. */
@@ -114,9 +96,8 @@ static void sapo_terms(const struct objective_knobs *knobs, const struct objecti
         bool flat = gate == 1 || advantage == 0 || block->clamped[k] == 0;
         block->value[k] = -4 / tau * gate * advantage + 0.0;
         block->slope[k] = flat ? 0 : -4 * gate * (1 - gate) * ratio * advantage;
-        block->clipped[k] = 0;
-        block->selected[k] = 1;
     }
+    nothing_clipped(block);
 }
 
 /* -A lp. Source: Williams 1992 (REINFORCE); GPG (arXiv 2504.02546), verl `gpg`, NeMo-RL `disable_ppo_ratio`. */
@@ -128,9 +109,8 @@ static void gpg_terms(const struct objective_knobs *knobs, const struct objectiv
     for (size_t k = 0; k < block->count; k++) {
         block->slope[k] = -block->advantage[k];
         block->value[k] = -block->advantage[k] * block->logprob[k];
-        block->clipped[k] = 0;
-        block->selected[k] = 1;
     }
+    nothing_clipped(block);
 }
 
 /* -(A lp - beta/2 x^2). Source: DRO (arXiv 2405.19107), verl `dro`. */
@@ -145,9 +125,8 @@ static void dro_terms(const struct objective_knobs *knobs, const struct objectiv
         double x = block->x[k];
         block->value[k] = -(advantage * block->logprob[k] - beta / 2 * x * x);
         block->slope[k] = -advantage + beta * x;
-        block->clipped[k] = 0;
-        block->selected[k] = 1;
     }
+    nothing_clipped(block);
 }
 
 /* -sg(q) A lp where 1-eps_low < q < 1+eps_high, else 0; q against the rollout policy.
@@ -165,8 +144,7 @@ static void rollout_is_terms(const struct objective_knobs *knobs, const struct o
         double slope = inside ? -ratio * block->advantage[k] : 0;
         block->slope[k] = slope;
         block->value[k] = slope * block->logprob[k];
-        block->clipped[k] =
-            (int8_t)((ratio >= high && block->advantage[k] > 0) - (ratio <= low && block->advantage[k] < 0));
+        block->clipped[k] = (ratio >= high && block->advantage[k] > 0) - (ratio <= low && block->advantage[k] < 0);
         block->selected[k] = inside;
     }
 }

@@ -93,14 +93,15 @@ static void gspo_token(const struct objective_knobs *knobs, const struct objecti
 
     block->value[k] = factor * gspo_value(knobs, whole->ratio, advantage, &held);
     block->slope[k] = factor * whole->shared;
-    block->shown[k] = whole->ratio;
-    block->clipped[k] = (int8_t)(advantage > 0 ? above : advantage < 0 ? -below : 0);
+    block->whole[k] = whole->ratio;
+    block->clipped[k] = advantage > 0 ? above : advantage < 0 ? -below : 0;
     block->selected[k] = 1;
 }
 
 /* Source: GSPO (arXiv 2507.18071) eq. 5-7; TRL `importance_sampling_level="sequence"`; log_max: verl `gspo`. */
 void gspo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole, struct objective_block *block)
 {
+    block->shown = block->whole;
     for (size_t k = 0; k < block->count; k++)
         gspo_token(knobs, whole, block, k, 1);
 }
@@ -109,6 +110,7 @@ void gspo_terms(const struct objective_knobs *knobs, const struct objective_whol
 void gspo_token_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
                       struct objective_block *block)
 {
+    block->shown = block->whole;
     for (size_t k = 0; k < block->count; k++) {
         bool held;
         gspo_token(knobs, whole, block, k, 1);
@@ -121,6 +123,7 @@ void gspo_token_terms(const struct objective_knobs *knobs, const struct objectiv
 void luspo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
                  struct objective_block *block)
 {
+    block->shown = block->whole;
     for (size_t k = 0; k < block->count; k++)
         gspo_token(knobs, whole, block, k, whole->n);
 }
@@ -165,14 +168,15 @@ int gmpo_prepare(struct objective_work *work, struct objective_whole *whole)
 /* -A exp(sum of m c / n) on each trainable token. Source: GMPO (arXiv 2507.20673), verl `geo_mean`. */
 void gmpo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole, struct objective_block *block)
 {
+    block->shown = block->whole;
     for (size_t k = 0; k < block->count; k++) {
         double advantage = block->advantage[k];
         double x = block->x[k];
         bool above = advantage > 0 && x > knobs->loss.eps_high, below = advantage < 0 && x < -knobs->loss.eps_low;
         block->value[k] = advantage == 0 ? 0 : -advantage * whole->ratio;
         block->slope[k] = above || below || advantage == 0 ? 0 : whole->shared;
-        block->shown[k] = whole->ratio;
-        block->clipped[k] = (int8_t)(above - below);
+        block->whole[k] = whole->ratio;
+        block->clipped[k] = above - below;
         block->selected[k] = 1;
     }
 }
@@ -214,12 +218,13 @@ void vespo_terms(const struct objective_knobs *knobs, const struct objective_who
                  struct objective_block *block)
 {
     (void)knobs;
+    block->shown = block->whole;
     for (size_t k = 0; k < block->count; k++) {
         double advantage = block->advantage[k];
         double slope = -(advantage >= 0 ? whole->phi_pos : whole->phi_neg) * advantage;
         block->slope[k] = slope;
         block->value[k] = slope * block->logprob[k];
-        block->shown[k] = whole->ratio;
+        block->whole[k] = whole->ratio;
         block->clipped[k] = 0;
         block->selected[k] = 1;
     }

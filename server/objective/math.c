@@ -1,5 +1,9 @@
 #include "server/objective/math.h"
 
+#define LANES_BYTES 16
+#include "server/objective/kernels.h"
+#include "server/objective/lanes_exp.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
@@ -10,12 +14,7 @@ _Static_assert(FLT_EVAL_METHOD == 0, "the bits are promised for arithmetic in pl
 
 #define EXP_OVERFLOW 709.782712893383973096
 #define EXP_UNDERFLOW (-745.133219101941108420)
-#define INVERSE_LN2 1.4426950408889634074
-/* The upper part has 21 trailing zero bits, so k * LN2_HIGH is exact for every exponent k. */
-#define LN2_HIGH 6.93147180369123816490e-01
-#define LN2_LOW 1.90821492927058770002e-10
 #define SQRT_HALF 0.70710678118654752440
-#define EXPM1_NEAR 0.7
 
 static inline double from_bits(uint64_t bits)
 {
@@ -46,146 +45,79 @@ static double scale(double x, int k)
     return x * two_to(k);
 }
 
-/* 1.5 * 2^52: adding it pushes the fraction out of the mantissa, whose low bits then are the nearest integer. */
-#define PUSH 6755399441055744.0
-
-/* (e^r - 1 - r) / r^2 = sum of r^k / (k+2)!; the rest after r^15 is below 1e-18 for |r| < 0.7. Written out, since a
- * loop inside the loop over a block would keep that from becoming vectors. */
-static inline __attribute__((always_inline)) double exp_tail(double r)
+/* What objective_kernels compute, of one number: the bits of a block are those of its numbers one by one. */
+static struct lanes_power power_of(double x)
 {
-    double sum = 1.0 / 355687428096000;
-    sum = sum * r + 1.0 / 20922789888000;
-    sum = sum * r + 1.0 / 1307674368000;
-    sum = sum * r + 1.0 / 87178291200;
-    sum = sum * r + 1.0 / 6227020800;
-    sum = sum * r + 1.0 / 479001600;
-    sum = sum * r + 1.0 / 39916800;
-    sum = sum * r + 1.0 / 3628800;
-    sum = sum * r + 1.0 / 362880;
-    sum = sum * r + 1.0 / 40320;
-    sum = sum * r + 1.0 / 5040;
-    sum = sum * r + 1.0 / 720;
-    sum = sum * r + 1.0 / 120;
-    sum = sum * r + 1.0 / 24;
-    sum = sum * r + 1.0 / 6;
-    return sum * r + 1.0 / 2;
+    return lanes_complete(lanes_split(lanes_of(x)));
 }
 
-/* e^x = 2^k * (1 + high + low), |high + low| < 0.35. Returns k + PUSH. */
-static inline __attribute__((always_inline)) double reduce(double x, double *ret_high, double *ret_low)
+/* Where 2^k or e^x is no normal number. */
+static double exp_far(double x)
 {
-    double pushed = x * INVERSE_LN2 + PUSH;
-    double k = pushed - PUSH;
-    double coarse = x - k * LN2_HIGH;
-    double fine = k * LN2_LOW;
-    double r = coarse - fine;
-    *ret_high = r;
-    *ret_low = ((coarse - r) - fine) + r * r * exp_tail(r);
-    return pushed;
-}
+    struct lanes_power power = power_of(x);
+    int k = (int)((x * EXP_INVERSE_LN2 + EXP_PUSH) - EXP_PUSH);
 
-static inline __attribute__((always_inline)) double join(double high, double low) /* 1 + high + low */
-{
-    double one = 1 + high;
-    double lost = high - (one - 1);
-    return one + (lost + low);
+    power.scale = lanes_of(1);
+    return scale(lanes_exp(power)[0], k);
 }
 
 double objective_exp(double x)
 {
-    double high;
-    double low;
-
     if (isnan(x))
         return x;
     if (x > EXP_OVERFLOW)
         return INFINITY;
     if (x < EXP_UNDERFLOW)
         return 0;
-    int k = (int)(reduce(x, &high, &low) - PUSH);
-    return scale(join(high, low), k);
-}
-
-/* x + x^2/2 with the square of the upper half of x, which is exact, and the rest by the series. |x| < 0.7. */
-static inline __attribute__((always_inline)) double expm1_near_zero(double x)
-{
-    double upper = (float)x;
-    double half = 0.5 * upper * upper;
-    double rest = 0.5 * (x - upper) * (x + upper) + x * x * (exp_tail(x) - 0.5);
-    double sum = x + half;
-    return sum + ((half - (sum - x)) + rest);
+    return fabs(x) < EXP_PLAIN ? lanes_exp(power_of(x))[0] : exp_far(x);
 }
 
 double objective_expm1(double x)
 {
-    double high;
-    double low;
-
     if (isnan(x))
         return x;
-    if (x > 60) /* there the 1 is far below the last bit */
-        return objective_exp(x);
-    if (x < -60)
-        return -1;
-    if (fabs(x) < EXPM1_NEAR)
-        return expm1_near_zero(x);
-    int k = (int)(reduce(x, &high, &low) - PUSH);
-    double power = two_to(k);
-    double base = power - 1;
-    double lift = power * high;
-    double sum = base + lift;
-    double lost = fabs(base) > fabs(lift) ? (base - sum) + lift : (lift - sum) + base;
-    return sum + (lost + power * low + ((power - base) - 1));
+    if (fabs(x) < EXP_PLAIN)
+        return lanes_expm1(power_of(x))[0];
+    return x > 0 ? objective_exp(x) : -1; /* there the 1 is far below the last bit */
 }
 
-/* --- blocks --- */
-
-/* For |x| below this the result and 2^k are normal numbers. */
-#define EXP_PLAIN 708.0
-
-OBJECTIVE_CLONES
-static uint64_t exp_plain(size_t n, const double *restrict x, double *restrict ret_y)
+double objective_k3(double x)
 {
-    uint64_t far = 0;
+    if (fabs(x) < EXP_PLAIN)
+        return lanes_k3(power_of(x), lanes_of(x))[0];
+    return objective_expm1(x) - x;
+}
 
-    for (size_t i = 0; i < n; i++) {
-        double high;
-        double low;
-        double pushed = reduce(x[i], &high, &low);
-        ret_y[i] = join(high, low) * from_bits((to_bits(pushed) + 1023) << 52);
-        far |= objective_is_far(x[i], EXP_PLAIN);
-    }
-    return far >> 63;
+/* The whole steps of a kernel, then the rest in one with zeros behind it. */
+static bool in_steps(bool (*kernel)(size_t n, const double *x, double *ret_y), size_t n, const double *x, double *ret_y)
+{
+    double last_x[OBJECTIVE_LANES] = {0};
+    double last_y[OBJECTIVE_LANES];
+    size_t whole = n - n % OBJECTIVE_LANES;
+    bool plain = kernel(whole, x, ret_y);
+
+    if (whole == n)
+        return plain;
+    memcpy(last_x, x + whole, (n - whole) * sizeof last_x[0]);
+    plain &= kernel(OBJECTIVE_LANES, last_x, last_y);
+    memcpy(ret_y + whole, last_y, (n - whole) * sizeof last_y[0]);
+    return plain;
 }
 
 void objective_exps(size_t n, const double *x, double *ret_y)
 {
-    if (!exp_plain(n, x, ret_y))
+    if (in_steps(objective_kernels()->exps, n, x, ret_y))
         return;
     for (size_t i = 0; i < n; i++)
-        if (!(fabs(x[i]) < EXP_PLAIN))
-            ret_y[i] = objective_exp(x[i]);
-}
-
-OBJECTIVE_CLONES
-static uint64_t expm1_plain(size_t n, const double *restrict x, double *restrict ret_y)
-{
-    uint64_t far = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        ret_y[i] = expm1_near_zero(x[i]);
-        far |= objective_is_far(x[i], EXPM1_NEAR);
-    }
-    return far >> 63;
+        ret_y[i] = objective_exp(x[i]);
 }
 
 void objective_expm1s(size_t n, const double *x, double *ret_y)
 {
-    if (!expm1_plain(n, x, ret_y))
+    if (in_steps(objective_kernels()->expm1s, n, x, ret_y))
         return;
     for (size_t i = 0; i < n; i++)
-        if (!(fabs(x[i]) < EXPM1_NEAR))
-            ret_y[i] = objective_expm1(x[i]);
+        ret_y[i] = objective_expm1(x[i]);
 }
 
 double objective_log(double x)

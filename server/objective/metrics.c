@@ -42,71 +42,28 @@ static void meter_rollout(const struct objective_block *block, struct objective_
     }
 }
 
-OBJECTIVE_CLONES
-static void count_clipped(size_t n, const int8_t *clipped, struct objective_sums *sums)
+static uint64_t count_overflows(const struct objective_block *block)
 {
-    unsigned low = 0;
-    unsigned high = 0;
+    uint64_t count = 0;
 
-    for (size_t k = 0; k < n; k++) {
-        low += clipped[k] == -1;
-        high += clipped[k] == 1;
-    }
-    sums->clip_low += low;
-    sums->clip_high += high;
+    for (size_t k = 0; k < block->count; k++)
+        count += block->shown[k] == INFINITY;
+    return count;
 }
 
-OBJECTIVE_CLONES
-static void count_ratios(size_t n, const double *ratios, double low, double high, struct objective_sums *sums)
-{
-    double outside = 0;
-    double overflows = 0;
-
-    for (size_t k = 0; k < n; k++) {
-        outside += ratios[k] < low ? 1.0 : ratios[k] > high ? 1.0 : 0.0;
-        overflows += fabs(ratios[k]) < INFINITY ? 0.0 : 1.0;
-    }
-    sums->outside_band += (uint64_t)outside;
-    sums->ratio_overflows += (uint64_t)overflows;
-}
-
-/* In the order of the tokens, whatever the processor. */
-static void sum_ratios(const struct objective_block *block, const double *lifts, struct objective_sums *sums)
-{
-    double ratio_sum = sums->ratio_sum;
-    double ratio_max = sums->ratio_max;
-    double k1_sum = sums->k1_sum;
-    double k3_sum = sums->k3_sum;
-
-    for (size_t k = 0; k < block->count; k++) {
-        double ratio = block->shown[k];
-        double x = block->x[k];
-        ratio_sum += ratio;
-        ratio_max = ratio > ratio_max ? ratio : ratio_max;
-        k1_sum -= x;
-        k3_sum += lifts[k] - x;
-    }
-    sums->ratio_sum = ratio_sum;
-    sums->ratio_max = ratio_max;
-    sums->k1_sum = k1_sum;
-    sums->k3_sum = k3_sum;
-}
-
-void meter_block(const struct objective_request *request, const struct objective_block *block, bool has_rollout,
-                 bool has_kl, struct objective_meter *meter, struct objective_sums *sums)
+void meter_block(const struct objective_request *request, struct objective_block *block, bool has_rollout, bool has_kl,
+                 struct objective_meter *meter, struct objective_sums *sums)
 {
     const struct objective_knobs *knobs = request->knobs;
     bool bounds = objective_losses[knobs->loss.kind].has_bounds;
     double low = bounds ? 1 - knobs->loss.eps_low : -INFINITY;
     double high = bounds ? 1 + knobs->loss.eps_high : INFINITY;
-    double lifts[OBJECTIVE_BLOCK];
 
-    count_clipped(block->count, block->clipped, sums);
-    count_ratios(block->count, block->shown, low, high, sums);
-    objective_expm1s(block->count, block->x, lifts);
-    sum_ratios(block, lifts, sums);
-    for (size_t k = 0; has_kl && k < block->count; k++)
-        sums->kl_sum += block->kl[k];
+    block->kernels->meter(block->count, low, high, block->shown, block->clipped, &meter->shown);
+    if (meter->shown.most == INFINITY)
+        sums->ratio_overflows += count_overflows(block);
+    if (has_kl)
+        block->kernels->add(block->count, block->kl, &meter->kl);
     sums->kl_tokens += has_kl ? block->count : 0;
     if (has_rollout)
         meter_rollout(block, meter, sums);
@@ -128,6 +85,18 @@ void meter_sequence(struct objective_meter *meter)
     }
     meter->sequence_tokens = 0;
     meter->sequence_old = meter->sequence_rollout = meter->sequence_x = 0;
+}
+
+static void fill_sums(const struct objective_meter *meter, struct objective_sums *sums)
+{
+    sums->clip_low = (uint64_t)meter->shown.below;
+    sums->clip_high = (uint64_t)meter->shown.above;
+    sums->outside_band = (uint64_t)meter->shown.outside;
+    sums->ratio_sum = lane_sum_value(&meter->shown.ratio);
+    sums->ratio_max = meter->shown.most;
+    sums->k1_sum = -lane_sum_value(&meter->ratios.x);
+    sums->k3_sum = lane_sum_value(&meter->ratios.k3);
+    sums->kl_sum = lane_sum_value(&meter->kl);
 }
 
 static void fill_token_metrics(struct objective_result *result)
@@ -231,6 +200,7 @@ void objective_fill_metrics(const struct objective_work *work, const struct obje
     const struct objective_request *request = work->request;
     struct objective_result *result = work->result;
 
+    fill_sums(meter, &result->sums);
     fill_token_metrics(result);
     fill_rollout_metrics(meter, &result->metrics);
     fill_reward_metrics(request, &result->metrics);

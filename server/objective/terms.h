@@ -3,6 +3,7 @@
 #ifndef OBJECTIVE_TERMS_H
 #define OBJECTIVE_TERMS_H
 
+#include "server/objective/kernels.h"
 #include "server/objective/math.h"
 #include "server/objective/objective.h"
 
@@ -11,8 +12,10 @@
 #define OBJECTIVE_BLOCK 256
 
 struct objective_block {
+    const struct objective_kernels *kernels;
     size_t count;
     size_t first;                  /* place of its first token among the trainable ones of the sequence */
+    bool one_advantage;            /* advantage[] is the same number everywhere */
     bool is_run;                   /* its tokens stand side by side: only token[0] is filled */
     size_t token[OBJECTIVE_BLOCK]; /* where in the sequence; see token_at() */
     double advantage[OBJECTIVE_BLOCK];
@@ -30,9 +33,10 @@ struct objective_block {
     uint8_t dropped[OBJECTIVE_BLOCK]; /* the policy term is out */
     /* filled by the loss */
     double value[OBJECTIVE_BLOCK];
-    double slope[OBJECTIVE_BLOCK]; /* derivative of value by logprob */
-    double shown[OBJECTIVE_BLOCK]; /* the ratio of the reply */
-    int8_t clipped[OBJECTIVE_BLOCK];
+    double slope[OBJECTIVE_BLOCK];   /* derivative of value by logprob */
+    double *shown;                   /* the ratio of the reply: `ratio`, or `whole` */
+    double whole[OBJECTIVE_BLOCK];   /* the ratio of the sequence */
+    double clipped[OBJECTIVE_BLOCK]; /* as in the reply */
     uint8_t selected[OBJECTIVE_BLOCK];
     /* filled by the KL */
     double kl[OBJECTIVE_BLOCK];
@@ -46,10 +50,9 @@ static inline size_t token_at(const struct objective_block *block, size_t k)
 
 /* The values of its tokens; place[k] for its token k. False: one of them is not finite. */
 bool block_read(const struct objective_block *block, struct objective_values values, double *place);
-/* No two of the arrays overlap. */
-void block_subtract(size_t n, const double *from, const double *what, double *ret_difference);
 /* sign * values[k] at its token k; never a negative zero. NULL: not wanted. */
 void block_put(const struct objective_block *block, double sign, const double *values, double *output);
+void block_put_sides(const struct objective_block *block, int8_t *output); /* `clipped` */
 void block_put_bytes(const struct objective_block *block, const void *values, void *output);
 
 /* --- one evaluation --- */
@@ -243,8 +246,11 @@ double statistics_deviation(const struct objective_statistics *statistics, int d
 
 /* --- metrics --- */
 
-/* Running values that objective_sums does not keep. */
+/* Running values: what objective_sums gets at the end, and what it does not keep. */
 struct objective_meter {
+    struct lane_ratio_sums ratios;
+    struct lane_shown_sums shown;
+    struct lane_sum kl;
     uint64_t rollout_tokens, rollout_sequences;
     double rollout_k1, rollout_k3, weight_sum, weight_square_sum, weight_max, weight_min;
     double training_ppl, rollout_ppl, ppl_difference, ppl_ratio, chi2_seq;
@@ -252,8 +258,8 @@ struct objective_meter {
     double sequence_old, sequence_rollout, sequence_x;
     uint64_t sequence_tokens;
 };
-void meter_block(const struct objective_request *request, const struct objective_block *block, bool has_rollout,
-                 bool has_kl, struct objective_meter *meter, struct objective_sums *sums);
+void meter_block(const struct objective_request *request, struct objective_block *block, bool has_rollout, bool has_kl,
+                 struct objective_meter *meter, struct objective_sums *sums);
 void meter_sequence(struct objective_meter *meter);
 void objective_fill_metrics(const struct objective_work *work, const struct objective_meter *meter);
 

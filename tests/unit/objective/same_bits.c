@@ -11,6 +11,8 @@ enum { TOKENS = 700, SEQUENCES = 8 };
 static uint64_t state = 42, folded = 1469598103934665603u;
 static double logprobs[SEQUENCES][TOKENS], old[SEQUENCES][TOKENS], reference[SEQUENCES][TOKENS];
 static double rollout[SEQUENCES][TOKENS], rewards[SEQUENCES];
+static float logprobs_float[SEQUENCES][TOKENS], old_float[SEQUENCES][TOKENS];
+static uint8_t mask[TOKENS];
 static double contributions[SEQUENCES][TOKENS], slopes[SEQUENCES][TOKENS];
 
 static double next_random(void)
@@ -36,8 +38,27 @@ static void fold_functions(void)
     }
 }
 
+/* In blocks, of any length: most of them ordinary, some with a number that is far or none. */
+static void fold_blocks(void)
+{
+    double x[TOKENS], y[TOKENS];
+
+    for (size_t n = 0; n < TOKENS; n += 1 + n / 8) {
+        for (size_t k = 0; k < n; k++)
+            x[k] = (next_random() - 0.5) * (n % 3 == 0 ? 1600 : 4);
+        objective_exps(n, x, y);
+        for (size_t k = 0; k < n; k++)
+            fold(y[k]);
+        objective_expm1s(n, x, y);
+        for (size_t k = 0; k < n; k++)
+            fold(y[k]);
+    }
+}
+
 static void make_inputs(void)
 {
+    for (size_t t = 0; t < TOKENS; t++)
+        mask[t] = next_random() < 0.7;
     for (size_t i = 0; i < SEQUENCES; i++) {
         rewards[i] = next_random();
         for (size_t t = 0; t < TOKENS; t++) {
@@ -45,17 +66,21 @@ static void make_inputs(void)
             logprobs[i][t] = old[i][t] + next_random() - 0.5;
             reference[i][t] = old[i][t] + next_random() - 0.5;
             rollout[i][t] = old[i][t] + 0.2 * next_random() - 0.1;
+            logprobs_float[i][t] = (float)logprobs[i][t];
+            old_float[i][t] = (float)old[i][t];
         }
     }
 }
 
+/* Ragged; every second in float, every third with a mask. */
 static void fill_sequences(struct objective_sequence *sequences)
 {
-    for (size_t i = 0; i < SEQUENCES; i++)
+    for (size_t i = 0; i < SEQUENCES; i++) {
         sequences[i] = (struct objective_sequence){.group = i % 2,
                                                    .reward = rewards[i],
                                                    .judged = true,
-                                                   .tokens = TOKENS,
+                                                   .tokens = TOKENS - 53 * i,
+                                                   .mask = i % 3 == 2 ? mask : NULL,
                                                    .logprobs.f64 = logprobs[i],
                                                    .old_logprobs.f64 = old[i],
                                                    .ref_logprobs.f64 = reference[i],
@@ -65,6 +90,34 @@ static void fill_sequences(struct objective_sequence *sequences)
                                                    .length = TOKENS,
                                                    .contributions = contributions[i],
                                                    .dloss_dlogp = slopes[i]};
+        if (i % 2) {
+            sequences[i].logprobs = (struct objective_values){.f32 = logprobs_float[i]};
+            sequences[i].old_logprobs = (struct objective_values){.f32 = old_float[i]};
+        }
+    }
+}
+
+static void fold_metrics(const struct objective_result *result)
+{
+    const double numbers[] = {
+        result->loss,
+        result->policy_loss,
+        result->kl_loss,
+        result->metrics.ratio_mean,
+        result->metrics.ratio_max,
+        result->metrics.ratio_outside_band,
+        result->metrics.clip_fraction,
+        result->metrics.approx_kl_k1,
+        result->metrics.approx_kl_k3,
+        result->metrics.kl,
+        result->metrics.rollout.kl,
+        result->metrics.rollout.k3_kl,
+        result->metrics.rollout.ess,
+        result->metrics.rollout.chi2_token,
+    };
+
+    for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++)
+        fold(numbers[k]);
 }
 
 static void fold_evaluation(const struct objective_knobs *knobs)
@@ -84,10 +137,9 @@ static void fold_evaluation(const struct objective_knobs *knobs)
         fold(-1);
         return;
     }
-    fold(result.loss);
-    fold(result.metrics.approx_kl_k3);
+    fold_metrics(&result);
     for (size_t i = 0; i < SEQUENCES; i++)
-        for (size_t t = 0; t < TOKENS; t++) {
+        for (size_t t = 0; t < sequences[i].tokens; t++) {
             fold(contributions[i][t]);
             fold(slopes[i][t]);
         }
@@ -132,6 +184,7 @@ static void fold_estimators(void)
 int main(void)
 {
     fold_functions();
+    fold_blocks();
     make_inputs();
     fold_losses();
     fold_estimators();

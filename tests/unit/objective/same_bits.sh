@@ -1,6 +1,7 @@
 #!/bin/sh
-# The same numbers, bit for bit, from every compiler that is here, without and with optimisation, with and without
-# AVX2, and with the vector and fused instructions of the build machine.
+# The same numbers, bit for bit, from every compiler that is here, without and with optimisation, with vectors of 16, of
+# at most 32 and of at most 64 bytes (SSE2, AVX2, AVX-512, as far as the processor has them), and with the vector and
+# fused instructions of the build machine.
 set -eu
 root=$1
 work=$(mktemp -d)
@@ -10,7 +11,8 @@ count=0
 
 for compiler in gcc clang; do
     command -v "$compiler" >/dev/null || continue
-    for flags in "-O0" "-O3" "-O3 -DOBJECTIVE_NO_CLONES" "-O3 -mavx2" "-O3 -march=native"; do
+    for flags in "-O0" "-O3" "-O3 -DOBJECTIVE_NO_CLONES -DOBJECTIVE_WIDEST=16" "-O2 -DOBJECTIVE_WIDEST=32" \
+        "-O3 -mavx2 -DOBJECTIVE_WIDEST=16" "-O3 -march=native"; do
         # What is built for AVX2 runs only where the processor has it.
         case $flags in *avx2*) grep -q avx2 /proc/cpuinfo || continue ;; esac
         # shellcheck disable=SC2086

@@ -26,19 +26,67 @@ static void test_exp_errs_by_less_than_one_ulp(void **state)
     assert_true(worst < 1);
 }
 
-static void test_expm1_errs_by_about_one_ulp(void **state)
+/* Every step of 2^-19 where log-ratios live, and every end of the reduction's intervals. */
+static void test_exp_errs_by_less_than_one_ulp_on_a_dense_grid(void **state)
+{
+    double worst = 0;
+    (void)state;
+
+    for (int i = -(2 << 19); i <= 2 << 19; i++) {
+        double x = ldexp(i, -19);
+        worst = fmax(worst, ulps(objective_exp(x), expl((long double)x)));
+    }
+    for (int k = -1021; k < 1023; k++)
+        for (int i = -50; i < 50; i++) {
+            double x = (k + 0.5) * 0.69314718055994530942 * (1 + i * DBL_EPSILON);
+            worst = fmax(worst, ulps(objective_exp(x), expl((long double)x)));
+        }
+    assert_true(worst < 1);
+}
+
+static double any_size(uint64_t *seed, int i, double span)
+{
+    double x = (scene_random(seed) - 0.5) * (i & 1 ? span : 4);
+    return i % 4 == 2 ? ldexp(x, -(int)(scene_random(seed) * 80)) : x;
+}
+
+static void test_expm1_errs_by_less_than_one_and_a_quarter_ulp(void **state)
 {
     uint64_t seed = 2;
     double worst = 0;
     (void)state;
 
     for (int i = 0; i < INPUTS; i++) {
-        double x = (scene_random(&seed) - 0.5) * (i & 1 ? 200 : 4);
-        if (i % 4 == 2)
-            x = ldexp(x, -(int)(scene_random(&seed) * 80));
+        double x = any_size(&seed, i, 1416);
         worst = fmax(worst, ulps(objective_expm1(x), expm1l((long double)x)));
     }
-    assert_true(worst < 1.1);
+    assert_true(worst < 1.25);
+}
+
+/* e^x - 1 - x by its series where the difference of long doubles would lose too much. */
+static long double true_k3(long double x)
+{
+    long double sum = 0;
+
+    if (fabsl(x) > 1)
+        return expm1l(x) - x;
+    for (int n = 30; n >= 3; n--)
+        sum = (sum + 1) * x / n;
+    return (sum + 1) * x * x / 2;
+}
+
+/* What expm1(x) - x would lose is as much as 1 / x. */
+static void test_k3_errs_by_less_than_four_ulps_however_small_x_is(void **state)
+{
+    uint64_t seed = 5;
+    double worst = 0;
+    (void)state;
+
+    for (int i = 0; i < INPUTS; i++) {
+        double x = any_size(&seed, i, 1416);
+        worst = fmax(worst, ulps(objective_k3(x), true_k3((long double)x)));
+    }
+    assert_true(worst < 4);
 }
 
 static void test_log_errs_by_less_than_one_ulp(void **state)
@@ -141,7 +189,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exp_errs_by_less_than_one_ulp),
-        cmocka_unit_test(test_expm1_errs_by_about_one_ulp),
+        cmocka_unit_test(test_exp_errs_by_less_than_one_ulp_on_a_dense_grid),
+        cmocka_unit_test(test_expm1_errs_by_less_than_one_and_a_quarter_ulp),
+        cmocka_unit_test(test_k3_errs_by_less_than_four_ulps_however_small_x_is),
         cmocka_unit_test(test_log_errs_by_less_than_one_ulp),
         cmocka_unit_test(test_the_ends_of_the_range),
         cmocka_unit_test(test_a_block_gives_the_bits_of_one_by_one),
