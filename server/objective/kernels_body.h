@@ -80,6 +80,14 @@ LANES_INLINE void pad(size_t n, double *values)
         values[k] = 0;
 }
 
+/* What the next block will read or write: a block is too short for the processor to see it coming. Harmless beyond the
+ * end of an array. */
+#define AHEAD_BYTES(type) (256 * sizeof(type))
+LANES_INLINE void fetch_ahead(const void *place, size_t ahead_bytes)
+{
+    __builtin_prefetch((const void *)((uintptr_t)place + ahead_bytes));
+}
+
 /* --- inputs --- */
 
 LANES_INLINE void subtract_step(const double *from, const double *what, double *ret_difference, struct running *seen)
@@ -134,8 +142,11 @@ static bool subtract_floats(size_t n, const float *from, const float *what, doub
     struct running seen = running_zero();
     size_t k;
 
-    for (k = 0; k + OBJECTIVE_LANES <= n; k += OBJECTIVE_LANES)
+    for (k = 0; k + OBJECTIVE_LANES <= n; k += OBJECTIVE_LANES) {
+        fetch_ahead(from + k, AHEAD_BYTES(float));
+        fetch_ahead(what + k, AHEAD_BYTES(float));
         subtract_floats_step(from + k, what + k, ret_from + k, ret_what + k, ret_difference + k, &seen);
+    }
     if (k < n) {
         memcpy(last_from, from + k, (n - k) * sizeof last_from[0]);
         memcpy(last_what, what + k, (n - k) * sizeof last_what[0]);
@@ -364,8 +375,11 @@ LANES_INLINE void settle_all(size_t n, const struct lane_terms *terms, bool with
     double slopes[OBJECTIVE_LANES];
     size_t k;
 
-    for (k = 0; k + OBJECTIVE_LANES <= n; k += OBJECTIVE_LANES)
+    for (k = 0; k + OBJECTIVE_LANES <= n; k += OBJECTIVE_LANES) {
+        fetch_ahead(terms->contributions + k, AHEAD_BYTES(double));
+        fetch_ahead(terms->slopes + k, AHEAD_BYTES(double));
         settle_step(k, terms, with_kl, terms->contributions + k, terms->slopes + k, settling);
+    }
     if (k == n)
         return;
     settle_step(k, terms, with_kl, contributions, slopes, settling);
@@ -420,27 +434,28 @@ static void add(size_t n, double *values, struct lane_sum *sum)
 }
 
 struct metering {
-    struct running ratio, most, outside, above, below;
+    struct running ratio, most;
+    struct {
+        lane_bits part[PARTS];
+    } outside, above, below; /* minus the count */
 };
 
 LANES_INLINE void meter_part(lanes shown, lanes side, double low, double high, int part, struct metering *metering)
 {
-    lanes one = lanes_of(1);
-
     metering->ratio.part[part] += shown;
     metering->most.part[part] = lanes_more(metering->most.part[part], shown);
-    metering->outside.part[part] += lanes_keep((shown < low) | (shown > high), one);
-    metering->above.part[part] += lanes_keep(side == 1, one);
-    metering->below.part[part] += lanes_keep(side == -1, one);
+    metering->outside.part[part] += (shown < low) | (shown > high);
+    metering->above.part[part] += side == 1;
+    metering->below.part[part] += side == -1;
 }
 
-LANES_INLINE double running_total(const struct running *running) /* of counts: any order */
+LANES_INLINE double count_of(const lane_bits parts[PARTS])
 {
-    double total = 0;
+    int64_t count = 0;
 
     for (int lane = 0; lane < OBJECTIVE_LANES; lane++)
-        total += running->part[lane / LANES_WIDTH][lane % LANES_WIDTH];
-    return total;
+        count -= parts[lane / LANES_WIDTH][lane % LANES_WIDTH];
+    return (double)count;
 }
 
 static void meter(size_t n, double low, double high, double *shown, double *side, struct lane_shown_sums *sums)
@@ -458,9 +473,9 @@ static void meter(size_t n, double low, double high, double *shown, double *side
         }
     double most = running_most(&metering.most);
     sums->most = most > sums->most ? most : sums->most;
-    sums->outside += running_total(&metering.outside) - (low > 0 ? padding : 0);
-    sums->above += running_total(&metering.above);
-    sums->below += running_total(&metering.below);
+    sums->outside += count_of(metering.outside.part) - (low > 0 ? padding : 0);
+    sums->above += count_of(metering.above.part);
+    sums->below += count_of(metering.below.part);
     running_add_to(&metering.ratio, sums->ratio.sum);
 }
 

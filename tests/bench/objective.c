@@ -3,12 +3,15 @@
  *     objective [repeats]
  *
  * Log-probabilities of two policies come in as float, contributions and gradient go out as double; the shapes are those
- * of the peers: 64 completions of 1,000 tokens, and 1,024 completions of 512 to 1,536. One line of JSON for each. */
+ * of the peers: 64 completions of 1,000 tokens, and 1,024 completions of 512 to 1,536; then other losses, a mask, the
+ * engine's log-probabilities. One line of JSON for each. */
 #include "server/objective/objective.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { MEMBERS = 8 };
@@ -17,6 +20,9 @@ struct shape {
     const char *name;
     size_t sequences, shortest, longest;
     double beta;
+    const char *preset; /* NULL: grpo */
+    bool masked;        /* a quarter of the tokens is not trainable, in runs */
+    bool rollout;       /* with the engine's log-probabilities */
 };
 
 static const struct shape shapes[] = {
@@ -24,6 +30,13 @@ static const struct shape shapes[] = {
     {"1024 x 1024, ragged", 1024, 512, 1536, 0},
     {"64 x 1000, KL k3", 64, 1000, 1000, 0.04},
     {"1024 x 1024, ragged, KL k3", 1024, 512, 1536, 0.04},
+    {"1024 x 1024, ragged, a quarter masked", 1024, 512, 1536, 0, .masked = true},
+    {"16384 x 64, ragged", 16384, 32, 96, 0},
+    {"1024 x 1024, ragged, verl's PPO", 1024, 512, 1536, 0, "verl@1dda039b"},
+    {"1024 x 1024, ragged, GSPO", 1024, 512, 1536, 0, "gspo"},
+    {"1024 x 1024, ragged, CISPO", 1024, 512, 1536, 0, "cispo"},
+    {"1024 x 1024, ragged, rollout metrics", 1024, 512, 1536, 0, .rollout = true},
+    {"1024 x 1024, ragged, TRL's importance", 1024, 512, 1536, 0, "trl@1.16", .rollout = true},
 };
 
 struct material {
@@ -31,6 +44,7 @@ struct material {
     struct objective_sequence *sequences;
     struct objective_group *groups;
     float *logprobs, *old, *reference;
+    uint8_t *mask;
     double *contributions, *slopes;
 };
 
@@ -48,7 +62,8 @@ static void *room(size_t count, size_t size_bytes)
     return memory;
 }
 
-static void add_sequence(struct material *material, size_t index, size_t tokens, uint64_t *state)
+static void add_sequence(const struct shape *shape, struct material *material, size_t index, size_t tokens,
+                         uint64_t *state)
 {
     size_t first = material->tokens;
 
@@ -61,6 +76,8 @@ static void add_sequence(struct material *material, size_t index, size_t tokens,
         .logprobs.f32 = &material->logprobs[first],
         .old_logprobs.f32 = &material->old[first],
         .ref_logprobs.f32 = &material->reference[first],
+        .rollout_logprobs.f32 = shape->rollout ? &material->reference[first] : NULL,
+        .mask = shape->masked ? &material->mask[first] : NULL,
         .contributions = &material->contributions[first],
         .dloss_dlogp = &material->slopes[first],
     };
@@ -68,6 +85,7 @@ static void add_sequence(struct material *material, size_t index, size_t tokens,
         material->old[t] = (float)(-3 * next_random(state));
         material->logprobs[t] = material->old[t] + (float)(next_random(state) - 0.5);
         material->reference[t] = material->old[t] + (float)(next_random(state) - 0.5);
+        material->mask[t] = (t - first) % 400 < 300;
     }
     material->tokens += tokens;
 }
@@ -83,12 +101,13 @@ static void fill(const struct shape *shape, struct material *ret_material)
         .logprobs = room(most, sizeof(float)),
         .old = room(most, sizeof(float)),
         .reference = room(most, sizeof(float)),
+        .mask = room(most, 1),
         .contributions = room(most, sizeof(double)),
         .slopes = room(most, sizeof(double)),
     };
     for (size_t i = 0; i < shape->sequences; i++) {
         size_t spread = (size_t)(next_random(&state) * (double)(shape->longest - shape->shortest + 1));
-        add_sequence(ret_material, i, shape->shortest + spread, &state);
+        add_sequence(shape, ret_material, i, shape->shortest + spread, &state);
     }
 }
 
@@ -99,6 +118,7 @@ static void empty(struct material *material)
     free(material->logprobs);
     free(material->old);
     free(material->reference);
+    free(material->mask);
     free(material->contributions);
     free(material->slopes);
 }
@@ -124,7 +144,9 @@ static void measure(const struct shape *shape, int repeats)
     struct material material;
     double best = 0;
 
-    objective_preset_find("grpo", 4, &knobs);
+    const char *preset = shape->preset ? shape->preset : "grpo";
+    if (!objective_preset_find(preset, strlen(preset), &knobs))
+        abort();
     knobs.beta = shape->beta;
     fill(shape, &material);
     struct objective_request request = {.knobs = &knobs,
