@@ -117,6 +117,16 @@ static bool is_counted(const struct objective_work *work, size_t index)
     return has_tokens(sequence) && !dropped && (count_masked || sequence->trainable_tokens > 0);
 }
 
+OBJECTIVE_CLONES
+static size_t count_set(size_t n, const uint8_t *mask)
+{
+    size_t count = 0;
+
+    for (size_t t = 0; t < n; t++)
+        count += mask[t] != 0;
+    return count;
+}
+
 static size_t trained_tokens(const struct objective_work *work, size_t index)
 {
     const struct objective_sequence *sequence = &work->request->sequences[index];
@@ -126,6 +136,8 @@ static size_t trained_tokens(const struct objective_work *work, size_t index)
         return 0;
     if (!sequence->mask && !work->dropped)
         return sequence->tokens;
+    if (!work->dropped)
+        return count_set(sequence->tokens, sequence->mask);
     for (size_t t = 0; t < sequence->tokens; t++)
         count += is_trained(work, index, t);
     return count;

@@ -5,6 +5,16 @@
 
 /* The top bit is set if one of them is not finite. */
 OBJECTIVE_CLONES
+static uint64_t look_at(size_t n, const double *values)
+{
+    uint64_t far = 0;
+
+    for (size_t k = 0; k < n; k++)
+        far |= objective_is_far(values[k], INFINITY);
+    return far;
+}
+
+OBJECTIVE_CLONES
 static uint64_t copy_run(size_t n, const double *restrict from, double *restrict ret_to)
 {
     uint64_t far = 0;
@@ -38,12 +48,11 @@ bool block_read(const struct objective_block *block, struct objective_values val
         return !(copy_run(n, &values.f64[first], place) >> 63);
     if (block->is_run)
         return !(widen_run(n, &values.f32[first], place) >> 63);
-    uint64_t far = 0;
-    for (size_t k = 0; k < n; k++) {
-        place[k] = value_at(values, block->token[k]);
-        far |= objective_is_far(place[k], INFINITY);
-    }
-    return !(far >> 63);
+    for (size_t k = 0; values.f64 && k < n; k++)
+        place[k] = values.f64[block->token[k]];
+    for (size_t k = 0; !values.f64 && k < n; k++)
+        place[k] = (double)values.f32[block->token[k]];
+    return !(look_at(n, place) >> 63);
 }
 
 /* + 0.0 turns a negative zero into zero. */

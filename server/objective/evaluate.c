@@ -388,6 +388,26 @@ static int walk_run(struct walk *walk, const struct objective_sequence *sequence
     return 0;
 }
 
+/* Into the block, until it is full, without a branch on the mask; where it stopped. The sequence is live. */
+static size_t find_trained(struct walk *walk, const struct objective_sequence *sequence, size_t t)
+{
+    struct objective_block *block = &walk->block;
+    const uint8_t *mask = sequence->mask;
+    const uint8_t *dropped = walk->work->dropped;
+    size_t count = block->count;
+
+    if (dropped)
+        dropped += walk->work->parts[walk->index].first;
+    for (; t < sequence->tokens && count < OBJECTIVE_BLOCK; t++) {
+        bool masked = mask && !mask[t];
+        bool out = dropped && dropped[t] & DROPPED_FROM_COUNTS;
+        block->token[count] = t;
+        count += !(masked | out);
+    }
+    block->count = count;
+    return t;
+}
+
 static int walk_tokens(struct walk *walk, const struct objective_sequence *sequence)
 {
     struct objective_block *block = &walk->block;
@@ -396,10 +416,8 @@ static int walk_tokens(struct walk *walk, const struct objective_sequence *seque
     if (sequence->trainable_tokens == sequence->tokens)
         return walk_run(walk, sequence);
     block->is_run = false;
-    for (size_t t = 0; t < sequence->tokens; t++) {
-        if (!is_trained(walk->work, walk->index, t))
-            continue;
-        block->token[block->count++] = t;
+    for (size_t t = 0; t < sequence->tokens;) {
+        t = find_trained(walk, sequence, t);
         if (block->count == OBJECTIVE_BLOCK && flush(walk, sequence) < 0)
             return -1;
     }

@@ -6,6 +6,8 @@
  * OpenRLHF, NeMo-RL; tv_mask: open-instruct; seq_mult_prob_error: NeMo-RL; rollout_rs: verl. */
 #include "server/objective/terms.h"
 
+#include <string.h>
+
 /* What a method knows of a sequence: sums over its trainable tokens. */
 struct rollout_view {
     double n, sum, mean;    /* of x */
@@ -44,44 +46,117 @@ static double token_weight(const struct objective_correction *how, double x)
 
 /* --- one sequence --- */
 
-static void add_statistics(struct rollout_view *view, double x)
+/* What a method asks of the tokens of a sequence beside the sum of x. */
+enum { ASKS_NOTHING, ASKS_WEIGHTS, ASKS_STATISTICS };
+
+static int what_it_asks(const struct objective_correction *how)
+{
+    switch (how->method) {
+    case OBJECTIVE_IMPORTANCE_OUTLIER_TOKEN:
+    case OBJECTIVE_IMPORTANCE_TV_MASK:
+    case OBJECTIVE_IMPORTANCE_SEQ_MULT_PROB_ERROR:
+        return ASKS_WEIGHTS;
+    case OBJECTIVE_IMPORTANCE_ROLLOUT_RS:
+        return ASKS_STATISTICS;
+    default:
+        return ASKS_NOTHING;
+    }
+}
+
+/* The x of the next trainable tokens from *t on, without gaps; how many. */
+static size_t next_xs(const struct objective_sequence *sequence, const double *x, size_t *t, double *ret_x)
+{
+    size_t count = 0;
+
+    if (!sequence->mask) {
+        size_t left = sequence->tokens - *t;
+        count = left < OBJECTIVE_BLOCK ? left : OBJECTIVE_BLOCK;
+        memcpy(ret_x, x + *t, count * sizeof *ret_x);
+        *t += count;
+        return count;
+    }
+    for (; *t < sequence->tokens && count < OBJECTIVE_BLOCK; ++*t)
+        if (!is_masked(sequence, *t))
+            ret_x[count++] = x[*t];
+    return count;
+}
+
+/* Sums over the tokens of a sequence, in lanes. */
+struct looking {
+    struct lane_exact_sum sum, distance, error;
+};
+
+static void add_weights(const struct correcting *correcting, size_t n, const double *x, struct looking *looking,
+                        struct rollout_view *view)
+{
+    double size[OBJECTIVE_BLOCK], weights[OBJECTIVE_BLOCK], values[OBJECTIVE_BLOCK];
+
+    for (size_t k = 0; k < n; k++)
+        values[k] = clamp(x[k], correcting->how->log_clamp);
+    objective_exps(n, values, weights);
+    for (size_t k = 0; k < n; k++)
+        size[k] = fabs(values[k]);
+    objective_exps(n, size, values);
+    correcting->work->kernels->add_exactly(n, values, &looking->error);
+    for (size_t k = 0; k < n; k++) {
+        bool is_first = view->n + (double)k == 0;
+        view->least = is_first || weights[k] < view->least ? weights[k] : view->least;
+        view->most = is_first || weights[k] > view->most ? weights[k] : view->most;
+        values[k] = fabs(weights[k] - 1);
+    }
+    correcting->work->kernels->add_exactly(n, values, &looking->distance);
+}
+
+/* k1, k2, k3 of rollout_rs. */
+static void rs_values(double x, double ret_k[3])
 {
     double held = clamp(x, 20);
-    const double k[3] = {-held, held * held / 2, objective_expm1(held) - held};
 
+    ret_k[0] = -held;
+    ret_k[1] = held * held / 2;
+    ret_k[2] = objective_k3(held);
+}
+
+static void add_statistics(struct rollout_view *view, bool is_first, double x)
+{
+    double k[3];
+
+    rs_values(x, k);
     for (int i = 0; i < 3; i++) {
         view->statistic[i][0] += k[i];
-        view->statistic[i][2] = view->n == 0 || k[i] > view->statistic[i][2] ? k[i] : view->statistic[i][2];
+        view->statistic[i][2] = is_first || k[i] > view->statistic[i][2] ? k[i] : view->statistic[i][2];
     }
+}
+
+static double total_of(const struct lane_exact_sum *lanes)
+{
+    struct objective_sum sum = {0};
+
+    lane_exact_sum_add_to(lanes, &sum);
+    return objective_sum_value(&sum);
 }
 
 static void look(const struct correcting *correcting, size_t index, struct rollout_view *ret_view)
 {
     const struct objective_sequence *sequence = &correcting->work->request->sequences[index];
     struct rollout_view view = {.x = correcting->x + correcting->work->parts[index].first};
-    struct objective_sum sum = {0};
-    struct objective_sum distance = {0};
-    struct objective_sum error = {0};
+    struct looking looking = {0};
+    int asks = what_it_asks(correcting->how);
+    double x[OBJECTIVE_BLOCK];
+    size_t count;
 
-    for (size_t t = 0; t < sequence->tokens; t++) {
-        if (is_masked(sequence, t))
-            continue;
-        double x = view.x[t];
-        double held = clamp(x, correcting->how->log_clamp);
-        double weight = objective_exp(held);
-        objective_sum_add(&sum, x);
-        objective_sum_add(&distance, fabs(weight - 1));
-        objective_sum_add(&error, objective_exp(fabs(held)));
-        view.least = view.n == 0 || weight < view.least ? weight : view.least;
-        view.most = view.n == 0 || weight > view.most ? weight : view.most;
-        add_statistics(&view, x);
-        view.n++;
+    for (size_t t = 0; (count = next_xs(sequence, view.x, &t, x)) > 0; view.n += (double)count) {
+        if (asks == ASKS_WEIGHTS)
+            add_weights(correcting, count, x, &looking, &view);
+        for (size_t k = 0; asks == ASKS_STATISTICS && k < count; k++)
+            add_statistics(&view, view.n + (double)k == 0, x[k]);
+        correcting->work->kernels->add_exactly(count, x, &looking.sum);
     }
     if (view.n > 0) {
-        view.sum = objective_sum_value(&sum);
+        view.sum = total_of(&looking.sum);
         view.mean = view.sum / view.n;
-        view.distance = objective_sum_value(&distance) / view.n;
-        view.error = objective_sum_value(&error) / view.n;
+        view.distance = total_of(&looking.distance) / view.n;
+        view.error = total_of(&looking.error) / view.n;
         for (int i = 0; i < 3; i++)
             view.statistic[i][1] = view.statistic[i][0] / view.n;
     }
@@ -153,8 +228,9 @@ static bool rs_rejects_sequence(const struct objective_correction *how, const st
 
 static bool rs_rejects_token(const struct objective_correction *how, double x)
 {
-    double held = clamp(x, 20);
-    const double k[3] = {-held, held * held / 2, objective_expm1(held) - held};
+    double k[3];
+
+    rs_values(x, k);
     return rs_options[how->option].reduction < 0 && !rs_inside(how, k[rs_options[how->option].estimator]);
 }
 
@@ -183,11 +259,36 @@ static void reject(const struct correcting *correcting, size_t at)
     correcting->work->dropped[at] |= DROPPED_BY_IMPORTANCE | (from_counts ? DROPPED_FROM_COUNTS : 0);
 }
 
+/* The weights of all tokens: of what is masked too, which nothing looks at. */
+static void weigh(const struct correcting *correcting, size_t n, const struct judgement *judgement, const double *x,
+                  double *ret_weights)
+{
+    const struct objective_correction *how = correcting->how;
+    double held[OBJECTIVE_BLOCK];
+
+    for (size_t t = 0; t < n; t += OBJECTIVE_BLOCK) {
+        size_t count = n - t < OBJECTIVE_BLOCK ? n - t : OBJECTIVE_BLOCK;
+        for (size_t k = 0; k < count; k++)
+            held[k] = judgement->by_token ? clamp(x[t + k], how->log_clamp) : judgement->weight;
+        if (judgement->by_token)
+            objective_exps(count, held, ret_weights + t);
+        else
+            memcpy(ret_weights + t, held, count * sizeof held[0]);
+    }
+    for (size_t t = 0; how->method == OBJECTIVE_IMPORTANCE_TOKEN_TRUNCATE && t < n; t++)
+        ret_weights[t] = bounded(how, ret_weights[t]);
+}
+
+static bool may_reject_tokens(const struct objective_correction *how)
+{
+    return how->method == OBJECTIVE_IMPORTANCE_TOKEN_MASK || how->method == OBJECTIVE_IMPORTANCE_TV_MASK ||
+           how->method == OBJECTIVE_IMPORTANCE_ROLLOUT_RS;
+}
+
 static void correct_sequence(const struct correcting *correcting, size_t index)
 {
     struct objective_sequence *sequence = &correcting->work->request->sequences[index];
     size_t first = correcting->work->parts[index].first;
-    bool truncates = correcting->how->method == OBJECTIVE_IMPORTANCE_TOKEN_TRUNCATE;
     struct rollout_view view;
 
     look(correcting, index, &view);
@@ -198,11 +299,12 @@ static void correct_sequence(const struct correcting *correcting, size_t index)
         judgement.rejects_sequence = rs_rejects_sequence(correcting->how, &view);
     if (judgement.rejects_sequence)
         sequence->kept = false;
+    weigh(correcting, sequence->tokens, &judgement, view.x, correcting->own + first);
+    if (!judgement.rejects_sequence && !may_reject_tokens(correcting->how))
+        return;
     for (size_t t = 0; t < sequence->tokens; t++) {
         if (is_masked(sequence, t))
             continue;
-        double weight = judgement.by_token ? token_weight(correcting->how, view.x[t]) : judgement.weight;
-        correcting->own[first + t] = truncates ? bounded(correcting->how, weight) : weight;
         if (judgement.rejects_sequence || rejects_token(correcting, &view, index, t))
             reject(correcting, first + t);
     }
@@ -234,26 +336,58 @@ static int normalise(const struct correcting *correcting)
     return 0;
 }
 
-static int read_x(struct objective_work *work, double *x)
+/* In one go, where no token is masked: false where the two are not in one precision, or one is no number. ret_x has
+ * room for some more. */
+static bool read_run(const struct objective_work *work, const struct objective_sequence *sequence, double *ret_x)
 {
+    struct objective_values old = old_values(sequence);
+    struct objective_values rollout = sequence->rollout_logprobs;
+    double wide_old[OBJECTIVE_BLOCK], wide_rollout[OBJECTIVE_BLOCK];
+    bool finite = true;
+
+    if (sequence->mask)
+        return false;
+    if (old.f64 && rollout.f64)
+        return work->kernels->subtract(sequence->tokens, old.f64, rollout.f64, ret_x);
+    if (old.f64 || rollout.f64)
+        return false;
+    for (size_t t = 0; t < sequence->tokens && finite; t += OBJECTIVE_BLOCK) {
+        size_t left = sequence->tokens - t;
+        finite = work->kernels->subtract_floats(left < OBJECTIVE_BLOCK ? left : OBJECTIVE_BLOCK, old.f32 + t,
+                                                rollout.f32 + t, wide_old, wide_rollout, ret_x + t);
+    }
+    return finite;
+}
+
+static int read_one_by_one(struct objective_work *work, size_t index, double *ret_x)
+{
+    const struct objective_sequence *sequence = &work->request->sequences[index];
     double old;
     double rollout;
 
+    for (size_t t = 0; t < sequence->tokens; t++) {
+        if (is_masked(sequence, t))
+            continue;
+        if (work_read(work, index, t, old_values(sequence), "old_logprobs", &old) < 0 ||
+            work_read(work, index, t, sequence->rollout_logprobs, "rollout_logprobs", &rollout) < 0)
+            return -1;
+        ret_x[t] = old - rollout;
+    }
+    return 0;
+}
+
+static int read_x(struct objective_work *work, double *x)
+{
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         const struct objective_sequence *sequence = &work->request->sequences[i];
+        double *own = x + work->parts[i].first;
         if (!work->parts[i].live)
             continue;
         if (work_need(work, i, sequence->rollout_logprobs, "rollout_logprobs", "importance needs them") < 0 ||
             work_need(work, i, old_values(sequence), "old_logprobs", "importance needs them") < 0)
             return -1;
-        for (size_t t = 0; t < sequence->tokens; t++) {
-            if (is_masked(sequence, t))
-                continue;
-            if (work_read(work, i, t, old_values(sequence), "old_logprobs", &old) < 0 ||
-                work_read(work, i, t, sequence->rollout_logprobs, "rollout_logprobs", &rollout) < 0)
-                return -1;
-            x[work->parts[i].first + t] = old - rollout;
-        }
+        if (!read_run(work, sequence, own) && read_one_by_one(work, i, own) < 0)
+            return -1;
     }
     return 0;
 }
@@ -282,7 +416,7 @@ int work_importance(struct objective_work *work)
     work->weights = work_allocate(work, work->tokens, sizeof *work->weights);
     work->dropped = work_allocate(work, work->tokens, 1);
     correcting.own = work_allocate(work, work->tokens, sizeof *correcting.own);
-    correcting.x = work_allocate(work, work->tokens, sizeof *correcting.x);
+    correcting.x = work_allocate(work, work->tokens + OBJECTIVE_LANES, sizeof *correcting.x);
     if (!work->weights || !work->dropped || !correcting.own || !correcting.x || read_x(work, correcting.x) < 0)
         return -1;
     for (size_t at = 0; at < work->tokens; at++)

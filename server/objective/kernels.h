@@ -79,6 +79,7 @@ struct objective_kernels {
     bool (*settle)(size_t n, const struct lane_terms *terms, struct lane_exact_sum *policy, struct lane_exact_sum *kl);
     /* The sum of the values, which are padded. */
     void (*add)(size_t n, double *values, struct lane_sum *sum);
+    void (*add_exactly)(size_t n, double *values, struct lane_exact_sum *sum);
     void (*meter)(size_t n, double low, double high, double *shown, double *side, struct lane_shown_sums *sums);
 };
 

@@ -58,14 +58,14 @@ LANES_INLINE bool running_is_finite(const struct running *running)
     return true;
 }
 
-LANES_INLINE double running_most(const struct running *running)
+LANES_INLINE double running_most(const struct running *running) /* at least 0 */
 {
+    lanes largest = {0};
     double most = 0;
 
-    for (int lane = 0; lane < OBJECTIVE_LANES; lane++) {
-        double value = running->part[lane / LANES_WIDTH][lane % LANES_WIDTH];
-        most = value > most ? value : most;
-    }
+    EACH_PART largest = lanes_more(largest, running->part[part]);
+    for (int lane = 0; lane < LANES_WIDTH; lane++)
+        most = largest[lane] > most ? largest[lane] : most;
     return most;
 }
 
@@ -330,7 +330,7 @@ static void clip_any(size_t n, const struct lane_clip *clip, const double *advan
 /* --- the way out --- */
 
 /* objective_sum_add() in each lane. */
-LANES_INLINE void add_exactly(lanes value, lanes *sum, lanes *lost)
+LANES_INLINE void add_part(lanes value, lanes *sum, lanes *lost)
 {
     lanes after = *sum + value;
     lanes taken = after - *sum;
@@ -356,12 +356,12 @@ LANES_INLINE void settle_step(size_t k, const struct lane_terms *terms, bool wit
         lanes policy = weight * lanes_read(terms->value + at);
         lanes slope = weight * lanes_read(terms->slope + at);
         lanes contribution = policy;
-        add_exactly(policy, &settling->policy.part[part], &settling->policy_lost.part[part]);
+        add_part(policy, &settling->policy.part[part], &settling->policy_lost.part[part]);
         if (with_kl) {
             lanes kl = weight * (beta * lanes_read(terms->kl + at));
             contribution += kl;
             slope += weight * (beta * lanes_read(terms->kl_slope + at));
-            add_exactly(kl, &settling->kl.part[part], &settling->kl_lost.part[part]);
+            add_part(kl, &settling->kl.part[part], &settling->kl_lost.part[part]);
         }
         settling->slopes.part[part] += slope;
         lanes_write(ret_contributions + part * LANES_WIDTH, contribution + 0.0);
@@ -433,6 +433,18 @@ static void add(size_t n, double *values, struct lane_sum *sum)
     running_add_to(&running, sum->sum);
 }
 
+static void add_exactly(size_t n, double *values, struct lane_exact_sum *sum)
+{
+    struct running running;
+    struct running lost;
+
+    load_sum(sum, &running, &lost);
+    pad(n, values);
+    for (size_t k = 0; k < n; k += OBJECTIVE_LANES)
+        EACH_PART add_part(lanes_read(values + k + part * LANES_WIDTH), &running.part[part], &lost.part[part]);
+    store_sum(&running, &lost, sum);
+}
+
 struct metering {
     struct running ratio, most;
     struct {
@@ -490,6 +502,7 @@ const struct objective_kernels KERNELS = {
     .clip_any = clip_any,
     .settle = settle,
     .add = add,
+    .add_exactly = add_exactly,
     .meter = meter,
 };
 

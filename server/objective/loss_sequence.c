@@ -1,7 +1,14 @@
 /* Policy losses whose ratio belongs to a whole sequence: first what the sequence is, then its tokens. */
 #include "server/objective/terms.h"
 
+#include <string.h>
+
 #define LOG_1E_8 (-18.420680743952367)
+
+static double clip(double value, double low, double high)
+{
+    return value < low ? low : value > high ? high : value;
+}
 
 int work_x(struct objective_work *work, size_t index, size_t token, double *ret_x)
 {
@@ -25,6 +32,71 @@ int work_x(struct objective_work *work, size_t index, size_t token, double *ret_
     return 0;
 }
 
+/* All tokens from `token` on in one go: 0 where they are not a run in one precision, or one is no number. */
+static size_t run_of_xs(struct objective_work *work, size_t index, size_t token, double *ret_x)
+{
+    const struct objective_sequence *sequence = &work->request->sequences[index];
+    struct objective_values anchor = anchor_values(work->knobs, sequence);
+    double now[OBJECTIVE_BLOCK];
+    double old[OBJECTIVE_BLOCK];
+    double limit = work->knobs->loss.log_clamp;
+    size_t left = sequence->tokens - token;
+    size_t count = left < OBJECTIVE_BLOCK ? left : OBJECTIVE_BLOCK;
+
+    bool finite = false;
+
+    if (sequence->trainable_tokens != sequence->tokens)
+        return 0;
+    if (sequence->logprobs.f64 && anchor.f64)
+        finite = work->kernels->subtract(count, sequence->logprobs.f64 + token, anchor.f64 + token, ret_x);
+    else if (sequence->logprobs.f32 && anchor.f32)
+        finite =
+            work->kernels->subtract_floats(count, sequence->logprobs.f32 + token, anchor.f32 + token, now, old, ret_x);
+    if (!finite)
+        return 0;
+    for (size_t k = 0; !isnan(limit) && k < count; k++)
+        ret_x[k] = clip(ret_x[k], -limit, limit);
+    return count;
+}
+
+int work_next_xs(struct objective_work *work, size_t index, size_t *token, double *ret_x, size_t *ret_count)
+{
+    size_t tokens = work->request->sequences[index].tokens;
+    size_t count = *token < tokens ? run_of_xs(work, index, *token, ret_x) : 0;
+
+    *ret_count = count;
+    *token += count;
+    if (count > 0)
+        return 0;
+    for (; *token < tokens && count < OBJECTIVE_BLOCK; ++*token) {
+        if (!is_trained(work, index, *token))
+            continue;
+        if (work_x(work, index, *token, &ret_x[count++]) < 0)
+            return -1;
+    }
+    *ret_count = count;
+    return 0;
+}
+
+/* The sum of x over the trained tokens, in lanes. */
+static int sum_xs(struct objective_work *work, size_t index, double *ret_sum)
+{
+    struct lane_exact_sum lanes = {0};
+    struct objective_sum sum = {0};
+    double x[OBJECTIVE_BLOCK];
+    size_t token = 0;
+    size_t count;
+
+    do {
+        if (work_next_xs(work, index, &token, x, &count) < 0)
+            return -1;
+        work->kernels->add_exactly(count, x, &lanes);
+    } while (count > 0);
+    lane_exact_sum_add_to(&lanes, &sum);
+    *ret_sum = objective_sum_value(&sum);
+    return 0;
+}
+
 /* The factor of a token's policy term from importance and selection. */
 static double outer_weight(const struct objective_work *work, size_t index, size_t token)
 {
@@ -37,11 +109,6 @@ static double outer_weight(const struct objective_work *work, size_t index, size
 
 /* --- GSPO --- */
 
-static double clip(double value, double low, double high)
-{
-    return value < low ? low : value > high ? high : value;
-}
-
 /* -min(s A, clip(s) A), and whether the clip decides. */
 static double gspo_value(const struct objective_knobs *knobs, double ratio, double advantage, bool *ret_held)
 {
@@ -51,37 +118,41 @@ static double gspo_value(const struct objective_knobs *knobs, double ratio, doub
     return advantage == 0 ? 0 : -(*ret_held ? held : ratio) * advantage;
 }
 
-/* s = exp(min(sum of m x / n, log_max)). Every token's value depends on every token's log-probability through s. */
-int gspo_prepare(struct objective_work *work, struct objective_whole *whole)
+/* The mean over the tokens of -s A w where the clip does not hold it. */
+static double gspo_slope(const struct objective_work *work, const struct objective_whole *whole)
 {
     const struct objective_sequence *sequence = &work->request->sequences[whole->index];
-    struct objective_sum sum = {0};
     struct objective_sum slopes = {0};
-    double x;
     bool held;
 
+    if (!work->advantages && !work->weights && !work->dropped) {
+        double value = gspo_value(work->knobs, whole->ratio, sequence->advantage, &held);
+        return held ? 0 : value;
+    }
     for (size_t t = 0; t < sequence->tokens; t++) {
         if (!is_trained(work, whole->index, t))
             continue;
-        if (work_x(work, whole->index, t, &x) < 0)
-            return -1;
-        objective_sum_add(&sum, x);
+        double weight = outer_weight(work, whole->index, t);
+        double value = gspo_value(work->knobs, whole->ratio, work_advantage(work, whole->index, t), &held);
+        if (!held && weight != 0)
+            objective_sum_add(&slopes, value * weight);
     }
-    whole->log_ratio = objective_sum_value(&sum) / whole->n;
+    return objective_sum_value(&slopes) / whole->n;
+}
+
+/* s = exp(min(sum of m x / n, log_max)). Every token's value depends on every token's log-probability through s. */
+int gspo_prepare(struct objective_work *work, struct objective_whole *whole)
+{
+    double sum;
+
+    if (sum_xs(work, whole->index, &sum) < 0)
+        return -1;
+    whole->log_ratio = sum / whole->n;
     whole->constant = whole->log_ratio > work->knobs->loss.log_max;
     if (whole->constant)
         whole->log_ratio = work->knobs->loss.log_max;
     whole->ratio = objective_exp(whole->log_ratio);
-    for (size_t t = 0; t < sequence->tokens && !whole->constant; t++) {
-        if (!is_trained(work, whole->index, t))
-            continue;
-        double advantage = work_advantage(work, whole->index, t);
-        double weight = outer_weight(work, whole->index, t);
-        gspo_value(work->knobs, whole->ratio, advantage, &held);
-        if (!held && weight != 0)
-            objective_sum_add(&slopes, -whole->ratio * advantage * weight);
-    }
-    whole->shared = objective_sum_value(&slopes) / whole->n;
+    whole->shared = whole->constant ? 0 : gspo_slope(work, whole);
     return 0;
 }
 
@@ -95,27 +166,47 @@ static void gspo_token(const struct objective_knobs *knobs, const struct objecti
     block->slope[k] = factor * whole->shared;
     block->whole[k] = whole->ratio;
     block->clipped[k] = advantage > 0 ? above : advantage < 0 ? -below : 0;
-    block->selected[k] = 1;
+}
+
+static void repeat(size_t n, double *values)
+{
+    for (size_t k = 1; k < n; k++)
+        values[k] = values[0];
+}
+
+/* With one advantage all tokens are alike. */
+static void gspo_tokens(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                        struct objective_block *block, double factor)
+{
+    size_t n = block->count;
+
+    block->shown = block->whole;
+    memset(block->selected, 1, n);
+    for (size_t k = 0; k < (block->one_advantage ? 1 : n); k++)
+        gspo_token(knobs, whole, block, k, factor);
+    if (!block->one_advantage)
+        return;
+    repeat(n, block->value);
+    repeat(n, block->slope);
+    repeat(n, block->whole);
+    repeat(n, block->clipped);
 }
 
 /* Source: GSPO (arXiv 2507.18071) eq. 5-7; TRL `importance_sampling_level="sequence"`; log_max: verl `gspo`. */
 void gspo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole, struct objective_block *block)
 {
-    block->shown = block->whole;
-    for (size_t k = 0; k < block->count; k++)
-        gspo_token(knobs, whole, block, k, 1);
+    gspo_tokens(knobs, whole, block, 1);
 }
 
 /* s_t = sg(s) exp(lp - sg lp): the value of gspo, the derivative of the own token. Source: GSPO eq. 13-15, verl. */
 void gspo_token_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
                       struct objective_block *block)
 {
-    block->shown = block->whole;
+    gspo_tokens(knobs, whole, block, 1);
     for (size_t k = 0; k < block->count; k++) {
         bool held;
-        gspo_token(knobs, whole, block, k, 1);
-        gspo_value(knobs, whole->ratio, block->advantage[k], &held);
-        block->slope[k] = held || whole->constant ? 0 : -whole->ratio * block->advantage[k];
+        double value = gspo_value(knobs, whole->ratio, block->advantage[k], &held);
+        block->slope[k] = held || whole->constant ? 0 : value;
     }
 }
 
@@ -123,9 +214,7 @@ void gspo_token_terms(const struct objective_knobs *knobs, const struct objectiv
 void luspo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
                  struct objective_block *block)
 {
-    block->shown = block->whole;
-    for (size_t k = 0; k < block->count; k++)
-        gspo_token(knobs, whole, block, k, whole->n);
+    gspo_tokens(knobs, whole, block, whole->n);
 }
 
 /* --- GMPO --- */
@@ -313,17 +402,11 @@ static void add_to_side(struct real_side *side, double z)
 static int mean_x(struct objective_work *work, size_t index)
 {
     const struct objective_sequence *sequence = &work->request->sequences[index];
-    struct objective_sum sum = {0};
-    double x;
+    double sum = 0;
 
-    for (size_t t = 0; is_present(sequence->logprobs) && t < sequence->tokens; t++) {
-        if (!is_trained(work, index, t))
-            continue;
-        if (work_x(work, index, t, &x) < 0)
-            return -1;
-        objective_sum_add(&sum, x);
-    }
-    work->sequence_values[index] = objective_sum_value(&sum) / (double)sequence->trainable_tokens;
+    if (is_present(sequence->logprobs) && sum_xs(work, index, &sum) < 0)
+        return -1;
+    work->sequence_values[index] = sum / (double)sequence->trainable_tokens;
     return 0;
 }
 

@@ -75,6 +75,7 @@ enum {
 
 struct objective_work {
     const struct objective_request *request;
+    const struct objective_kernels *kernels;
     const struct objective_knobs *knobs;
     struct objective_result *result; /* NULL: only advantages */
     struct objective_error *error;
@@ -203,6 +204,10 @@ objective_prepare gspo_prepare, gmpo_prepare, vespo_prepare, fipo_prepare, real_
 int real_begin(struct objective_work *work);
 /* logprob - anchor of a trained token, clamped; 0 where there is no current policy. */
 int work_x(struct objective_work *work, size_t index, size_t token, double *ret_x);
+
+/* The same of the next trained tokens of a sequence, from *token on, at most OBJECTIVE_BLOCK: ret_x has room for so
+ * many, ret_count 0 is the end. The places among the trained ones go on by multiples of OBJECTIVE_LANES. */
+int work_next_xs(struct objective_work *work, size_t index, size_t *token, double *ret_x, size_t *ret_count);
 
 void objective_kl_block(const struct objective_knobs *knobs, struct objective_block *block);
 

@@ -52,7 +52,8 @@ static void sort_by_group(struct objective_work *work)
 
 int work_init(struct objective_work *work, const struct objective_request *request, struct objective_error *error)
 {
-    *work = (struct objective_work){.request = request, .knobs = request->knobs, .error = error};
+    *work = (struct objective_work){
+        .request = request, .knobs = request->knobs, .kernels = objective_kernels(), .error = error};
     work->parts = work_allocate(work, request->sequence_count, sizeof *work->parts);
     work->by_group = work_allocate(work, request->sequence_count, sizeof *work->by_group);
     work->group_first = work_allocate(work, request->group_count + 2, sizeof *work->group_first);
