@@ -121,21 +121,26 @@ static void fill_rules(struct walk *walk, const struct objective_sequence *seque
     memset(block->dropped, 0, n);
 }
 
+static void gather_numbers(const struct objective_block *block, const double *from, double *ret_values)
+{
+    if (block->is_run)
+        memcpy(ret_values, from + block->token[0], block->count * sizeof *ret_values);
+    for (size_t k = 0; !block->is_run && k < block->count; k++)
+        ret_values[k] = from[block->token[k]];
+}
+
 static void gather_rules(struct walk *walk)
 {
     const struct objective_work *work = walk->work;
     struct objective_block *block = &walk->block;
     size_t first = work->parts[walk->index].first;
 
-    for (size_t k = 0; work->advantages && k < block->count; k++)
-        block->advantage[k] = work->advantages[first + token_at(block, k)];
-    if (!work->weights && !work->dropped)
-        return;
-    for (size_t k = 0; k < block->count; k++) {
-        size_t at = first + token_at(block, k);
-        block->weight[k] = work->weights ? work->weights[at] : 1;
-        block->dropped[k] = work->dropped ? work->dropped[at] : 0;
-    }
+    if (work->advantages)
+        gather_numbers(block, work->advantages + first, block->advantage);
+    if (work->weights)
+        gather_numbers(block, work->weights + first, block->weight);
+    for (size_t k = 0; work->dropped && k < block->count; k++)
+        block->dropped[k] = work->dropped[first + token_at(block, k)];
 }
 
 /* Both log-probabilities of the ratio side by side in float: the usual request, read in one go. */
@@ -229,25 +234,38 @@ static void add_kl_cov(const struct objective_knobs *knobs, struct objective_blo
     }
 }
 
-/* Selection and importance on the policy term: what is rejected is set to 0, never multiplied by it. */
+/* kept[k] = 0 where the policy term is out, else 1. False: none is out. */
+static bool find_dropped(struct objective_block *block, unsigned why, double *ret_kept)
+{
+    unsigned any = 0;
+
+    for (size_t k = 0; k < block->count; k++)
+        any |= block->dropped[k];
+    for (size_t k = 0; any & why && k < block->count; k++) {
+        bool out = block->dropped[k] & why;
+        ret_kept[k] = out ? 0 : 1;
+        block->selected[k] = block->selected[k] && !out;
+    }
+    return any & why;
+}
+
+/* Selection and importance on the policy term: what is rejected is set to 0, never multiplied by it. The weight of what
+ * importance rejects is 0 already. */
 static void apply_weights(const struct walk *walk, struct objective_block *block)
 {
-    bool shares = walk->loss->shares_slope;
+    const struct objective_loss *loss = walk->loss;
+    unsigned why = loss->takes_importance ? DROPPED_BY_SELECTION : DROPPED_BY_SELECTION | DROPPED_BY_IMPORTANCE;
+    const double *weight = walk->work->weights && !loss->takes_importance ? block->weight : NULL;
+    double kept[OBJECTIVE_BLOCK];
 
     if ((!walk->work->weights && !walk->work->dropped) || walk->knobs->loss.kind == OBJECTIVE_LOSS_REAL)
         return;
-    for (size_t k = 0; k < block->count; k++) {
-        unsigned why =
-            walk->loss->takes_importance ? DROPPED_BY_SELECTION : DROPPED_BY_SELECTION | DROPPED_BY_IMPORTANCE;
-        bool out = block->dropped[k] & why;
-        double weight = walk->loss->takes_importance ? 1 : block->weight[k];
-        block->value[k] = out || block->value[k] == 0 ? 0 : block->value[k] * weight;
-        if (!shares)
-            block->slope[k] = out || block->slope[k] == 0 ? 0 : block->slope[k] * weight;
-        block->selected[k] = block->selected[k] && !out;
-        if (out)
-            block->weight[k] = block->dropped[k] & DROPPED_BY_IMPORTANCE ? 0 : block->weight[k];
-    }
+    bool any = find_dropped(block, why, kept);
+    if (!weight && !any)
+        return;
+    block->kernels->reweigh(block->count, weight, any ? kept : NULL, block->value);
+    if (!loss->shares_slope)
+        block->kernels->reweigh(block->count, weight, any ? kept : NULL, block->slope);
 }
 
 /* Source: VAPO (arXiv 2504.05118) positive-example NLL, NeMo-RL `positive_nll`. */
@@ -546,6 +564,7 @@ int objective_evaluate(const struct objective_request *request, struct objective
     struct walk walk = {.work = &work,
                         .knobs = request->knobs,
                         .loss = &objective_losses[request->knobs->loss.kind],
+                        .meter.weights.least = INFINITY,
                         .block.kernels = objective_kernels()};
 
     *ret_result = (struct objective_result){0};

@@ -40,6 +40,12 @@ struct lane_shown_sums {
     double outside, above, below; /* counts: out of the band; clipped 1 and -1 */
 };
 
+/* Of the weights of importance, e^x. `least` begins at INFINITY. */
+struct lane_weight_sums {
+    struct lane_sum weight, square, gap; /* gap: |x| */
+    double most, least;
+};
+
 /* -min(min(r, delta) A, clip(r) A), for A < 0 at most -dual_c A. */
 struct lane_clip {
     double low, high;
@@ -75,12 +81,16 @@ struct objective_kernels {
                  double *ret_slope, double *ret_side);
     void (*clip_any)(size_t n, const struct lane_clip *clip, const double *advantage, const double *live,
                      const double *ratio, double *ret_value, double *ret_slope, double *ret_side);
+    /* values[k] times weight[k], 0 where kept[k] is 0 or it is 0 itself, whatever the weight. NULL: all weights 1, all
+     * kept. */
+    void (*reweigh)(size_t n, const double *weight, const double *kept, double *values);
     /* The weighed terms go out, those of the policy and of the KL into their sums. False: one may be beyond double. */
     bool (*settle)(size_t n, const struct lane_terms *terms, struct lane_exact_sum *policy, struct lane_exact_sum *kl);
     /* The sum of the values, which are padded. */
     void (*add)(size_t n, double *values, struct lane_sum *sum);
     void (*add_exactly)(size_t n, double *values, struct lane_exact_sum *sum);
     void (*meter)(size_t n, double low, double high, double *shown, double *side, struct lane_shown_sums *sums);
+    void (*meter_weights)(size_t n, double *x, double *weights, struct lane_weight_sums *sums);
 };
 
 extern const struct objective_kernels objective_kernels_plain, objective_kernels_avx2, objective_kernels_avx512;

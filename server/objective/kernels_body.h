@@ -327,6 +327,19 @@ static void clip_any(size_t n, const struct lane_clip *clip, const double *advan
     }
 }
 
+static void reweigh(size_t n, const double *weight, const double *kept, double *values)
+{
+    lanes one = lanes_of(1);
+
+    for (size_t k = 0; k < n; k += LANES_WIDTH) {
+        lanes value = lanes_read(values + k);
+        lane_bits stays = value != 0;
+        if (kept)
+            stays &= lanes_read(kept + k) != 0;
+        lanes_write(values + k, lanes_keep(stays, value * (weight ? lanes_read(weight + k) : one)));
+    }
+}
+
 /* --- the way out --- */
 
 /* objective_sum_add() in each lane. */
@@ -491,6 +504,47 @@ static void meter(size_t n, double low, double high, double *shown, double *side
     running_add_to(&metering.ratio, sums->ratio.sum);
 }
 
+struct weighing {
+    struct running weight, square, gap, most;
+    lanes least;
+};
+
+LANES_INLINE void weights_step(const double *x, const double *weights, struct weighing *weighing)
+{
+    EACH_PART
+    {
+        size_t at = part * LANES_WIDTH;
+        lanes weight = lanes_read(weights + at);
+        weighing->weight.part[part] += weight;
+        weighing->square.part[part] += weight * weight;
+        weighing->gap.part[part] += lanes_size(lanes_read(x + at));
+        weighing->most.part[part] = lanes_more(weighing->most.part[part], weight);
+        weighing->least = lanes_less(weighing->least, weight);
+    }
+}
+
+static void meter_weights(size_t n, double *x, double *weights, struct lane_weight_sums *sums)
+{
+    struct weighing weighing = {.least = lanes_of(sums->least)};
+    size_t k;
+
+    for (k = 0; k + OBJECTIVE_LANES <= n; k += OBJECTIVE_LANES)
+        weights_step(x + k, weights + k, &weighing);
+    for (int lane = 0; lane < LANES_WIDTH; lane++)
+        sums->least = weighing.least[lane] < sums->least ? weighing.least[lane] : sums->least;
+    for (size_t last = k; last < n; last++)
+        sums->least = weights[last] < sums->least ? weights[last] : sums->least;
+    pad(n, x);
+    pad(n, weights);
+    if (k < n)
+        weights_step(x + k, weights + k, &weighing);
+    double most = running_most(&weighing.most);
+    sums->most = most > sums->most ? most : sums->most;
+    running_add_to(&weighing.weight, sums->weight.sum);
+    running_add_to(&weighing.square, sums->square.sum);
+    running_add_to(&weighing.gap, sums->gap.sum);
+}
+
 const struct objective_kernels KERNELS = {
     .subtract = subtract,
     .subtract_floats = subtract_floats,
@@ -500,10 +554,12 @@ const struct objective_kernels KERNELS = {
     .k3 = k3,
     .clip = clip,
     .clip_any = clip_any,
+    .reweigh = reweigh,
     .settle = settle,
     .add = add,
     .add_exactly = add_exactly,
     .meter = meter,
+    .meter_weights = meter_weights,
 };
 
 #if defined(LANES_TARGET) && defined(__clang__)

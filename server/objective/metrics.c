@@ -13,33 +13,15 @@ static double finite_or_nan(double value)
 
 /* --- over tokens --- */
 
-static void meter_rollout(const struct objective_block *block, struct objective_meter *meter,
-                          struct objective_sums *sums)
+static void meter_rollout(struct objective_block *block, struct objective_meter *meter)
 {
     double weights[OBJECTIVE_BLOCK];
-    double lifts[OBJECTIVE_BLOCK];
 
-    objective_exps(block->count, block->rollout_x, weights);
-    objective_expm1s(block->count, block->rollout_x, lifts);
-    for (size_t k = 0; k < block->count; k++) {
-        double x = block->rollout_x[k];
-        double weight = weights[k];
-        if (meter->rollout_tokens == 0 || weight > meter->weight_max)
-            meter->weight_max = weight;
-        if (meter->rollout_tokens == 0 || weight < meter->weight_min)
-            meter->weight_min = weight;
-        meter->rollout_tokens++;
-        meter->rollout_k1 -= x;
-        meter->rollout_k3 += lifts[k] - x;
-        meter->weight_sum += weight;
-        meter->weight_square_sum += weight * weight;
-        meter->sequence_tokens++;
-        meter->sequence_x += x;
-        meter->sequence_rollout += block->rollout[k];
-        meter->sequence_old += block->rollout[k] + x;
-        sums->gap_tokens++;
-        sums->gap_sum += fabs(x);
-    }
+    lane_powers(block->kernels, block->count, block->rollout_x, weights, &meter->sequence_x);
+    block->kernels->add(block->count, block->rollout, &meter->sequence_rollout);
+    block->kernels->meter_weights(block->count, block->rollout_x, weights, &meter->weights);
+    meter->rollout_tokens += block->count;
+    meter->sequence_tokens += block->count;
 }
 
 static uint64_t count_overflows(const struct objective_block *block)
@@ -66,7 +48,7 @@ void meter_block(const struct objective_request *request, struct objective_block
         block->kernels->add(block->count, block->kl, &meter->kl);
     sums->kl_tokens += has_kl ? block->count : 0;
     if (has_rollout)
-        meter_rollout(block, meter, sums);
+        meter_rollout(block, meter);
 }
 
 void meter_sequence(struct objective_meter *meter)
@@ -74,17 +56,21 @@ void meter_sequence(struct objective_meter *meter)
     double n = (double)meter->sequence_tokens;
 
     if (n > 0) {
-        double training = meter->sequence_old / n;
-        double rollout = meter->sequence_rollout / n;
+        double x = lane_sum_value(&meter->sequence_x.x);
+        double rollout = lane_sum_value(&meter->sequence_rollout) / n;
+        double training = rollout + x / n;
         meter->rollout_sequences++;
+        meter->rollout_k1 -= x;
+        meter->rollout_k3 += lane_sum_value(&meter->sequence_x.k3);
         meter->training_ppl -= training;
         meter->rollout_ppl -= rollout;
-        meter->ppl_difference += rollout - training;
-        meter->ppl_ratio += objective_exp(rollout - training);
-        meter->chi2_seq += objective_exp(2 * meter->sequence_x);
+        meter->ppl_difference -= x / n;
+        meter->ppl_ratio += objective_exp(-x / n);
+        meter->chi2_seq += objective_exp(2 * x);
     }
     meter->sequence_tokens = 0;
-    meter->sequence_old = meter->sequence_rollout = meter->sequence_x = 0;
+    meter->sequence_x = (struct lane_ratio_sums){0};
+    meter->sequence_rollout = (struct lane_sum){0};
 }
 
 static void fill_sums(const struct objective_meter *meter, struct objective_sums *sums)
@@ -97,6 +83,8 @@ static void fill_sums(const struct objective_meter *meter, struct objective_sums
     sums->k1_sum = -lane_sum_value(&meter->ratios.x);
     sums->k3_sum = lane_sum_value(&meter->ratios.k3);
     sums->kl_sum = lane_sum_value(&meter->kl);
+    sums->gap_tokens = meter->rollout_tokens;
+    sums->gap_sum = lane_sum_value(&meter->weights.gap);
 }
 
 static void fill_token_metrics(struct objective_result *result)
@@ -131,12 +119,14 @@ static void fill_rollout_metrics(const struct objective_meter *meter, struct obj
     metrics->rollout.rollout_log_ppl = finite_or_nan(share(meter->rollout_ppl, sequences));
     metrics->rollout.log_ppl_diff = finite_or_nan(share(meter->ppl_difference, sequences) + 0.0);
     metrics->rollout.ppl_ratio = finite_or_nan(share(meter->ppl_ratio, sequences));
-    metrics->rollout.chi2_token = finite_or_nan(share(meter->weight_square_sum, tokens) - 1);
+    double sum = lane_sum_value(&meter->weights.weight);
+    double squares = lane_sum_value(&meter->weights.square);
+    metrics->rollout.chi2_token = finite_or_nan(share(squares, tokens) - 1);
     metrics->rollout.chi2_seq = finite_or_nan(share(meter->chi2_seq, sequences) - 1);
-    metrics->rollout.is_mean = finite_or_nan(share(meter->weight_sum, tokens));
-    metrics->rollout.is_max = finite_or_nan(tokens > 0 ? meter->weight_max : NAN);
-    metrics->rollout.is_min = finite_or_nan(tokens > 0 ? meter->weight_min : NAN);
-    metrics->rollout.ess = finite_or_nan(meter->weight_sum * meter->weight_sum / (tokens * meter->weight_square_sum));
+    metrics->rollout.is_mean = finite_or_nan(share(sum, tokens));
+    metrics->rollout.is_max = finite_or_nan(tokens > 0 ? meter->weights.most : NAN);
+    metrics->rollout.is_min = finite_or_nan(tokens > 0 ? meter->weights.least : NAN);
+    metrics->rollout.ess = finite_or_nan(sum * sum / (tokens * squares));
 }
 
 /* --- over sequences and groups --- */

@@ -256,11 +256,13 @@ struct objective_meter {
     struct lane_ratio_sums ratios;
     struct lane_shown_sums shown;
     struct lane_sum kl;
+    struct lane_weight_sums weights;
     uint64_t rollout_tokens, rollout_sequences;
-    double rollout_k1, rollout_k3, weight_sum, weight_square_sum, weight_max, weight_min;
+    double rollout_k1, rollout_k3;
     double training_ppl, rollout_ppl, ppl_difference, ppl_ratio, chi2_seq;
     /* of the sequence at hand */
-    double sequence_old, sequence_rollout, sequence_x;
+    struct lane_ratio_sums sequence_x;
+    struct lane_sum sequence_rollout;
     uint64_t sequence_tokens;
 };
 void meter_block(const struct objective_request *request, struct objective_block *block, bool has_rollout, bool has_kl,
