@@ -89,7 +89,9 @@ struct looking {
 static void add_weights(const struct correcting *correcting, size_t n, const double *x, struct looking *looking,
                         struct rollout_view *view)
 {
-    double size[OBJECTIVE_BLOCK], weights[OBJECTIVE_BLOCK], values[OBJECTIVE_BLOCK];
+    double size[OBJECTIVE_BLOCK];
+    double weights[OBJECTIVE_BLOCK];
+    double values[OBJECTIVE_BLOCK];
 
     for (size_t k = 0; k < n; k++)
         values[k] = clamp(x[k], correcting->how->log_clamp);
@@ -342,7 +344,8 @@ static bool read_run(const struct objective_work *work, const struct objective_s
 {
     struct objective_values old = old_values(sequence);
     struct objective_values rollout = sequence->rollout_logprobs;
-    double wide_old[OBJECTIVE_BLOCK], wide_rollout[OBJECTIVE_BLOCK];
+    double wide_old[OBJECTIVE_BLOCK];
+    double wide_rollout[OBJECTIVE_BLOCK];
     bool finite = true;
 
     if (sequence->mask)
