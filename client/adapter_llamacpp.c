@@ -173,7 +173,7 @@ static void read_probability(struct json_scan *scan, struct text key, struct pro
         probability->present = !json_scan_null(scan) && json_scan_number(scan, &probability->logprob);
         probability->logprob = log(probability->logprob);
     } else {
-        scan_skip_lenient(scan);
+        json_scan_skip(scan);
     }
 }
 

@@ -64,32 +64,6 @@ static size_t count_elements(const struct json_scan *scan)
     return count;
 }
 
-void scan_skip_lenient(struct json_scan *scan)
-{
-    struct text key;
-    double ignored;
-
-    switch (json_scan_peek(scan)) {
-    case JSON_KIND_OBJECT:
-        for (json_scan_object(scan); json_scan_member(scan, &key);)
-            scan_skip_lenient(scan);
-        return;
-    case JSON_KIND_ARRAY:
-        for (json_scan_array(scan); json_scan_element(scan);)
-            scan_skip_lenient(scan);
-        return;
-    case JSON_KIND_NUMBER:
-        json_scan_number(scan, &ignored);
-        return;
-    case JSON_KIND_NONE:
-    case JSON_KIND_STRING:
-    case JSON_KIND_BOOL:
-    case JSON_KIND_NULL:
-        json_scan_skip(scan);
-        return;
-    }
-}
-
 /* Room for `wanted` in all, at least twice as many as before. */
 static bool grow(void *pointer_to_values, size_t wanted, size_t *capacity, size_t size_bytes)
 {

@@ -44,7 +44,7 @@ static void read_entry_member(struct json_scan *scan, struct text key, struct bu
         if (scan_string_or_null(scan, token) && entry->id == ID_UNNAMED)
             entry->id = id_of_token_string(buffer_text(token));
     } else {
-        scan_skip_lenient(scan);
+        json_scan_skip(scan);
     }
 }
 
@@ -82,7 +82,7 @@ void draft_read_openai_logprobs(struct reply_draft *draft, struct json_scan *sca
         else if (text_equals(key, "content"))
             read_entries(draft, scan);
         else
-            scan_skip_lenient(scan);
+            json_scan_skip(scan);
     }
 }
 

@@ -57,6 +57,19 @@ static struct engine_reply take_reply(struct text *rest, char **ret_body)
     return reply;
 }
 
+/* One after the other, over all ids. */
+static void check_segments(const struct sample *sample)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < sample->segment_count; i++) {
+        FUZZ_CHECK(sample->segments[i].start == at && sample->segments[i].end > at);
+        FUZZ_CHECK(sample->segments[i].revision.length_bytes > 0 && utf8_is_valid(sample->segments[i].revision, NULL));
+        at = sample->segments[i].end;
+    }
+    FUZZ_CHECK(sample->segment_count != 1 && (!sample->segment_count || at == sample->id_count));
+}
+
 static void check_sample(const struct sample_request *request, const struct sample *sample)
 {
     bool all_zero = sample->id_count > 1;
@@ -72,6 +85,7 @@ static void check_sample(const struct sample_request *request, const struct samp
     FUZZ_CHECK(!all_zero || request->sampling.temperature == 0);
     FUZZ_CHECK(sample->finish == FINISH_STOP || sample->finish == FINISH_LENGTH || sample->finish == FINISH_TOOL_CALLS);
     FUZZ_CHECK(!sample->eos_in_ids || (sample->trainable && sample->finish == FINISH_STOP));
+    check_segments(sample);
     if (request->prompt_ids)
         FUZZ_CHECK(sample->prompt_id_count == request->prompt_id_count &&
                    memcmp(sample->prompt_ids, prompt_ids, sizeof(prompt_ids)) == 0);

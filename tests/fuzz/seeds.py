@@ -123,13 +123,13 @@ def replies():
         body = body.encode() if isinstance(body, str) else text(body)
         kind = next((i for i, name in enumerate(ENGINES) if name.split("_")[0] == case.get("engine", "").split("_")[0]), 0)
         yield bytes([kind, 0]) + reply_parts(case.get("status", 200), body)
-    for path in sorted(glob.glob(os.path.join(RECORDED, "*", "*.json"))):
+    kinds = {"/completion": "llamacpp", "/v1/completions": "vllm", "/inference/v1/generate": "vllm_generate"}
+    for path in sorted(glob.glob(os.path.join(RECORDED, "*.jsonl"))):
         with open(path, encoding="utf-8") as file:
-            recorded = json.load(file)
-        reply = recorded.get("reply") or {}
-        kinds = {"/completion": "llamacpp", "/v1/completions": "vllm", "/inference/v1/generate": "vllm_generate"}
-        kind = kinds.get((recorded.get("request") or {}).get("path"), "openai_compat")
-        yield bytes([ENGINES.index(kind), 1]) + reply_parts(reply.get("status", 200), text(reply.get("body")))
+            for recorded in map(json.loads, file):
+                reply, kind = recorded["reply"], kinds.get(recorded["request"]["path"], "openai_compat")
+                body = reply["body_text"].encode() if "body_text" in reply else text(reply["body"])
+                yield bytes([ENGINES.index(kind), 1]) + reply_parts(reply["status"], body)
     sample = text({"content": "4", "tokens": [5], "stop_type": "eos", "tokens_evaluated": 2, "stop": True,
                    "completion_probabilities": [{"id": 5, "logprob": -0.5}]})
     for request in (1, 2, 4 | 1, 8 | 2):  # by prompt and by chat: render, tokenize, sample

@@ -1,9 +1,11 @@
 """A real language model in llama.cpp's server: whatever it does is believed only if it adds up."""
+import json
 import math
 
 import pytest
 
-from material import assert_failed_without_a_number, assert_sums_up, make_batch, make_group, rollouts, sampling, seed_of
+from harness import eventually, http_request
+from material import assert_failed_without_a_number, assert_sums_up, f32, make_batch, make_group, rollouts, sampling, seed_of
 
 pytestmark = pytest.mark.model
 QUESTIONS = [("What is 3 + 4?", "7"), ("What is 6 * 7?", "42"), ("What is 10 - 8?", "2"), ("What is 20 / 5?", "4"), ("How many days has a week?", "7"),
@@ -39,6 +41,75 @@ def test_ten_prompts_times_four(sampled):
             assert rollout["engine"] and rollout["logprobs_mode"] == "raw"
     assert batch["summary"]["scored"] >= 20, batch["summary"]
     assert_sums_up(batch)
+
+
+def plain_answer(engine, prompt, seed):
+    """What it answers by itself, without a stream and without the service: (ids, log-probabilities, text), or None where they part."""
+    ids = engine.post("/tokenize", {"content": prompt, "add_special": True, "parse_special": True}).json["tokens"]
+    reply = http_request(engine.url, "POST", "/completion", {
+        "prompt": ids, "n_predict": 24, "temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "samplers": ["temperature"], "seed": seed & 0x7fffffff,
+        "n_probs": 1, "return_tokens": True})
+    if reply.status == 500:  # no UTF-8
+        return None
+    assert reply.status == 200, reply
+    entries = reply.json.get("completion_probabilities", [])
+    if [entry["id"] for entry in entries] != reply.json["tokens"]:
+        return None
+    return reply.json["tokens"], [f32(entry["logprob"]) for entry in entries], reply.json["content"]
+
+
+def test_ids_and_log_probabilities_are_those_of_its_own_answers(sampled, real_engine):
+    """And what was refused, and sampled again, is what parts in its own answers, too: the stream loses nothing."""
+    _, batch = sampled
+    prompts = {group["task"]: group["prompt"] for group in ten_prompts()["groups"]}
+    for group in batch["groups"]:
+        for rollout in group["rollouts"][:2]:
+            for resample in range(rollout["resample"] + 1):
+                own = plain_answer(real_engine, prompts[group["task"]], seed_of(7, 1, group["task"], 0, rollout["sample_index"], resample))
+                if resample == rollout["resample"] and rollout["state"] == "scored":
+                    assert own == (rollout["completion_ids"], [f32(value) for value in rollout["logprobs"]], rollout["text"])
+                else:
+                    assert own is None
+
+
+# -- it stops ---------------------------------------------------------------------------------------------------------------------
+
+LONG = 900
+
+
+def cancel(service, body):
+    identity = service.post("/v1/batches", body, {"Prefer": "respond-async"}).json["id"]
+    return lambda: service.delete(f"/v1/batches/{identity}")
+
+
+def hang_up(service, body):
+    wire, text = service.wire(), json.dumps(body)
+    wire.send(f"POST /v1/batches HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n{text}")
+    return wire.close
+
+
+def deadline(service, body):
+    identity = service.post("/v1/batches", {**body, "deadline": "2s"}, {"Prefer": "respond-async"}).json["id"]
+    return lambda: service.settled(identity)
+
+
+@pytest.mark.parametrize("begin", [cancel, hang_up, deadline])
+def test_the_engine_stops_when_nobody_waits_any_more(sampled, real_engine, begin):
+    """The slots tell how far they are: a sample that went on to its end would be seen near LONG."""
+    service, _ = sampled
+    seen = []
+
+    def busy():
+        slots = [slot for slot in http_request(real_engine.url, "GET", "/slots").json if slot["is_processing"]]
+        seen.extend(token["n_decoded"] for slot in slots for token in slot["next_token"])
+        return len(slots)
+    end = begin(service, make_batch(make_group(begin.__name__, "Once upon a time"), deadline="4m",
+                                    sampling=sampling(2, max_tokens=LONG, engine_options={"ignore_eos": True})))
+    if begin is not deadline:
+        eventually(lambda: busy() == 2, "both samples to be under way")
+    end()
+    eventually(lambda: busy() == 0, "the slots to be free")
+    assert max(seen, default=0) < LONG - 100, "they went on to their end"
 
 
 def test_the_same_seeds_give_the_same_tokens(sampled):
