@@ -35,21 +35,23 @@ void probes_forget(struct batches *batches)
 
 static bool is_up(enum engine_state state)
 {
-    return state == ENGINE_UP || state == ENGINE_COOLING || state == ENGINE_HALF_OPEN;
+    return state == ENGINE_UP || state == ENGINE_COOLING;
 }
 
 void log_engine_change(const struct engine *engine, enum engine_state before)
 {
-    bool up = is_up(engine->state);
-    bool was_up = is_up(before);
+    static const char *const troubles[ENGINE_STATE_COUNT] = {
+        [ENGINE_DOWN] = "engine down", [ENGINE_HALF_OPEN] = "engine half open", [ENGINE_REFUSED] = "engine refused"};
     const char *kind = engine->adapter ? engine->adapter->kind : NULL;
 
-    if (up && !was_up)
+    if (engine->state == before)
+        return;
+    if (troubles[engine->state])
+        log_event(LOG_LEVEL_WARNING, troubles[engine->state], "engine", engine->name, "url", engine->url, "why",
+                  engine->why, NULL);
+    else if (is_up(engine->state) && !is_up(before))
         log_event(LOG_LEVEL_INFO, "engine up", "engine", engine->name, "url", engine->url, "kind", kind, "model",
                   engine->model, NULL);
-    if (engine->state == ENGINE_DOWN && before != ENGINE_DOWN)
-        log_event(LOG_LEVEL_WARNING, "engine down", "engine", engine->name, "url", engine->url, "why",
-                  engine->last_error.message, NULL);
 }
 
 static void send_probe(struct probe *probe);
