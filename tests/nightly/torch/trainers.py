@@ -277,7 +277,7 @@ def verl_cases():
         ("reinforce_plus_plus_baseline", {"estimator": "reinforce_plus_plus_baseline", "eps": 1e-8})]
     for name, knobs in estimators:
         # float32 inside, or 1e-8 beside the number of tokens
-        near = 1e-4 if name == "grpo_vectorized" else 1e-7 if name.startswith("reinforce") else 1e-11
+        near = 1e-4 if name == "grpo_vectorized" else 1e-6 if name.startswith("reinforce") else 1e-11
         yield Case("verl grpo_vectorized" if name == "grpo_vectorized" else "verl estimators, loss vanilla", name, {**bare, "advantage": knobs} if knobs else bare, verl(name), tolerance=near)
     losses = [
         ("vanilla", {"loss": {"dual_c": 1.4}}, {"clip_ratio_c": 1.4}), ("vanilla", {"loss": {"eps_high": 0.28}}, {"clip_ratio_high": 0.28}),
@@ -289,9 +289,9 @@ def verl_cases():
         ("dppo_tv", {"loss": {"kind": "dppo_tv", "form": "logp", "c": 1.3, "zero_adv": "low"}}, {"clip_ratio_c": 1.3}),
         ("dppo_kl", {"loss": {"kind": "dppo_kl", "c": 1.3, "d_low": 0.05, "d_high": 0.05}}, {"clip_ratio_c": 1.3, "clip_ratio": 0.05})]
     for name, objective, settings in losses:
-        near = 1e-7 if name in ("geo_mean", "sapo") else 1e-11  # near: 1e-8 beside the length
+        near = 1e-6 if name in ("geo_mean", "sapo") else 1e-11  # near: 1e-8 beside the length
         yield Case("verl losses", name, {**bare, **objective}, verl(None, name, **settings), given=True, tolerance=near)
-    for mode, near in (("token-mean", 1e-11), ("token-sum", 1e-11), ("seq-mean-token-sum", 1e-11), ("seq-mean-token-mean", 1e-7),
+    for mode, near in (("token-mean", 1e-11), ("token-sum", 1e-11), ("seq-mean-token-sum", 1e-11), ("seq-mean-token-mean", 1e-6),
                        ("seq-mean-token-sum-norm", 1e-11)):
         for kl in ("k1", "abs", "k2", "k3", "k1+", "k3+"):
             knobs = {"mode": mode.replace("-", "_")}
@@ -346,7 +346,7 @@ def other_cases():
     yield case("OpenRLHF PolicyLoss", "dual clip", {**rlhf, "loss": {"dual_c": 1.4, "eps_high": 0.28}}, openrlhf_loss, dual_clip=1.4, clip_eps_high=0.28)
     yield case("OpenRLHF PolicyLoss", "gspo", {**rlhf, "loss": {"kind": "gspo", "eps_low": 0.02, "eps_high": 0.03},
                                                "aggregation": {"mode": "seq_mean_token_mean"}}, openrlhf_loss, policy_loss_type="gspo",
-               clip_eps_low=0.02, clip_eps_high=0.03, tolerance=1e-7)
+               clip_eps_low=0.02, clip_eps_high=0.03, tolerance=1e-6)
     for name, method, settings in (("IcePop", "token_mask", ("token", "mask")), ("TIS", "token_truncate", ("token", "clip")),
                                    ("seq-mask-tis", "seq_mask_tis", ("seq", "mask"))):
         low, high = (0.95, 1.05) if name == "seq-mask-tis" else (0.8, 1.2)
