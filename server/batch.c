@@ -272,8 +272,17 @@ static void on_sampled(struct batch *batch, const struct batch_event *event, int
 static void on_sample_failed(struct batch *batch, const struct batch_event *event, int64_t now_us,
                              struct actions *actions)
 {
-    if (batch->rollouts[event->index].phase == PHASE_SAMPLING)
+    struct batch_rollout *rollout = &batch->rollouts[event->index];
+    if (rollout->phase != PHASE_SAMPLING)
+        return;
+    if (now_us < batch->rules.deadline_us) {
         sample_failed(batch, event, now_us, actions);
+        return;
+    }
+    /* A transfer's own time ends with the batch's; where the machine stalls its news may come before the timer's. */
+    rollout->attempts = (uint16_t)(rollout->attempts + event->sent - event->failure.unsent);
+    batch->outcome = batch->outcome == BATCH_COMPLETE ? BATCH_EXPIRED : batch->outcome;
+    store(batch, event->index, END_DEADLINE, actions);
 }
 
 static void on_judged(struct batch *batch, const struct batch_event *event, int64_t now_us, struct actions *actions)

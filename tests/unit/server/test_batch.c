@@ -230,6 +230,27 @@ static void test_a_cancellation_stops_what_runs_and_keeps_what_is_done(void **st
     end_life(&life);
 }
 
+static void
+test_a_sample_that_fails_after_the_deadline_failed_by_it_even_if_its_news_come_before_the_timer_s(void **state)
+{
+    (void)state;
+    struct life life;
+    begin_life(&life, (uint32_t[]){1}, 1);
+    happen(&life, EVENT_DISPATCHED, 0);
+    life.now_us = 101 * SECOND;
+    sample_fails(&life, 0, true, false, 0);
+    assert_true(acted(&life, ACTION_STORE, 0));
+    assert_false(acted(&life, ACTION_STOP_SAMPLE, 0));
+    assert_int_equal(life.batch.rollouts[0].end, END_DEADLINE);
+    happen(&life, EVENT_TIME, 0);
+    assert_int_equal(life.actions.count, 0);
+    happen(&life, EVENT_STORED, 0);
+    happen(&life, EVENT_GROUP_CLOSED, 0);
+    happen(&life, EVENT_BATCH_CLOSED, 0);
+    assert_int_equal(life.batch.state, BATCH_EXPIRED);
+    end_life(&life);
+}
+
 static void test_an_answer_that_comes_after_the_deadline_changes_nothing(void **state)
 {
     (void)state;
@@ -324,6 +345,8 @@ int main(void)
         cmocka_unit_test(test_retry_after_is_honoured_unless_it_reaches_beyond_the_deadline),
         cmocka_unit_test(test_a_deadline_that_passes_during_a_retry_ends_the_rollout_with_code_deadline),
         cmocka_unit_test(test_a_cancellation_stops_what_runs_and_keeps_what_is_done),
+        cmocka_unit_test(
+            test_a_sample_that_fails_after_the_deadline_failed_by_it_even_if_its_news_come_before_the_timer_s),
         cmocka_unit_test(test_an_answer_that_comes_after_the_deadline_changes_nothing),
         cmocka_unit_test(test_a_deadline_after_everything_was_stored_leaves_the_batch_complete),
         cmocka_unit_test(test_after_a_restart_only_the_missing_rollouts_are_queued_and_ready_groups_close),
