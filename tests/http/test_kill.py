@@ -84,7 +84,7 @@ def test_killed_again_and_again_it_loses_nothing_and_invents_nothing(start, toy,
     try:
         for number in range(KILLS):
             answered = client.answered
-            eventually(lambda: client.answered > answered or client.wrong or number % 3, "somebody to be answered")
+            eventually(lambda: (client.answered > answered and client.told) or client.wrong or number % 3, "somebody to be answered, and told of a rollout")
             client.stop.wait(dice.uniform(0, 0.15))
             service.kill()
             if number % 5 == 0:
