@@ -25,6 +25,8 @@ static enum store_status (*const operations[])(struct store *store, struct store
     [STORE_CLOSE_BATCH] = operation_close_batch,
     [STORE_DECLARE_POLICY] = operation_declare_policy,
     [STORE_RECORD_OBJECTIVE] = operation_record_objective,
+    [STORE_PUT_ENGINE] = operation_put_engine,
+    [STORE_DELETE_ENGINE] = operation_delete_engine,
     [STORE_TRY_WRITE] = try_write,
 };
 

@@ -10,6 +10,8 @@ enum store_status operation_close_group(struct store *store, struct store_op *op
 enum store_status operation_close_batch(struct store *store, struct store_op *op);
 enum store_status operation_declare_policy(struct store *store, struct store_op *op);
 enum store_status operation_record_objective(struct store *store, struct store_op *op);
+enum store_status operation_put_engine(struct store *store, struct store_op *op);
+enum store_status operation_delete_engine(struct store *store, struct store_op *op);
 
 /* Ends an operation with what SQLite said (not OK), or with a status and a sentence of its own. Both return the status.
  */

@@ -197,7 +197,9 @@ enum store_op_kind {
     STORE_CLOSE_BATCH,
     STORE_DECLARE_POLICY,
     STORE_RECORD_OBJECTIVE,
-    STORE_TRY_WRITE, /* changes nothing: whether the disk takes a write */
+    STORE_PUT_ENGINE,
+    STORE_DELETE_ENGINE, /* OK, too, if there is none */
+    STORE_TRY_WRITE,     /* changes nothing: whether the disk takes a write */
 };
 
 struct store_new_group {
@@ -299,6 +301,19 @@ struct store_record_objective {
     struct text sums;      /* JSON */
 };
 
+/* An engine that was named at run time. Written whole: what was on record under the name is replaced. */
+struct store_engine {
+    struct text name;
+    struct text url; /* TEXT_NONE: one of the settings file, of which only `draining` is kept */
+    struct text kind;
+    struct text model;
+    struct text pool;
+    int64_t in_flight; /* -1: not said */
+    bool shared;
+    bool draining;
+    struct text token_name; /* names a file or a variable; the key itself is never on record */
+};
+
 /* What an operation points to must stay until it is handed back. */
 struct store_op {
     struct store_op *next;
@@ -315,6 +330,8 @@ struct store_op {
         struct store_close_batch close_batch;
         struct store_declare_policy declare_policy;
         struct store_record_objective record_objective;
+        struct store_engine put_engine;
+        struct text delete_engine;
     };
 };
 
@@ -555,5 +572,13 @@ struct store_run_detail {
 #define STORE_RUN_REVISIONS 1000
 enum store_status store_read_run(struct store_reader *reader, struct text run, struct store_run_detail *ret_run);
 void store_run_detail_finish(struct store_run_detail *run);
+
+struct store_engines {
+    struct store_engine *engines; /* by name */
+    size_t count;
+    struct store_memory *memory;
+};
+enum store_status store_list_engines(struct store_reader *reader, struct store_engines *ret_engines);
+void store_engines_finish(struct store_engines *engines);
 
 #endif
