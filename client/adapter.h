@@ -182,6 +182,7 @@ struct engine_adapter {
     /* The call that stops what request_id began; NULL: closing the connection does. */
     void (*abort)(struct text request_id, struct engine_call *ret_call);
     uint64_t (*seed_sent)(uint64_t seed); /* into the engine's range */
+    bool repeats_seed;                    /* its replies say which seed was used */
 };
 
 /* The table, ended by NULL: a file and a row make a new kind. */

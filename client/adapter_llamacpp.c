@@ -393,4 +393,5 @@ const struct engine_adapter adapter_llamacpp = {
     .build = build,
     .parse = parse,
     .seed_sent = seed_of_31_bits,
+    .repeats_seed = true,
 };

@@ -82,12 +82,14 @@ static struct engine *engine_create(struct pool *pool, const struct pool_engine 
         snprintf(engine->name, sizeof(engine->name), "%s", settings->name);
     else
         snprintf(engine->name, sizeof(engine->name), "e%zu", pool->count + 1);
+    engine->owner = pool;
     engine->name_hash = hash_name(engine->name);
     engine->pool = pool_named(pool, text_of(settings->pool ? settings->pool : POOL_DEFAULT));
     engine->url = copy_url(settings->url);
     engine->token = settings->token ? xstrdup(settings->token) : NULL;
     engine->model = settings->model ? xstrdup(settings->model) : NULL;
     engine->model_is_set = settings->model;
+    engine->kind_is_set = settings->kind;
     engine->adapter = settings->kind ? engine_adapter_find(text_of(settings->kind)) : NULL;
     engine->shared = settings->shared;
     engine->source = settings->source;
@@ -103,6 +105,7 @@ static void engine_destroy(struct engine *engine)
     free(engine->url);
     free(engine->token);
     free(engine->model);
+    engine_probe_finish(engine);
     free(engine);
 }
 
@@ -170,6 +173,38 @@ struct engine *pool_add(struct pool *pool, const struct pool_engine *settings, c
     snprintf(ret_message, POOL_MESSAGE_BYTES, "engine %zu (%.80s) %s", pool->count + 1,
              settings->url ? settings->url : "no URL", refusal);
     return NULL;
+}
+
+static bool same_text(const char *left, const char *right)
+{
+    return left == right || (left && right && strcmp(left, right) == 0);
+}
+
+bool engine_is_as(const struct engine *engine, const struct pool_engine *settings)
+{
+    _cleanup_free_ char *url = copy_url(settings->url);
+    const char *kind = engine->kind_is_set ? engine->adapter->kind : NULL;
+
+    return strcmp(url, engine->url) == 0 && same_text(kind, settings->kind) &&
+           same_text(engine->model_is_set ? engine->model : NULL, settings->model) &&
+           strcmp(engine->pool->name, settings->pool ? settings->pool : POOL_DEFAULT) == 0;
+}
+
+void pool_change(struct pool *pool, struct engine *engine, const struct pool_engine *settings)
+{
+    (void)pool;
+    if (!same_text(engine->token, settings->token)) {
+        free(engine->token);
+        engine->token = settings->token ? xstrdup(settings->token) : NULL;
+    }
+    engine->shared = settings->shared;
+    engine->source = settings->source;
+    if (engine->in_flight_setting != settings->in_flight_limit ||
+        engine->in_flight_learned != settings->in_flight_learned) {
+        engine->in_flight_setting = settings->in_flight_limit;
+        engine->in_flight_learned = settings->in_flight_learned;
+        engine_limit_init(engine);
+    }
 }
 
 void pool_drain(struct pool *pool, struct engine *engine, bool draining)

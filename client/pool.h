@@ -20,7 +20,7 @@
 #ifndef CLIENT_POOL_H
 #define CLIENT_POOL_H
 
-#include "client/adapter.h"
+#include "client/engine_probe.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,8 +41,10 @@ struct pool_rules {
     int64_t pause_max_us;    /* the longest pause that an engine gets by asking for one */
     int64_t down_timeout_us; /* how long a batch waits for a pool of which no engine can be used */
     double retry_ratio;      /* repeats per first try, in the long run; see struct retry_budget */
+    int64_t check_us;        /* an engine that is up is looked at again after this; 0: never */
+    bool ask_samples;        /* probes ask for tokens, too, to see whether the engine keeps its word */
 };
-#define POOL_RULES_DEFAULT ((struct pool_rules){60 * INT64_C(1000000), 60 * INT64_C(1000000), 0.2})
+#define POOL_RULES_DEFAULT ((struct pool_rules){60 * INT64_C(1000000), 60 * INT64_C(1000000), 0.2, 0, false})
 
 /* Tokens for repeats: one for each repeat, `retry_ratio` of one earned by each first try, and some to begin with. */
 struct retry_budget {
@@ -122,15 +124,18 @@ struct engine {
     int64_t since_us;               /* of this state */
     int64_t lost_us;                /* since when it cannot be used; 0: it can, or never could */
     bool draining;
-    bool removed;            /* only in flight still; forgotten by pool_reap() */
-    int64_t paused_until_us; /* COOLING: usable again; DOWN, UNKNOWN, REFUSED: probed again */
-    unsigned failures;       /* in a row */
-    unsigned doubts;         /* failures since the last sample, those for want of room left out */
-    unsigned trials;         /* single requests that failed since then */
-    int64_t trial_at_us;     /* when the next one may be sent */
-    int64_t trial_began_us;  /* when the one that runs was sent; 0: none runs */
-    bool broken;             /* HALF_OPEN after faults of its own: single requests even if it is the only one */
-    int64_t probed_at_us;    /* the end of the last probe; 0: none yet */
+    bool removed;              /* only in flight still; forgotten by pool_reap() */
+    int64_t paused_until_us;   /* COOLING: usable again; DOWN, UNKNOWN, REFUSED: probed again */
+    unsigned failures;         /* in a row */
+    unsigned doubts;           /* failures since the last sample, those for want of room left out */
+    unsigned trials;           /* single requests that failed since then */
+    int64_t trial_at_us;       /* when the next one may be sent */
+    int64_t trial_began_us;    /* when the one that runs was sent; 0: none runs */
+    bool broken;               /* HALF_OPEN after faults of its own: single requests even if it is the only one */
+    int64_t probed_at_us;      /* the end of the last probe; 0: none yet */
+    struct engine_facts facts; /* of the last sound probes; see agrees_us */
+    int64_t agrees_us;         /* since when it belongs to what defines its pool; 0: it does not */
+    unsigned restarts;         /* how often it came back: after it could not be reached, or as another than before */
 
     size_t in_flight;
     size_t in_flight_limit;
@@ -141,17 +146,22 @@ struct engine {
 
     int64_t context_tokens;         /* prompt and completion; 0: unknown */
     size_t slots;                   /* how many it works on at once; 0: unknown */
-    char version[64];               /* "" if unknown */
     struct sample_error last_error; /* what is wrong now; message "": nothing. stats.last_error remembers */
 
     /* the pool's own */
+    struct pool *owner;
     bool model_is_set; /* by the settings, so that no probe replaces it */
+    bool kind_is_set;
     size_t in_flight_setting;
     double learned_limit;
     double token_us;       /* a token's time, averaged; 0: none yet */
     double token_floor_us; /* the smallest such average */
     bool probing;
-    int probe_step;
+    struct probe *probe;     /* while probing */
+    bool gone;               /* it could not be reached since it was up */
+    unsigned check_failures; /* of checks in a row */
+    unsigned asked_in_vain;  /* questions that came to no end */
+    int64_t ask_at_us;       /* when they may be put again */
     size_t holds;
     uint64_t name_hash;
 };
@@ -173,6 +183,10 @@ size_t pool_in_flight_limit(const struct pool *pool);          /* the sum: how m
 /* At run time. NULL with a message: the settings are wrong, the name is taken, or there are POOL_ENGINES_MAX. The
  * engine is UNKNOWN, so the next pool_probe_due() names it. */
 struct engine *pool_add(struct pool *pool, const struct pool_engine *settings, char ret_message[POOL_MESSAGE_BYTES]);
+/* Whether `settings` say the same engine: URL, kind, model, pool. What else they say can be changed in place. */
+bool engine_is_as(const struct engine *engine, const struct pool_engine *settings);
+/* Limit, sharing, token and source of an engine that stays. */
+void pool_change(struct pool *pool, struct engine *engine, const struct pool_engine *settings);
 /* Nothing new is sent there while it drains. */
 void pool_drain(struct pool *pool, struct engine *engine, bool draining);
 /* Out of every list at once; what runs there may end. The pointer stays valid until pool_reap() finds it idle. */
@@ -256,19 +270,30 @@ const struct engine_stats *engine_stats(const struct engine *engine);
 /* Over the last minute or so. */
 void engine_latency(const struct engine *engine, int64_t now_us, struct engine_latency *ret_latency);
 
-/* --- probing: what is this engine, which model, how many slots ---------------------------------------
- * The caller goes round: pool_probe_due() names an engine; send what engine_probe_path() says (GET, a few seconds at
- * most) until engine_probe_reply() returns false. Not counted as in flight. */
-#define ENGINE_PROBE_TIMEOUT_US INT64_C(3000000)
-#define ENGINE_PROBE_REPLY_BYTES (1024 * 1024)
+/* --- probing: what is this engine, and does it belong here --------------------------------------------
+ * The caller goes round: pool_probe_due() names an engine; send what engine_probe_build() says until
+ * engine_probe_reply() returns false. Not counted as in flight.
+ *
+ * Probed are engines that are not known or lost, and, as long as nothing is wrong with them, every rules.check_us: with
+ * GETs alone then. One that turns out to be another than before (version, model) is as good as unknown.
+ *
+ * The first engine of a named pool that is known defines the pool's model and tokenizer; one that disagrees is REFUSED.
+ * The definition changes only while nobody else has it and the pool is not pinned. */
 
 /* The next engine to be probed, now marked as being probed; NULL if none is due, then ret_at_us says when to ask again.
  */
 struct engine *pool_probe_due(struct pool *pool, int64_t now_us, int64_t *ret_at_us);
-const char *engine_probe_path(const struct engine *engine);
-/* reply NULL: none came, transport_error says why. True: one more request, of the path that engine_probe_path() says
- * now. */
+/* The next call, to be finished by the caller; ret_timeout_us: how long it may take. False: there is none, the probe
+ * has ended. */
+bool engine_probe_build(struct engine *engine, int64_t now_us, struct engine_call *ret_call, int64_t *ret_timeout_us);
+/* reply NULL: none came, transport_error says why. True: one more call. */
 bool engine_probe_reply(struct engine *engine, const struct engine_reply *reply,
                         const struct sample_error *transport_error, int64_t now_us);
+/* As soon as possible, and with everything: somebody says that it has changed. */
+void engine_probe_again(struct engine *engine);
+
+/* While a pool is pinned (it has unfinished work) its model and tokenizer stay what they are. */
+void pool_named_pin(struct named_pool *named);
+void pool_named_unpin(struct named_pool *named);
 
 #endif

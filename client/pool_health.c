@@ -140,6 +140,7 @@ void engine_failed(const struct pool_rules *rules, struct engine *engine, const 
         return;
     if (error->not_connected) {
         engine->failures++;
+        engine->gone = true;
         take_down(engine, error, now_us);
     } else if ((!is_fault(error) || !fault(engine, error, now_us)) && engine->doubts >= POOL_DOUBTS_MAX &&
                engine->state != ENGINE_COOLING) {
@@ -159,20 +160,41 @@ void engine_gave_sample(struct engine *engine, int64_t now_us)
         open_or_up(engine, now_us);
 }
 
+/* A look at an engine that seemed well. Samples on their way say more about it than a GET that was late. */
+static void check_ended(struct engine *engine, const struct sample_error *error, int64_t now_us)
+{
+    if (!error) {
+        engine->check_failures = 0;
+        return;
+    }
+    engine->check_failures++;
+    if (!error->not_connected && (engine->in_flight > 0 || engine->check_failures < POOL_FAULTS_MAX))
+        return;
+    engine->last_error = *error;
+    engine->failures++;
+    engine->gone = engine->gone || error->not_connected;
+    take_down(engine, error, now_us);
+}
+
 void engine_probe_ended(struct engine *engine, const struct sample_error *error, int64_t now_us)
 {
     engine->probing = false;
     engine->probed_at_us = now_us;
+    if (!is_lost(engine->state)) {
+        check_ended(engine, error, now_us);
+        return;
+    }
     if (error) {
+        engine->gone = engine->gone || error->not_connected;
         engine->last_error = *error;
         engine->failures++;
         take_down(engine, error, now_us);
         return;
     }
     engine->failures = 0;
+    engine->check_failures = 0;
     engine->last_error = (struct sample_error){0};
-    if (is_lost(engine->state))
-        open_or_up(engine, now_us);
+    open_or_up(engine, now_us);
 }
 
 void engine_refuse(struct engine *engine, const char *why, int64_t now_us)

@@ -12,6 +12,10 @@ struct named_pool {
     char name[POOL_NAME_BYTES];
     size_t count;
     int64_t usable_us; /* when one of them was last seen to be usable */
+    size_t pins;
+    char model[PROBE_NAME_BYTES]; /* "": not defined */
+    char tokenizer_sha256[65];
+    char defined_by[POOL_NAME_BYTES];
 };
 
 /* Where a prefix is that had to move. */
@@ -50,6 +54,14 @@ bool engine_is_usable(const struct engine *engine);
 /* It can be trusted with what others failed at. */
 bool engine_is_sound(const struct engine *engine);
 int64_t pool_pause_us(unsigned failures);
+
+/* pool_agree.c: after a sound probe. False: it does not belong into its pool, ret_why says why. */
+bool pool_agrees(struct pool *pool, struct engine *engine, char ret_why[SAMPLE_MESSAGE_BYTES]);
+/* The model that its settings name, or that it named itself; "" if neither. */
+const char *engine_model(const struct engine *engine);
+
+/* probe.c */
+void engine_probe_finish(struct engine *engine);
 
 /* pool_limit.c: the limit that is learned. */
 void engine_limit_init(struct engine *engine);

@@ -1,225 +1,209 @@
-/* Finding out what an engine is: a few GETs, cheapest evidence first. A kind that the settings name is never doubted;
- * its steps only learn model, context and slots. */
+/* Which engine is probed when, and what becomes of what a probe has found. */
 #include "client/pool_private.h"
-#include "client/reply.h"
 #include "server/base/clock.h"
 
 #include <stdio.h>
 #include <string.h>
 
-struct facts {
-    bool found; /* the reply has what only this kind of engine writes */
-    struct buffer model;
-    struct buffer version;
-    int64_t context_tokens;
-    int64_t slots;
-};
+#define ASK_AGAIN_US INT64_C(60000000) /* questions that came to no end, doubling */
+#define ASK_AGAIN_MAX 5
 
-#define FACT_BYTES 4096
+/* --- begin and end --------------------------------------------------------------------------------- */
 
-/* --- reading ------------------------------------------------------------------------------------- */
-
-static void read_version(struct facts *facts, struct json_scan *scan)
+static bool is_lost(const struct engine *engine)
 {
-    struct text key;
-
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "version"))
-            facts->found = scan_string_or_null(scan, &facts->version);
-        else
-            json_scan_skip(scan);
-    }
+    return engine->state == ENGINE_UNKNOWN || engine->state == ENGINE_DOWN || engine->state == ENGINE_REFUSED;
 }
 
-static void read_model_info(struct facts *facts, struct json_scan *scan)
+static bool should_ask(const struct engine *engine, int64_t now_us)
 {
-    struct text key;
-
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "model_path"))
-            facts->found = scan_string_or_null(scan, &facts->model);
-        else
-            json_scan_skip(scan);
-    }
-}
-
-static void read_generation_defaults(struct facts *facts, struct json_scan *scan)
-{
-    struct text key;
-
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "n_ctx"))
-            facts->context_tokens = scan_integer_or(scan, 0);
-        else
-            json_scan_skip(scan);
-    }
-}
-
-static void read_props(struct facts *facts, struct json_scan *scan)
-{
-    struct text key;
-
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "total_slots")) {
-            facts->slots = scan_integer_or(scan, 0);
-            facts->found = true;
-        } else if (text_equals(key, "default_generation_settings") && json_scan_peek(scan) == JSON_KIND_OBJECT) {
-            read_generation_defaults(facts, scan);
-        } else if (text_equals(key, "model_alias")) {
-            scan_string_or_null(scan, &facts->model);
-        } else if (text_equals(key, "build_info")) {
-            scan_string_or_null(scan, &facts->version);
-        } else {
-            json_scan_skip(scan);
-        }
-    }
-}
-
-static void read_model(struct facts *facts, struct json_scan *scan)
-{
-    struct text key;
-
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "id"))
-            facts->found = scan_string_or_null(scan, &facts->model);
-        else if (text_equals(key, "max_model_len"))
-            facts->context_tokens = scan_integer_or(scan, 0);
-        else
-            json_scan_skip(scan);
-    }
-}
-
-/* The first model is the base; what follows are its adapters. */
-static void read_models(struct facts *facts, struct json_scan *scan)
-{
-    struct text key;
-    size_t count = 0;
-
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (!text_equals(key, "data") || json_scan_peek(scan) != JSON_KIND_ARRAY) {
-            json_scan_skip(scan);
-            continue;
-        }
-        for (json_scan_array(scan); json_scan_element(scan); count++) {
-            if (count == 0)
-                read_model(facts, scan);
-            else
-                json_scan_skip(scan);
-        }
-    }
-}
-
-/* --- steps --------------------------------------------------------------------------------------- */
-
-static const struct {
-    const char *path;
-    void (*read)(struct facts *facts, struct json_scan *scan);
-    const struct engine_adapter *proves; /* what an engine is that answers so */
-    const char *also_for;                /* kinds that learn something here, too */
-} steps[] = {
-    {"/version", read_version, &adapter_vllm, "vllm_generate"},
-    {"/model_info", read_model_info, &adapter_sglang, ""},
-    {"/props", read_props, &adapter_llamacpp, ""},
-    {"/v1/models", read_models, &adapter_openai_compat, "vllm vllm_generate sglang"},
-};
-
-static bool step_fits(size_t step, const struct engine_adapter *adapter)
-{
-    const char *kinds = steps[step].also_for;
-    size_t kind_bytes;
-
-    if (!adapter || adapter == steps[step].proves)
+    if (engine->gone || (!engine->facts.capabilities.asked && engine->asked_in_vain == 0))
         return true;
-    kind_bytes = strlen(adapter->kind);
-    for (const char *at = kinds; (at = strstr(at, adapter->kind)); at += kind_bytes)
-        if ((at == kinds || at[-1] == ' ') && (at[kind_bytes] == ' ' || !at[kind_bytes]))
-            return true;
-    return false;
+    return !engine->facts.capabilities.asked && engine->asked_in_vain < ASK_AGAIN_MAX && now_us >= engine->ask_at_us;
 }
 
-/* False: that was the last one. */
-static bool next_step(struct engine *engine)
+static void begin_probe(const struct pool *pool, struct engine *engine, int64_t now_us)
 {
-    for (engine->probe_step++; (size_t)engine->probe_step < ARRAY_LENGTH(steps); engine->probe_step++)
-        if (step_fits((size_t)engine->probe_step, engine->adapter))
-            return true;
-    return false;
-}
+    bool ask_samples = pool->rules.ask_samples && should_ask(engine, now_us);
+    struct probe_rules rules = {.adapter = engine->adapter,
+                                .url = engine->url,
+                                .model = engine->model_is_set ? text_of(engine->model) : TEXT_NONE,
+                                .ask_tokens = ask_samples || (pool->rules.ask_samples && is_lost(engine)),
+                                .ask_samples = ask_samples};
 
-static void engine_probe_begin(struct engine *engine)
-{
+    if (engine->gone && !engine->kind_is_set)
+        rules.adapter = NULL; /* something else may have come back */
     engine->probing = true;
-    engine->probe_step = -1;
-    next_step(engine);
+    engine->probe = xcalloc(1, sizeof(*engine->probe));
+    probe_init(engine->probe, &rules);
 }
 
-const char *engine_probe_path(const struct engine *engine)
+void engine_probe_finish(struct engine *engine)
 {
-    return steps[engine->probe_step].path;
+    if (engine->probe)
+        probe_finish(engine->probe);
+    free(engine->probe);
+    engine->probe = NULL;
 }
 
-static void adopt(struct engine *engine, const struct facts *facts)
+void engine_probe_again(struct engine *engine)
 {
-    if (facts->model.length_bytes && !engine->model_is_set) {
-        free(engine->model);
-        engine->model = xstrndup(facts->model.data, facts->model.length_bytes);
+    engine->facts.capabilities.asked = false;
+    engine->asked_in_vain = 0;
+    engine->probed_at_us = 1;
+}
+
+/* --- what it found ---------------------------------------------------------------------------------- */
+
+static bool differs(const char *before, const char *after)
+{
+    return *before && *after && strcmp(before, after) != 0;
+}
+
+/* Another server, or the same one with something else in it. */
+static bool is_another(const struct engine_facts *before, const struct engine_facts *after)
+{
+    return differs(before->version, after->version) || differs(before->model, after->model) ||
+           differs(before->chat_template_sha256, after->chat_template_sha256) ||
+           (before->adapter && before->adapter != after->adapter);
+}
+
+/* What this probe did not ask for stays as it was. */
+static void merge(struct engine *engine, const struct probe *probe)
+{
+    struct engine_facts facts = probe->facts;
+
+    if (!facts.tokenizer_sha256[0])
+        memcpy(facts.tokenizer_sha256, engine->facts.tokenizer_sha256, sizeof(facts.tokenizer_sha256));
+    if (!probe->rules.ask_samples)
+        facts.capabilities = engine->facts.capabilities;
+    engine->facts = facts;
+}
+
+static void note_questions(struct engine *engine, const struct probe *probe, int64_t now_us)
+{
+    if (!probe->rules.ask_samples)
+        return;
+    if (engine->facts.capabilities.asked) {
+        engine->asked_in_vain = 0;
+        return;
     }
-    if (facts->version.length_bytes)
-        snprintf(engine->version, sizeof(engine->version), "%.*s", (int)facts->version.length_bytes,
-                 facts->version.data);
+    engine->ask_at_us = now_us + (ASK_AGAIN_US << (engine->asked_in_vain < 4 ? engine->asked_in_vain : 4));
+    engine->asked_in_vain++;
+}
+
+static void adopt(struct engine *engine, const struct probe *probe, int64_t now_us)
+{
+    const struct engine_facts *facts = &engine->facts;
+
+    merge(engine, probe);
+    note_questions(engine, probe, now_us);
+    engine->adapter = facts->adapter;
+    engine->gone = false;
+    if (facts->model[0] && !engine->model_is_set) {
+        free(engine->model);
+        engine->model = xstrdup(facts->model);
+    }
     if (facts->context_tokens > 0)
         engine->context_tokens = facts->context_tokens;
     if (facts->slots > 0)
-        engine_limit_slots(engine, (size_t)facts->slots);
+        engine_limit_slots(engine, facts->slots);
 }
 
-static void read_step(struct engine *engine, const struct engine_reply *reply)
+/* As good as unknown: everything is asked anew, at once. */
+static void begin_anew(struct engine *engine, int64_t now_us)
 {
-    struct facts facts = {.found = false};
-    struct json_scan scan;
+    engine->gone = true;
+    engine->asked_in_vain = 0;
+    engine->agrees_us = 0;
+    engine->paused_until_us = now_us;
+    engine->probing = false;
+    engine->probed_at_us = now_us;
+    engine_set_state(engine, ENGINE_UNKNOWN, now_us, "it is another than before; it is being asked what it is");
+}
 
-    buffer_init(&facts.model, FACT_BYTES);
-    buffer_init(&facts.version, FACT_BYTES);
-    json_scan_init(&scan, reply->body);
-    if (json_scan_peek(&scan) == JSON_KIND_OBJECT)
-        steps[engine->probe_step].read(&facts, &scan);
-    if (json_scan_end(&scan) && facts.found && !facts.model.failed && !facts.version.failed) {
-        if (!engine->adapter)
-            engine->adapter = steps[engine->probe_step].proves;
-        adopt(engine, &facts);
+static void take_facts(struct engine *engine, struct probe *probe, int64_t now_us)
+{
+    char why[SAMPLE_MESSAGE_BYTES];
+    bool another = engine->facts.adapter && is_another(&engine->facts, &probe->facts);
+
+    if (another && !is_lost(engine)) {
+        begin_anew(engine, now_us);
+        return;
     }
-    buffer_finish(&facts.model);
-    buffer_finish(&facts.version);
+    if (another) {
+        engine->facts.tokenizer_sha256[0] = '\0';
+        if (!probe->rules.ask_samples) {
+            engine->facts.capabilities = (struct engine_capabilities){0};
+            engine->asked_in_vain = 0;
+        }
+    }
+    if (engine->facts.adapter && (another || engine->gone))
+        engine->restarts++;
+    adopt(engine, probe, now_us);
+    if (pool_agrees(engine->owner, engine, why)) {
+        engine->agrees_us = engine->agrees_us ? engine->agrees_us : now_us;
+        engine_probe_ended(engine, NULL, now_us);
+    } else {
+        engine->agrees_us = 0;
+        engine_refuse(engine, why, now_us);
+    }
 }
 
-static bool end_probe(struct engine *engine, const struct sample_error *error, int64_t now_us)
+static bool end_probe(struct engine *engine, int64_t now_us)
 {
-    engine_probe_ended(engine, error, now_us);
+    struct probe *probe = engine->probe;
+    const struct sample_error *error = probe_failed(probe);
+
+    engine->probe = NULL;
+    if (error)
+        engine_probe_ended(engine, error, now_us);
+    else
+        take_facts(engine, probe, now_us);
+    probe_finish(probe);
+    free(probe);
     return false;
+}
+
+/* --- the calls -------------------------------------------------------------------------------------- */
+
+bool engine_probe_build(struct engine *engine, int64_t now_us, struct engine_call *ret_call, int64_t *ret_timeout_us)
+{
+    struct probe *probe = engine->probe;
+
+    *ret_timeout_us = PROBE_GET_TIMEOUT_US;
+    if (probe_is_sampling(probe)) {
+        if (!probe->samples_until_us)
+            probe->samples_until_us = now_us + PROBE_SAMPLES_TIMEOUT_US;
+        *ret_timeout_us = probe->samples_until_us - now_us;
+        if (*ret_timeout_us <= 0)
+            probe_give_up_samples(probe, "it took too long");
+    }
+    if (probe_build(probe, ret_call))
+        return true;
+    engine_call_finish(ret_call);
+    return end_probe(engine, now_us);
 }
 
 bool engine_probe_reply(struct engine *engine, const struct engine_reply *reply,
                         const struct sample_error *transport_error, int64_t now_us)
 {
-    struct sample_error error = {.code = SAMPLE_ENGINE_ERROR};
-
-    if (!reply)
-        return end_probe(engine, transport_error, now_us);
-    if (reply->status >= 502 && reply->status <= 504) {
-        error.status = reply->status;
-        refuse_status(&error, reply);
-        return end_probe(engine, &error, now_us);
-    }
-    if (status_is_success(reply->status))
-        read_step(engine, reply);
-    if (next_step(engine))
+    if (probe_take(engine->probe, reply, transport_error))
         return true;
-    if (engine->adapter)
-        return end_probe(engine, NULL, now_us);
-    error.status = reply->status;
-    error_message(&error, "nothing at %s answers like an engine (last: %d for %s)", engine->url, reply->status,
-                  steps[ARRAY_LENGTH(steps) - 1].path);
-    return end_probe(engine, &error, now_us);
+    return end_probe(engine, now_us);
+}
+
+/* --- when ------------------------------------------------------------------------------------------- */
+
+static int64_t due_at_us(const struct pool *pool, const struct engine *engine)
+{
+    if (engine->probing)
+        return NEVER_US;
+    if (is_lost(engine))
+        return engine->paused_until_us;
+    if (!pool->rules.check_us || engine->state == ENGINE_COOLING)
+        return NEVER_US;
+    return engine->probed_at_us + pool->rules.check_us;
 }
 
 struct engine *pool_probe_due(struct pool *pool, int64_t now_us, int64_t *ret_at_us)
@@ -227,16 +211,14 @@ struct engine *pool_probe_due(struct pool *pool, int64_t now_us, int64_t *ret_at
     *ret_at_us = NEVER_US;
     for (size_t i = 0; i < pool_count(pool); i++) {
         struct engine *engine = pool_at(pool, i);
+        int64_t at_us = due_at_us(pool, engine);
 
-        if (engine->probing ||
-            (engine->state != ENGINE_UNKNOWN && engine->state != ENGINE_DOWN && engine->state != ENGINE_REFUSED))
-            continue;
-        if (engine->paused_until_us <= now_us) {
-            engine_probe_begin(engine);
+        if (at_us <= now_us) {
+            begin_probe(pool, engine, now_us);
             return engine;
         }
-        if (engine->paused_until_us < *ret_at_us)
-            *ret_at_us = engine->paused_until_us;
+        if (at_us < *ret_at_us)
+            *ret_at_us = at_us;
     }
     return NULL;
 }

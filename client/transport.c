@@ -238,6 +238,11 @@ struct transport *transport_create(const struct transport_host *host, const stru
     return transport;
 }
 
+void transport_keep_connections(struct transport *transport, size_t count)
+{
+    curl_multi_setopt(transport->multi, CURLMOPT_MAXCONNECTS, (long)(count ? count : 16));
+}
+
 void transport_destroy(struct transport *transport)
 {
     if (!transport)

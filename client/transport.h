@@ -91,6 +91,9 @@ void transport_cancel(struct transfer *transfer);
  * read. */
 void transport_send(struct transport *transport, const struct transfer_request *request, struct buffer *body);
 
+/* After engines came or went: how many connections are kept open for reuse. */
+void transport_keep_connections(struct transport *transport, size_t count);
+
 size_t transport_in_flight(const struct transport *transport);
 
 /* What a failed transfer means for a sample. Not for TRANSFER_DONE. Pure. */

@@ -147,7 +147,7 @@ struct batches {
     size_t turn;                   /* whose it is, if several want the next place: 0 the given, then the queues */
     struct loop_timer dispatch_timer;
     struct loop_timer probe_timer;
-    struct probe *probes; /* under way */
+    struct probe_flight *probes; /* under way */
     bool dispatching;
 
     /* admission: places in the later queues, bytes of the budget */
@@ -238,7 +238,7 @@ void dispatch_remove(struct live_batch *live);
 bool live_waits_for_pool(const struct live_batch *live);
 void dispatch(struct batches *batches);
 
-/* engine_probes.c */
+/* engine_probes.c: sends the probes that are due. */
 void probe_engines(void *arg);
 void probes_forget(struct batches *batches); /* at the end: their transfers are gone */
 /* One line in the log when an engine comes or goes. */

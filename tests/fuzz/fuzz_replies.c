@@ -136,16 +136,28 @@ static void probe_with(struct text rest)
     char message[200];
     int64_t at_us;
     struct pool *pool = pool_create(&settings, 1, message);
+    struct pool_rules rules = POOL_RULES_DEFAULT;
+    rules.ask_samples = true;
+    pool_set_rules(pool, &rules);
     struct engine *engine = pool_probe_due(pool, 1000000, &at_us);
     bool more = engine != NULL;
 
     for (int step = 0; more; step++) {
         _cleanup_free_ char *body = NULL;
         struct engine_reply reply = take_reply(&rest, &body);
-        FUZZ_CHECK(step < 8);
+        struct engine_call call;
+        int64_t timeout_us;
+        FUZZ_CHECK(step < 64);
+        more = engine_probe_build(engine, 2000000, &call, &timeout_us);
+        if (!more)
+            break;
+        FUZZ_CHECK(call.path && timeout_us > 0);
+        engine_call_finish(&call);
         more = engine_probe_reply(engine, &reply, NULL, 2000000);
     }
-    FUZZ_CHECK(engine && (engine->state == ENGINE_UP ? engine->adapter != NULL : engine->state == ENGINE_DOWN));
+    FUZZ_CHECK(engine && !engine->probing);
+    FUZZ_CHECK(engine->state == ENGINE_DOWN || engine->adapter);
+    FUZZ_CHECK(engine->state == ENGINE_UP || engine->state == ENGINE_DOWN || engine->state == ENGINE_REFUSED);
     FUZZ_CHECK(engine->in_flight_limit > 0 && engine->context_tokens >= 0);
     if (engine->state == ENGINE_DOWN)
         check_error(&engine->last_error);

@@ -36,6 +36,16 @@ static bool reply(struct engine *engine, int status, const char *body, int64_t n
     return engine_probe_reply(engine, &answer, NULL, now_us);
 }
 
+static const char *probe_path(struct engine *engine)
+{
+    struct engine_call call;
+    int64_t timeout_us;
+
+    assert_true(engine_probe_build(engine, 0, &call, &timeout_us));
+    engine_call_finish(&call);
+    return call.path;
+}
+
 /* As vLLM answers; the engine is UP afterwards. */
 static void bring_up(struct pool *pool, int64_t now_us)
 {
@@ -43,12 +53,14 @@ static void bring_up(struct pool *pool, int64_t now_us)
     int64_t at_us;
 
     while ((engine = pool_probe_due(pool, now_us, &at_us))) {
-        assert_string_equal(engine_probe_path(engine), "/version");
+        assert_string_equal(probe_path(engine), "/version");
         assert_true(reply(engine, 200, "{\"version\":\"0.32.0\"}", now_us));
-        assert_string_equal(engine_probe_path(engine), "/v1/models");
-        assert_false(reply(
-            engine, 200, "{\"object\":\"list\",\"data\":[{\"id\":\"smol\",\"max_model_len\":2048},{\"id\":\"lora\"}]}",
-            now_us));
+        assert_string_equal(probe_path(engine), "/v1/models");
+        assert_true(reply(engine, 200,
+                          "{\"object\":\"list\",\"data\":[{\"id\":\"smol\",\"max_model_len\":2048},{\"id\":\"lora\"}]}",
+                          now_us));
+        assert_string_equal(probe_path(engine), "/weight_info");
+        assert_false(reply(engine, 404, "", now_us));
         assert_int_equal(engine->state, ENGINE_UP);
     }
 }
@@ -123,7 +135,7 @@ static void test_a_probe_finds_vllm_its_model_and_context(void **state)
     assert_string_equal(engine->adapter->kind, "vllm");
     assert_string_equal(engine->model, "smol");
     assert_int_equal(engine->context_tokens, 2048);
-    assert_string_equal(engine->version, "0.32.0");
+    assert_string_equal(engine->facts.version, "0.32.0");
     pool_destroy(pool);
 }
 
@@ -136,9 +148,9 @@ static void test_a_probe_finds_llamacpp_and_its_slots(void **state)
     (void)state;
     engine = pool_probe_due(pool, 0, &at_us);
     assert_true(reply(engine, 404, "{\"error\":{\"message\":\"File Not Found\"}}", 0));
-    assert_string_equal(engine_probe_path(engine), "/model_info");
+    assert_string_equal(probe_path(engine), "/model_info");
     assert_true(reply(engine, 404, "", 0));
-    assert_string_equal(engine_probe_path(engine), "/props");
+    assert_string_equal(probe_path(engine), "/props");
     assert_false(reply(
         engine, 200,
         "{\"default_generation_settings\":{\"n_ctx\":1024,\"params\":{}},\"total_slots\":4,\"model_alias\":\"m.gguf\","
@@ -162,7 +174,7 @@ static void test_a_probe_finds_sglang_and_falls_back_to_openai(void **state)
     engine = pool_probe_due(pool, 0, &at_us);
     assert_true(reply(engine, 404, "", 0));
     assert_true(reply(engine, 200, "{\"model_path\":\"/models/demo\",\"weight_version\":\"step-1\"}", 0));
-    assert_string_equal(engine_probe_path(engine), "/v1/models");
+    assert_string_equal(probe_path(engine), "/v1/models");
     assert_false(reply(engine, 200, "{\"data\":[{\"id\":\"demo\",\"max_model_len\":4096}]}", 0));
     assert_string_equal(engine->adapter->kind, "sglang");
     engine = pool_probe_due(pool, 0, &at_us);
@@ -185,8 +197,8 @@ static void test_settings_win_over_what_a_probe_finds(void **state)
 
     (void)state;
     engine = pool_probe_due(pool, 0, &at_us);
-    assert_string_equal(engine_probe_path(engine), "/v1/models"); /* nothing else is asked */
-    assert_false(reply(engine, 500, "oops", 0));                  /* some servers have none */
+    assert_string_equal(probe_path(engine), "/v1/models"); /* nothing else is asked */
+    assert_false(reply(engine, 500, "oops", 0));           /* some servers have none */
     assert_int_equal(engine->state, ENGINE_UP);
     assert_string_equal(engine->adapter->kind, "openai_compat");
     assert_string_equal(engine->model, "mine");
