@@ -4,6 +4,7 @@
 #include "schema/embedded.h"
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
+#include "server/engines.h"
 #include "server/live.h"
 #include "server/metrics.h"
 #include "server/settings.h"
@@ -65,8 +66,10 @@ static void set_engine_gauges(struct pool *pool)
     metric_set(METRIC_ENGINES_UP, 0, (int64_t)engines_up(pool));
 }
 
-static void write_engines(struct json_write *json, struct pool *pool)
+static void write_engines(struct json_write *json, const struct engines *engines)
 {
+    struct pool *pool = engines->server->pool;
+    char why[ENGINE_SENTENCE_BYTES];
     json_key(json, "engines");
     json_array_begin(json);
     for (size_t i = 0; i < pool_count(pool); i++) {
@@ -78,6 +81,8 @@ static void write_engines(struct json_write *json, struct pool *pool)
         json_put_string(json, "state", engine_state_names[engine_shown_state(engine)]);
         json_put_int(json, "in_flight", (int64_t)engine->in_flight);
         json_put_int(json, "in_flight_limit", (int64_t)engine->in_flight_limit);
+        engine_say_why(engines, engine, why);
+        json_put_string(json, "why", why[0] ? why : NULL);
         json_put_string(json, "last_error", engine->last_error.message[0] ? engine->last_error.message : NULL);
         json_object_end(json);
     }
@@ -112,7 +117,7 @@ void get_ready(struct server *server, struct request *request)
             json_put_string(&json, parts[i].name, parts[i].ready ? "ready" : parts[i].why);
         json_object_end(&json);
         json_put_int(&json, "batches_without_scored", (int64_t)server->batches->without_scored);
-        write_engines(&json, server->pool);
+        write_engines(&json, server->engines);
     }
     end(&json, request, ready ? 200 : 503);
 }
@@ -154,6 +159,7 @@ void get_metrics(struct server *server, struct request *request)
     struct call *call = request_call(request);
     service_set_gauges(server);
     metrics_render(&call->reply.body);
+    engines_write_metrics(server->engines, &call->reply.body);
     call->reply.status = 200;
     call->reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
     request_answer(request);

@@ -267,6 +267,17 @@ static void refuse_another_prompt(struct flight *flight)
     flight->outcome = EXCHANGE_ERROR;
 }
 
+/* Most replies do not say whether the seed was honoured; probes do. One that does say so (it repeats another seed) is
+ * believed. */
+static void judge_seed(struct flight *flight)
+{
+    enum capability seeds = flight->engine->facts.capabilities.seeds;
+    if (seeds == CAPABILITY_NO)
+        flight->sample.seed_honoured = false;
+    else if (seeds == CAPABILITY_YES && !flight->engine->adapter->repeats_seed)
+        flight->sample.seed_honoured = true;
+}
+
 static void parsed(struct job *job)
 {
     struct flight *flight = (struct flight *)job;
@@ -276,6 +287,8 @@ static void parsed(struct job *job)
         refuse_another_prompt(flight);
     bool failed = flight->outcome == EXCHANGE_ERROR;
 
+    if (flight->has_sample)
+        judge_seed(flight);
     if (flight->outcome != EXCHANGE_NEXT || flight->detached)
         leave_engine(flight, failed ? &flight->error : NULL);
     if (flight->detached) {
@@ -382,6 +395,15 @@ static void send_call(struct flight *flight)
     flight->transfer = transport_start(live->server->transport, &request, replied, flight);
 }
 
+/* What an engine's probe has shown of its log-probabilities, in the words of the adapters. */
+static enum logprobs_mode logprobs_mode_of(const struct engine *engine)
+{
+    enum logprobs_kind kind = engine->facts.capabilities.logprobs_kind;
+    return kind == LOGPROBS_KIND_RAW         ? LOGPROBS_RAW
+           : kind == LOGPROBS_KIND_PROCESSED ? LOGPROBS_PROCESSED
+                                             : LOGPROBS_UNKNOWN;
+}
+
 static void fill_request(struct flight *flight)
 {
     struct live_batch *live = flight->live;
@@ -404,6 +426,7 @@ static void fill_request(struct flight *flight)
         .seed = flight_seed(flight),
         .cache_salt = text_of(flight->cache_salt),
         .request_id = text_of(flight->request_id),
+        .logprobs_mode = logprobs_mode_of(flight->engine),
     };
 }
 

@@ -88,7 +88,7 @@ static int check_framing(struct call *call, const struct headers *headers, size_
 
 static int check_token(struct request *request, const struct headers *headers)
 {
-    const char *token = request->server->settings->token;
+    const char *token = request->server->token;
     const char *given = headers->authorization;
 
     request->call.authorized = !token;

@@ -174,6 +174,8 @@ struct live_batch *live_create(struct batches *batches, struct batch_spec *spec,
     live->run->batches++;
     if (spec->origin == BATCH_SAMPLED)
         live->queue = dispatch_queue(batches, spec->pool.data ? spec->pool : text_of(POOL_DEFAULT));
+    if (live->queue)
+        pool_named_pin(live->queue->pool);
     live->retries = RETRY_BUDGET_NEW;
     live->deadline_utc_us = deadline_utc_us;
     live->admitted_us = loop_now_us(live->server->loop);
@@ -226,6 +228,8 @@ static void live_destroy(struct live_batch *live)
     for (size_t i = 0; i < live->spec->rollout_count; i++)
         engine_release(live->failed_at[i]);
     pool_reap(live->server->pool);
+    if (live->queue)
+        pool_named_unpin(live->queue->pool);
     free(live->flights);
     free(live->rewards);
     free(live->failed_at);

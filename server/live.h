@@ -228,6 +228,7 @@ void store_ops_finished(struct server *server, struct store_op *list);
 void batch_created(struct store_op *op);      /* api_batches.c */
 void policy_declared(struct store_op *op);    /* api_policy.c */
 void objective_recorded(struct store_op *op); /* api_objective_loop.c */
+void engine_changed(struct store_op *op);     /* api_engines.c */
 
 /* dispatch.c */
 struct pool_queue *dispatch_queue(struct batches *batches, struct text pool); /* made if need be */

@@ -3,6 +3,7 @@
 
 #include "server/base/clock.h"
 #include "server/base/hash.h"
+#include "server/engines.h"
 #include "server/objective_json.h"
 
 static void write_waiting(struct json_write *json, const struct batch *batch)
@@ -49,7 +50,7 @@ void live_write_running(struct json_write *json, const struct live_batch *live)
 }
 
 /* The first thing that is in the way, in the order of a rollout's life. */
-static const char *waits_for(const struct live_batch *live)
+static const char *waits_for(const struct live_batch *live, char why[ENGINE_SENTENCE_BYTES])
 {
     const size_t *in_phase = live->batch.in_phase;
     bool given = live->spec->origin == BATCH_GIVEN;
@@ -57,6 +58,9 @@ static const char *waits_for(const struct live_batch *live)
         return "the store, which cannot write";
     if (in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] > 0 && live_waits_for_pool(live))
         return "the engines, which serve another run";
+    if (in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] > 0 && live->queue &&
+        pool_say_why(live->server->engines, live->queue->pool, why))
+        return why;
     if (given && in_phase[PHASE_QUEUED] + in_phase[PHASE_SAMPLING] > 0)
         return "a place in the verifiers' queue";
     if (in_phase[PHASE_SAMPLING] > 0)
@@ -81,6 +85,7 @@ void live_write_pending(struct json_write *json, const struct live_batch *live)
     json_put_time(json, "deadline_at", live->deadline_utc_us);
     write_counts(json, &live->batch);
     write_waiting(json, &live->batch);
-    json_put_string(json, "waits_for", waits_for(live));
+    char why[ENGINE_SENTENCE_BYTES];
+    json_put_string(json, "waits_for", waits_for(live, why));
     json_object_end(json);
 }

@@ -551,6 +551,7 @@ void store_ops_finished(struct server *server, struct store_op *list)
         [STORE_CREATE_BATCH] = batch_created,     [STORE_INSERT_ROLLOUT] = rollout_stored,
         [STORE_CLOSE_GROUP] = group_closed,       [STORE_CLOSE_BATCH] = batch_or_unread_closed,
         [STORE_DECLARE_POLICY] = policy_declared, [STORE_RECORD_OBJECTIVE] = objective_recorded,
+        [STORE_PUT_ENGINE] = engine_changed,      [STORE_DELETE_ENGINE] = engine_changed,
         [STORE_TRY_WRITE] = store_tried,
     };
     while (list) {

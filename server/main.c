@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     } else if (run.version) {
         code = print_version();
     } else {
-        code = run.check ? check(&settings) : server_run(&settings);
+        code = run.check ? check(&settings) : server_run(&settings, argc, argv);
     }
     settings_finish(&settings);
     return code;

@@ -1,6 +1,7 @@
 #include "server/routes.h"
 
 #include "server/api_batches.h"
+#include "server/api_engines.h"
 #include "server/api_objective.h"
 #include "server/api_policy.h"
 #include "server/api_records.h"
@@ -37,6 +38,11 @@ const struct route routes[] = {
     {"GET", "/v1/runs/{run}", 0, get_run, NULL},
     {"PUT", "/v1/runs/{run}/policy", ROUTE_CREATES | ROUTE_BODY, parse_policy, declare_policy},
     {"GET", "/v1/pending", 0, NULL, get_pending},
+
+    {"GET", "/v1/engines", 0, NULL, list_engines},
+    {"GET", "/v1/engines/{name}", 0, NULL, get_engine},
+    {"PUT", "/v1/engines/{name}", ROUTE_CREATES | ROUTE_BODY, parse_engine, put_engine},
+    {"DELETE", "/v1/engines/{name}", 0, NULL, delete_engine},
 };
 
 const size_t route_count = ARRAY_LENGTH(routes);

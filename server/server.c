@@ -4,6 +4,7 @@
 #include "server/api_service.h"
 #include "server/base/clock.h"
 #include "server/base/log.h"
+#include "server/engines.h"
 #include "server/http.h"
 #include "server/live.h"
 #include "server/memory.h"
@@ -115,24 +116,15 @@ static bool open_store(struct server *server)
 static bool make_pool(struct server *server)
 {
     const struct settings *settings = server->settings;
-    _cleanup_free_ struct pool_engine *engines = xcalloc(settings->engine_count + 1, sizeof(*engines));
-    char message[200];
-    for (size_t i = 0; i < settings->engine_count; i++)
-        engines[i] = (struct pool_engine){.name = settings->engines[i].name,
-                                          .pool = settings->engines[i].pool,
-                                          .url = settings->engines[i].url,
-                                          .kind = settings->engines[i].kind,
-                                          .model = settings->engines[i].model,
-                                          .token = settings->engines[i].token,
-                                          .in_flight_limit = (size_t)settings->engines[i].in_flight,
-                                          .in_flight_learned = settings->engines[i].in_flight == 0,
-                                          .shared = settings->engines[i].shared};
-    server->pool = pool_create(engines, settings->engine_count, message);
-    if (!server->pool)
+    char message[SETTINGS_MESSAGE_BYTES];
+    server->engines = engines_create(server, message);
+    if (!server->engines)
         return cannot_start(message) == 0;
     pool_set_rules(server->pool, &(struct pool_rules){.pause_max_us = settings->engine_pause_max_us,
                                                       .down_timeout_us = settings->engine_down_timeout_us,
-                                                      .retry_ratio = settings->engine_retry_ratio});
+                                                      .retry_ratio = settings->engine_retry_ratio,
+                                                      .check_us = settings->engine_check_interval_us,
+                                                      .ask_samples = settings->engine_probe_samples == 1});
     return true;
 }
 
@@ -200,6 +192,8 @@ static void unmake_parts(struct server *server)
     if (server->verify_pool)
         verify_pool_destroy(server->verify_pool);
     pool_destroy(server->pool);
+    engines_destroy(server->engines);
+    free(TAKE_PTR(server->token));
     if (server->batches && server->batches->count == 0) {
         batches_destroy(server->batches);
         loop_destroy(server->loop);
@@ -213,8 +207,12 @@ static void signalled(void *arg, uint32_t events)
     (void)events;
     struct server *server = arg;
     struct signalfd_siginfo info;
-    while (read(server->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-        server_drain(server);
+    while (read(server->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo != SIGHUP)
+            server_drain(server);
+        else if (!server->draining)
+            engines_reload(server->engines);
+    }
 }
 
 static bool watch_signals(struct server *server)
@@ -223,6 +221,7 @@ static bool watch_signals(struct server *server)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     server->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (server->signal_fd < 0)
         return false;
@@ -238,6 +237,7 @@ static void prepare_process(const struct settings *settings)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file-size limit is a full disk, not the end */
@@ -300,7 +300,7 @@ static void run(struct server *server)
     close(server->signal_fd);
 }
 
-int server_run(const struct settings *settings)
+int server_run(const struct settings *settings, int argc, char **argv)
 {
     static struct server the_server; /* reachable to the end, for whatever unfinished batches leave behind */
     struct server *server = &the_server;
@@ -314,6 +314,9 @@ int server_run(const struct settings *settings)
         templates[i] = routes[i].pattern;
     metrics_setup(templates, route_count);
     server->settings = settings;
+    server->token = settings->token ? xstrdup(settings->token) : NULL;
+    server->argc = argc;
+    server->argv = argv;
     if (spawner_start(&spawner) < 0)
         return cannot_start("the spawner of the text workers did not start");
     bool made = make_parts(server, &spawner);

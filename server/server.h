@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct batches;
+struct engines;
 struct http;
 struct pool;
 struct settings;
@@ -27,9 +28,13 @@ struct server {
     struct http *http;
     struct transport *transport;
     struct pool *pool;
+    struct engines *engines;
     struct verify_pool *verify_pool;
     struct verify_context verify;
     struct batches *batches;
+    char *token; /* what requests must carry; NULL: nothing */
+    int argc;    /* as the settings were read, and are read again */
+    char **argv;
     char url[128];
     bool ready; /* unfinished batches were read back: new ones may come */
     bool draining;
@@ -46,8 +51,9 @@ struct server {
     struct loop_source *signal_source;
 };
 
-/* Runs the service until it is told to stop; the exit code. Settings stay the caller's. */
-int server_run(const struct settings *settings);
+/* Runs the service until it is told to stop; the exit code. Settings stay the caller's. argc and argv: what
+ * they were read from, for SIGHUP. */
+int server_run(const struct settings *settings, int argc, char **argv);
 
 /* drain.c: the first call stops admission and lets running batches end; the second one stops at once. */
 void server_drain(struct server *server);

@@ -314,6 +314,7 @@ void settings_finish(struct settings *settings)
     free(settings->database);
     free(settings->ready_file);
     free(settings->token_file);
+    free(settings->engine_token_dir);
     free(settings->token);
     *settings = (struct settings){0};
 }

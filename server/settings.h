@@ -68,6 +68,9 @@ struct settings {
     int64_t engine_pause_max_us;
     int64_t engine_down_timeout_us;
     double engine_retry_ratio;
+    char *engine_token_dir;   /* NULL: none */
+    int engine_probe_samples; /* 0 or 1 */
+    int64_t engine_check_interval_us;
     int64_t verify_timeout_us;
     int64_t verify_queue;
     int64_t scan_budget; /* rows */

@@ -149,7 +149,7 @@ static int refuse_engine(const struct raw_engine *raw, const char *source, const
     return -1;
 }
 
-static bool is_url(const char *url)
+bool engine_url_is_sane(const char *url)
 {
     size_t scheme = strncmp(url, "http://", 7) == 0 ? 7 : strncmp(url, "https://", 8) == 0 ? 8 : 0;
     if (!scheme || strlen(url) > LONGEST_URL_BYTES || !url[scheme] || strchr("/:", url[scheme]))
@@ -205,7 +205,7 @@ static bool read_bool(const char *text, bool *ret_value)
     return *ret_value || strcmp(text, "false") == 0;
 }
 
-static bool is_name(const char *name)
+bool engine_name_is_sane(const char *name)
 {
     size_t length = strlen(name);
     return length > 0 && length <= 64 &&
@@ -218,19 +218,20 @@ static int parse_engine(const struct raw_engine *raw, const char *source, struct
     char kinds[128];
     static const char name_form[] = "1 to 64 of A-Z a-z 0-9 . _ -";
     list_kinds(kinds, sizeof(kinds));
-    if (!raw->url || !is_url(raw->url))
+    if (!raw->url || !engine_url_is_sane(raw->url))
         return refuse_engine(raw, source, "url", raw->url ? raw->url : "", "http://HOST:PORT or https://HOST:PORT",
                              ret_message);
     engine->url = without_slashes(raw->url);
-    if (!is_name(engine->name))
+    if (!engine_name_is_sane(engine->name))
         return refuse_engine(raw, source, "name", engine->name, name_form, ret_message);
     engine->pool = xstrdup(raw->pool ? raw->pool : "default");
-    if (!is_name(engine->pool))
+    if (!engine_name_is_sane(engine->pool))
         return refuse_engine(raw, source, "pool", engine->pool, name_form, ret_message);
     if (raw->kind && !(engine->kind = find_kind(raw->kind)))
         return refuse_engine(raw, source, "kind", raw->kind, kinds, ret_message);
     if (raw->in_flight && !read_in_flight(raw->in_flight, &engine->in_flight))
-        return refuse_engine(raw, source, "in_flight", raw->in_flight, "auto or an integer from 1 to 65536", ret_message);
+        return refuse_engine(raw, source, "in_flight", raw->in_flight, "auto or an integer from 1 to 65536",
+                             ret_message);
     if (raw->shared && !read_bool(raw->shared, &engine->shared))
         return refuse_engine(raw, source, "shared", raw->shared, "true or false", ret_message);
     engine->model = raw->model && *raw->model ? xstrdup(raw->model) : NULL;

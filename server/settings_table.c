@@ -5,6 +5,7 @@
 
 static const char *const log_levels[] = {"debug", "info", "warning", "error", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};
+static const char *const booleans[] = {"false", "true", NULL};
 static const char *const durabilities[] = {[DURABILITY_FULL] = "full", [DURABILITY_NORMAL] = "normal", NULL};
 
 const char *const engine_kinds[] = {"vllm", "vllm_generate", "sglang", "llamacpp", "openai_compat", NULL};
@@ -85,6 +86,14 @@ const struct setting_row setting_rows[] = {
      "How long rollouts wait for a pool of which no engine can be used; then they fail.", 0, DAYS(30), NULL},
     {"engine.retry_ratio", SETTING_DOUBLE, AT(engine_retry_ratio), "0.2",
      "Repeated requests per first one, of an engine and of a batch, beside 10 to begin with.", 0, 100, NULL},
+    {"engine.token_dir", SETTING_TEXT, AT(engine_token_dir), "",
+     "Folder with the keys of engines that are named at run time, a file each; a request gives only the file's name.",
+     0, 0, NULL},
+    {"engine.probe_samples", SETTING_CHOICE, AT(engine_probe_samples), "true",
+     "Whether probes ask engines for a few tokens, to see whether seeds, ids and log-probabilities are honest.", 0, 0,
+     booleans},
+    {"engine.check_interval", SETTING_DURATION, AT(engine_check_interval_us), "30s",
+     "An engine that is up is looked at again after this.", US_PER_S / 10, DAYS(1), NULL},
     {"verify_timeout", SETTING_DURATION, AT(verify_timeout_us), "5s", "Time of one completion with its text verifiers.",
      US_PER_MS, DAYS(1), NULL},
     {"verify_queue", SETTING_INT, AT(verify_queue), "4096", "Completions that may wait for a text worker.", 1, 10000000,

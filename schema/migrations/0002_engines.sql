@@ -6,7 +6,7 @@ CREATE TABLE engines (
     kind TEXT,
     model TEXT,
     pool TEXT NOT NULL DEFAULT 'default',
-    in_flight INTEGER CHECK (in_flight > 0),
+    in_flight INTEGER CHECK (in_flight >= 0),
     shared INTEGER NOT NULL CHECK (shared IN (0, 1)),
     draining INTEGER NOT NULL CHECK (draining IN (0, 1)),
     token_name TEXT,

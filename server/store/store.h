@@ -308,7 +308,7 @@ struct store_engine {
     struct text kind;
     struct text model;
     struct text pool;
-    int64_t in_flight; /* -1: not said */
+    int64_t in_flight; /* -1: not said; 0: learned */
     bool shared;
     bool draining;
     struct text token_name; /* names a file or a variable; the key itself is never on record */

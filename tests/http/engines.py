@@ -15,15 +15,22 @@ COUNTER = itertools.count()
 class ScriptedEngine:
     """tests/tools/reports_engine.py in a thread of this process; its rules are described there."""
 
-    def __init__(self, kind="vllm", model=None):
+    def __init__(self, kind="vllm", model=None, serves=None):
         spec = importlib.util.spec_from_file_location(f"reports_engine_{next(COUNTER)}", REPORTS_ENGINE)
         self.module = importlib.util.module_from_spec(spec)  # a fresh copy: its state is global to the module
         spec.loader.exec_module(self.module)
+        if serves:
+            self.serve(serves)
         self.server = self.module.Server(("127.0.0.1", 0), self.module.Handler)
         self.port = self.server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.for_rolloutd = f"{self.url}#kind={kind}" + (f"&model={model}" if model else "")
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def serve(self, model, version="0.30.1"):
+        """What it says to be from now on, as a server that was started again with something else would."""
+        self.module.PROBES = {**self.module.PROBES, "/version": {"version": version},
+                              "/v1/models": {"object": "list", "data": [{"id": model, "object": "model", "max_model_len": 4096}]}}
 
     def rules(self, *rules):
         self.module.set_rules([dict(rule) for rule in rules])

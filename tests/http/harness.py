@@ -180,7 +180,8 @@ class Rolloutd:
         self.ready_file, self.log_file = (os.path.join(self.folder, name) for name in ("ready", "log"))
         self.engines = [engine if isinstance(engine, str) else engine.for_rolloutd for engine in engines]
         self.args, self.wrapper = list(args), list(wrapper)
-        self.settings = {"drain_timeout": "2s", **(settings or {})}  # a test that failed half way should not wait for its samples
+        # a test that failed half way should not wait for its samples; probes that sample would be among the requests that tests count
+        self.settings = {"drain_timeout": "2s", "engine.probe_samples": "false", **(settings or {})}
         self.env = {name: value for name, value in os.environ.items() if not name.startswith("ROLLOUTD_")}
         self.env.update(env or {})
         self.process, self.url, self.family = None, None, []

@@ -143,7 +143,7 @@ def test_the_examples_of_the_document_are_taken(document, start, engine):
     for (method, path), operation in operations(document).items():
         body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
         for name, example in body.get("examples", {}).items():
-            reply = service.request(method, path.replace("{run}", "arith"), example["value"])
-            assert reply.status == 200, (method, path, name, reply)
+            reply = service.request(method, path.replace("{run}", "arith").replace("{name}", "another"), example["value"])
+            assert reply.status in (200, 201), (method, path, name, reply)
             tried += 1
     assert tried >= 4
