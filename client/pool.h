@@ -289,8 +289,6 @@ bool engine_probe_build(struct engine *engine, int64_t now_us, struct engine_cal
 /* reply NULL: none came, transport_error says why. True: one more call. */
 bool engine_probe_reply(struct engine *engine, const struct engine_reply *reply,
                         const struct sample_error *transport_error, int64_t now_us);
-/* As soon as possible, and with everything: somebody says that it has changed. */
-void engine_probe_again(struct engine *engine);
 
 /* While a pool is pinned (it has unfinished work) its model and tokenizer stay what they are. */
 void pool_named_pin(struct named_pool *named);

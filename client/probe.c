@@ -46,13 +46,6 @@ void engine_probe_finish(struct engine *engine)
     engine->probe = NULL;
 }
 
-void engine_probe_again(struct engine *engine)
-{
-    engine->facts.capabilities.asked = false;
-    engine->asked_in_vain = 0;
-    engine->probed_at_us = 1;
-}
-
 /* --- what it found ---------------------------------------------------------------------------------- */
 
 static bool differs(const char *before, const char *after)
@@ -60,10 +53,18 @@ static bool differs(const char *before, const char *after)
     return *before && *after && strcmp(before, after) != 0;
 }
 
-/* Another server, or the same one with something else in it. */
-static bool is_another(const struct engine_facts *before, const struct engine_facts *after)
+/* Where the settings name one model of a list, the order of the list says nothing. */
+static bool has_another_model(const struct engine *engine, const struct engine_facts *after)
 {
-    return differs(before->version, after->version) || differs(before->model, after->model) ||
+    return !(engine->model_is_set && after->lists_models) && differs(engine->facts.model, after->model);
+}
+
+/* Another server, or the same one with something else in it. */
+static bool is_another(const struct engine *engine, const struct engine_facts *after)
+{
+    const struct engine_facts *before = &engine->facts;
+
+    return differs(before->version, after->version) || has_another_model(engine, after) ||
            differs(before->chat_template_sha256, after->chat_template_sha256) ||
            (before->adapter && before->adapter != after->adapter);
 }
@@ -122,13 +123,34 @@ static void begin_anew(struct engine *engine, int64_t now_us)
     engine_set_state(engine, ENGINE_UNKNOWN, now_us, "it is another than before; it is being asked what it is");
 }
 
+/* Its settings give the model a name of their own, so the name does not show that it is another one now. */
+static bool is_swapped(const struct engine *engine, const struct engine_facts *after, char why[SAMPLE_MESSAGE_BYTES])
+{
+    if (!engine->model_is_set || !engine->pool->pins || !has_another_model(engine, after))
+        return false;
+    snprintf(why, SAMPLE_MESSAGE_BYTES,
+             "it serves %.60s now, and served %.60s when the unfinished batches of pool \"%.30s\" began", after->model,
+             engine->facts.model, engine->pool->name);
+    return true;
+}
+
+static void refuse_engine(struct engine *engine, const char *why, int64_t now_us)
+{
+    engine->agrees_us = 0;
+    engine_refuse(engine, why, now_us);
+}
+
 static void take_facts(struct engine *engine, struct probe *probe, int64_t now_us)
 {
     char why[SAMPLE_MESSAGE_BYTES];
-    bool another = engine->facts.adapter && is_another(&engine->facts, &probe->facts);
+    bool another = engine->facts.adapter && is_another(engine, &probe->facts);
 
     if (another && !is_lost(engine)) {
         begin_anew(engine, now_us);
+        return;
+    }
+    if (another && is_swapped(engine, &probe->facts, why)) {
+        refuse_engine(engine, why, now_us);
         return;
     }
     if (another) {
@@ -145,8 +167,7 @@ static void take_facts(struct engine *engine, struct probe *probe, int64_t now_u
         engine->agrees_us = engine->agrees_us ? engine->agrees_us : now_us;
         engine_probe_ended(engine, NULL, now_us);
     } else {
-        engine->agrees_us = 0;
-        engine_refuse(engine, why, now_us);
+        refuse_engine(engine, why, now_us);
     }
 }
 

@@ -434,6 +434,44 @@ static void test_a_pool_with_unfinished_work_keeps_its_model_and_an_idle_one_may
     pool_destroy(pool);
 }
 
+/* llama.cpp takes any name, so the settings may give it one; it must not hide that the file is another now. */
+static void test_a_name_of_the_settings_does_not_hide_another_model(void **state)
+{
+    const struct pool_engine engines[] = {{.url = "http://a", .kind = "llamacpp", .model = "policy"}};
+    struct pool *pool = pool_with(engines, 1);
+    struct engine *engine = pool_at(pool, 0);
+    int64_t at_us;
+    static const char *const props[] = {"{\"total_slots\":2,\"model_alias\":\"a.gguf\"}",
+                                        "{\"total_slots\":2,\"model_alias\":\"b.gguf\"}"};
+    struct engine_reply none = {.status = 404};
+    struct engine_call call;
+    int64_t timeout_us;
+    const int64_t times_us[] = {1 * S, 32 * S, 32 * S, 40 * S};
+    const size_t said[] = {0, 1, 1, 1};
+    const enum engine_state states[] = {ENGINE_UP, ENGINE_UNKNOWN, ENGINE_REFUSED, ENGINE_UP};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(times_us); i++) {
+        struct engine_reply reply = {.status = 200, .body = text_of(props[said[i]])};
+
+        assert_ptr_equal(pool_probe_due(pool, times_us[i], &at_us), engine);
+        while (engine_probe_build(engine, times_us[i], &call, &timeout_us)) {
+            bool is_props = strcmp(call.path, "/props") == 0;
+            engine_call_finish(&call);
+            if (!engine_probe_reply(engine, is_props ? &reply : &none, NULL, times_us[i]))
+                break;
+        }
+        assert_int_equal(engine->state, states[i]);
+        if (i == 0)
+            pool_named_pin(engine->pool);
+        if (i == 2) {
+            assert_non_null(strstr(engine->why, "it serves b.gguf now, and served a.gguf"));
+            pool_named_unpin(engine->pool);
+        }
+    }
+    pool_destroy(pool);
+}
+
 static void test_a_pool_is_moved_to_another_model_one_engine_after_the_other(void **state)
 {
     struct pool *pool = pool_with(pair, 2);
@@ -557,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_an_engine_that_does_not_serve_what_its_settings_say_is_refused),
         cmocka_unit_test(test_logits_are_refused),
         cmocka_unit_test(test_a_pool_with_unfinished_work_keeps_its_model_and_an_idle_one_may_change_it),
+        cmocka_unit_test(test_a_name_of_the_settings_does_not_hide_another_model),
         cmocka_unit_test(test_a_pool_is_moved_to_another_model_one_engine_after_the_other),
         cmocka_unit_test(test_an_engine_is_asked_again_only_after_it_was_gone_or_changed),
         cmocka_unit_test(test_questions_in_vain_are_put_again_later_and_not_for_ever),
