@@ -28,6 +28,14 @@ bool probe_is_sampling(const struct probe *probe)
     return probe->phase == PROBE_PHASE_QUESTIONS;
 }
 
+bool probe_gave_samples(const struct probe *probe)
+{
+    for (size_t i = 0; i < PROBE_QUESTIONS; i++)
+        if (probe->answers[i].given)
+            return true;
+    return false;
+}
+
 static void end_questions(struct probe *probe)
 {
     probe->phase = PROBE_PHASE_OVER;

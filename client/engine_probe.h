@@ -112,6 +112,8 @@ void probe_give_up_samples(struct probe *probe, const char *why);
 /* NULL if it succeeded. */
 const struct sample_error *probe_failed(const struct probe *probe);
 
+/* It answered one of the questions with a sample. */
+bool probe_gave_samples(const struct probe *probe);
 /* What the answers to the questions say; for tests too. */
 void probe_judge(const struct probe_answer answers[PROBE_QUESTIONS], struct engine_capabilities *capabilities);
 

@@ -165,8 +165,8 @@ uint64_t pool_prefix(struct text prompt)
 }
 
 /* A prefix whose engine went is somebody else's from then on, also when that engine comes back: what flaps must not
- * take its prefixes to and fro. After a while without use nothing is lost if it returns; nor is where its engine has not
- * sampled yet (at the start the first one that is probed would get them all). */
+ * take its prefixes to and fro. After a while without use nothing is lost if it returns; nor is where its engine has
+ * not sampled yet (at the start the first one that is probed would get them all). */
 static struct engine *find_home(struct pool *pool, const struct pool_want *want, int64_t now_us)
 {
     struct home *place = place_of(pool, want);

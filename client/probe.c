@@ -163,6 +163,10 @@ static void take_facts(struct engine *engine, struct probe *probe, int64_t now_u
     if (engine->facts.adapter && (another || engine->gone))
         engine->restarts++;
     adopt(engine, probe, now_us);
+    if (probe_gave_samples(probe)) { /* what it failed at was before it went */
+        engine->doubts = engine->trials = 0;
+        engine->broken = false;
+    }
     if (pool_agrees(engine->owner, engine, why)) {
         engine->agrees_us = engine->agrees_us ? engine->agrees_us : now_us;
         engine_probe_ended(engine, NULL, now_us);

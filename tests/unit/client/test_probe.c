@@ -516,10 +516,13 @@ static void test_an_engine_is_asked_again_only_after_it_was_gone_or_changed(void
     assert_int_equal(engine->facts.capabilities.seeds, CAPABILITY_NO);
     assert_int_equal(engine->restarts, 1);
     once = vllm.asked;
-    pool_begin(pool, engine, 95 * S);
-    pool_end(pool, engine, &(struct pool_result){.error = &unreachable}, 95 * S);
+    for (int i = 0; i < 8; i++)
+        pool_begin(pool, engine, 95 * S);
+    for (int i = 0; i < 8; i++)
+        pool_end(pool, engine, &(struct pool_result){.error = &unreachable}, 95 * S);
     probe_all(pool, &vllm, 96 * S);
     assert_true(vllm.asked > once);
+    assert_int_equal(engine->state, ENGINE_UP); /* it gave samples since it failed */
     assert_int_equal(engine->restarts, 2);
     pool_destroy(pool);
 }
