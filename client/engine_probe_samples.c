@@ -215,7 +215,7 @@ static size_t count_elements(struct json_scan *scan)
     size_t count = 0;
 
     for (json_scan_array(scan); json_scan_element(scan); count++)
-        scan_skip_lenient(scan);
+        json_scan_skip(scan);
     return count;
 }
 
@@ -234,7 +234,7 @@ static size_t count_samples(struct text body)
             if (text_equals(key, "choices") && json_scan_peek(&scan) == JSON_KIND_ARRAY)
                 count = count_elements(&scan);
             else
-                scan_skip_lenient(&scan);
+                json_scan_skip(&scan);
         }
     }
     return json_scan_end(&scan) ? count : 0;

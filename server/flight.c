@@ -126,6 +126,7 @@ static void leave_engine(struct flight *flight, const struct sample_error *error
 }
 
 #define ABORT_TIMEOUT_US (2 * US_PER_S)
+#define ABORT_REPLY_BYTES ((size_t)64 * 1024)
 
 /* What is given up while the engine works on it: where closing the connection stops it late, it is told. */
 static void abort_at_engine(const struct flight *flight)
@@ -142,7 +143,7 @@ static void abort_at_engine(const struct flight *flight)
                                               .bearer_token = flight->engine->token,
                                               .timeout_us = ABORT_TIMEOUT_US,
                                               .connect_timeout_us = server->settings->engine_connect_timeout_us,
-                                              .reply_limit_bytes = ENGINE_PROBE_REPLY_BYTES},
+                                              .reply_limit_bytes = ABORT_REPLY_BYTES},
                    &call.body);
     engine_call_finish(&call);
 }
