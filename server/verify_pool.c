@@ -73,6 +73,22 @@ static void queue_unlink(struct verify_pool *pool, struct verify_job *job)
     pool->queued--;
 }
 
+/* The first; there must be one. */
+static struct verify_job *queue_take(struct verify_pool *pool)
+{
+    struct verify_job *job = pool->first;
+
+    pool->first = job->next;
+    if (job->next)
+        job->next->link = &pool->first;
+    else
+        pool->last = &pool->first;
+    job->next = NULL;
+    job->link = NULL;
+    pool->queued--;
+    return job;
+}
+
 static void queue_append(struct verify_pool *pool, struct verify_job *job)
 {
     job->next = NULL;
@@ -106,8 +122,7 @@ static void fail_queued(struct verify_pool *pool)
 {
     /* Only those that are here now: done() may submit the next one. */
     for (size_t count = pool->queued; count && pool->first; count--) {
-        struct verify_job *job = pool->first;
-        queue_unlink(pool, job);
+        struct verify_job *job = queue_take(pool);
         fail_job(pool, job, "verifier_unavailable", "no text worker can be started");
     }
 }
@@ -249,8 +264,7 @@ static void start_jobs(struct verify_worker *worker)
     size_t bytes = 0;
 
     do {
-        struct verify_job *job = pool->first;
-        queue_unlink(pool, job);
+        struct verify_job *job = queue_take(pool);
         job->worker = worker;
         worker->jobs[worker->job_count++] = job;
         bytes += job->frame_bytes;
@@ -280,7 +294,8 @@ static void finish_first(struct verify_worker *worker, size_t reply_bytes)
     job->worker = NULL;
     worker->job_count--;
     worker->sending--;
-    memmove(worker->jobs, worker->jobs + 1, worker->job_count * sizeof(worker->jobs[0]));
+    for (size_t i = 0; i < worker->job_count; i++)
+        worker->jobs[i] = worker->jobs[i + 1];
     if (worker->job_count)
         begin_first(worker);
     else
