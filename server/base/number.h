@@ -1,9 +1,7 @@
 /* number: decimal text to numbers and back, exactly, without strtod and printf wherever 64 bits of precision settle it.
  *
  * Pure: no allocation, no locale. Any thread.
- * Source of the fast ways: Clinger, "How to read floating point numbers accurately" (1990): digits below 2^53 times or
- * over a power of ten up to 10^22 is one correctly rounded operation; with the 64-bit significand of x87 the same holds
- * up to 2^64 and 10^27 unless the result lies exactly between two doubles. */
+ * number_read.c and number_write.c say where the arithmetic comes from; both share powers_of_ten.h. */
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H
 
@@ -21,13 +19,13 @@ struct number {
 /* Reads one number of RFC 8259 at `at`. Returns the place behind it, or NULL if there is none. */
 const char *number_parse(const char *at, const char *end, struct number *ret_number);
 
-/* digits * 10^exponent, correctly rounded. False: not one of the cases that are exact this way. */
-bool number_from_decimal(uint64_t digits, int exponent, double *ret_value);
+/* digits * 10^exponent, correctly rounded. */
+double number_from_decimal(uint64_t digits, int64_t exponent);
 
-#define NUMBER_BYTES 32 /* room for the longest result below; no NUL is written */
+#define NUMBER_BYTES 32 /* all of it may be written to, more than the result has; no NUL is */
 
-/* Each returns the length. Finite values only. Doubles: the shortest of 15, 16, 17 significant digits that reads back
- * the same; floats: of 6 to 9. Always with a fraction or an exponent ("1.0"), so that a reader sees the type. */
+/* Each returns the length. Finite values only. Doubles and floats: the shortest decimal that reads back as the same
+ * bits, and of those the nearest; always with a fraction or an exponent ("1.0"), so that a reader sees the type. */
 size_t number_format_double(double value, char *ret_text);
 size_t number_format_float(float value, char *ret_text);
 size_t number_format_u64(uint64_t value, char *ret_text);

@@ -189,10 +189,48 @@ static void assert_float_reads_back(float value)
         fail_msg("%.9g was written as %s", (double)value, text);
 }
 
+/* By the definition of printf: one digit less, rounded to the nearest, is another number; and of those with as many
+ * digits the written one is the nearest. */
+static void assert_shortest(double value)
+{
+    char text[NUMBER_BYTES + 1];
+    char fewer[40];
+    char nearest[40];
+    char digits[NUMBER_BYTES + 1];
+    int count = 0;
+    text[number_format_double(value, text)] = '\0';
+    for (const char *at = text; *at && *at != 'e'; at++)
+        if (*at >= '0' && *at <= '9' && (count > 0 || *at != '0'))
+            digits[count++] = *at;
+    while (count > 1 && digits[count - 1] == '0')
+        count--;
+    digits[count] = '\0';
+    snprintf(fewer, sizeof(fewer), "%.*e", count - 2 < 0 ? 0 : count - 2, value);
+    if (count > 1 && strtod(fewer, NULL) == value)
+        fail_msg("%s is shorter than %s", fewer, text);
+    snprintf(nearest, sizeof(nearest), "%.*e", count - 1, value);
+    if (strtod(nearest, NULL) == value)
+        assert_true(nearest[value < 0] == digits[0] &&
+                    (count == 1 || strncmp(nearest + (value < 0) + 2, digits + 1, (size_t)count - 1) == 0));
+}
+
+static void test_what_is_written_is_the_shortest(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 30000; i++) {
+        uint64_t bits = random_u64() >> (i % 4 ? 0 : random_below(64));
+        double value;
+        memcpy(&value, &bits, sizeof(value));
+        if (isfinite(value) && value != 0)
+            assert_shortest(value);
+        assert_shortest((double)((bits >> 44) + 1) / 1000);
+    }
+}
+
 static void test_random_bit_patterns_read_back_the_same(void **state)
 {
     (void)state;
-    for (int i = 0; i < 200000; i++) {
+    for (int i = 0; i < 500000; i++) {
         uint64_t bits = random_u64();
         double wide;
         float narrow;
@@ -210,8 +248,10 @@ static void test_random_bit_patterns_read_back_the_same(void **state)
 static void test_neighbours_of_powers_read_back_the_same(void **state)
 {
     (void)state;
-    for (int power = -40; power < 40; power++) {
-        double ten = pow(10, power);
+    for (int power = -358; power < 341; power++) {
+        char text[16];
+        snprintf(text, sizeof(text), "1e%d", power < -323 ? -323 : power > 308 ? 308 : power);
+        double ten = strtod(text, NULL);
         double two = ldexp(1, 3 * power);
         for (int side = -2; side <= 2; side++) {
             double near_ten = ten;
@@ -222,6 +262,10 @@ static void test_neighbours_of_powers_read_back_the_same(void **state)
             }
             assert_double_reads_back(near_ten);
             assert_double_reads_back(-near_two);
+            if (near_ten > 0)
+                assert_shortest(near_ten);
+            if (near_two > 0)
+                assert_shortest(near_two);
         }
         if (power > -38 && power < 38)
             assert_float_reads_back(nextafterf((float)ten, 0));
@@ -251,6 +295,16 @@ static void test_short_decimals_stay_short(void **state)
                 {1e22, "1e22"},
                 {1e300, "1e300"},
                 {0.3, "0.3"},
+                {5e-324, "5e-324"},                                   /* the least subnormal, 4.94…e-324 */
+                {2.2250738585072014e-308, "2.2250738585072014e-308"}, /* the least normal */
+                {2.225073858507201e-308, "2.225073858507201e-308"},   /* the greatest subnormal */
+                {1.7976931348623157e308, "1.7976931348623157e308"},
+                {9007199254740992, "9007199254740992.0"},
+                {9.5367431640625e-7, "9.5367431640625e-7"}, /* 2^-20: the neighbour below is nearer */
+                {2e-323, "2e-323"},                         /* of 1.97…e-323 and its neighbours */
+                {1.2345678901234567e16, "1.2345678901234568e16"}, /* even */
+                {12345.0, "12345.0"},
+                {1234567890123456.0, "1234567890123456.0"},
                 {123456.789, "123456.789"}};
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         char text[NUMBER_BYTES + 1];
@@ -292,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_beyond_the_range_is_infinite),
         cmocka_unit_test(test_random_bit_patterns_read_back_the_same),
         cmocka_unit_test(test_neighbours_of_powers_read_back_the_same),
+        cmocka_unit_test(test_what_is_written_is_the_shortest),
         cmocka_unit_test(test_short_decimals_stay_short),
         cmocka_unit_test(test_integers_are_written_like_printf),
     };
