@@ -1,5 +1,6 @@
 #include "server/batch_spec.h"
 
+#include "server/base/blocks.h"
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
 #include "server/objective_json.h"
@@ -478,7 +479,7 @@ static struct batch_spec *read_spec(struct call *call, enum batch_origin origin)
         return NULL;
     }
     lifted_finish(&spec->input.lifted); /* what was needed of them is packed now */
-    free(TAKE_PTR(call->body));
+    block_give(TAKE_PTR(call->body));
     call->body_bytes = 0;
     return spec;
 }

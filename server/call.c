@@ -1,5 +1,6 @@
 #include "server/call.h"
 
+#include "server/base/blocks.h"
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
 #include "server/base/number.h"
@@ -22,7 +23,7 @@ void call_init(struct call *call)
 
 void call_finish(struct call *call)
 {
-    free(TAKE_PTR(call->body));
+    block_give(TAKE_PTR(call->body));
     call->body_bytes = 0;
     buffer_finish(&call->reply.body);
     if (call->reply.stream)

@@ -1,14 +1,10 @@
-/* Bodies: in memory up to the spool threshold, then in an unlinked file that a worker reads. */
+/* Bodies, as they arrive. */
+#include "server/base/blocks.h"
 #include "server/base/clock.h"
 #include "server/base/hash.h"
 #include "server/http_request.h"
 #include "server/server.h"
 #include "server/settings.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 static void body_too_slow(void *arg)
 {
@@ -18,47 +14,24 @@ static void body_too_slow(void *arg)
 
 void body_begin(struct request *request)
 {
-    const struct settings *settings = request->server->settings;
-    buffer_init(&request->body, (size_t)settings->spool_threshold_bytes);
-    request->spool_fd = -1;
-    loop_timer_set(request->server->loop, &request->body_timer,
-                   loop_now_us(request->server->loop) + settings->body_timeout_us, body_too_slow, request);
+    struct loop *loop = request->server->loop;
+    int64_t timeout_us = request->server->settings->body_timeout_us;
+    buffer_init(&request->body, request->body_limit_bytes);
+    loop_timer_set(loop, &request->body_timer, loop_now_us(loop) + timeout_us, body_too_slow, request);
 }
 
-static bool write_all(int fd, const char *bytes, size_t length_bytes)
-{
-    while (length_bytes > 0) {
-        ssize_t written = write(fd, bytes, length_bytes);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return false;
-        bytes += written;
-        length_bytes -= (size_t)written;
-    }
-    return true;
-}
-
-static bool move_to_spool(struct request *request)
-{
-    request->spool_fd = memfd_create("rolloutd-body", MFD_CLOEXEC);
-    if (request->spool_fd < 0)
-        return false;
-    if (!write_all(request->spool_fd, request->body.data, request->body.length_bytes))
-        return false;
-    buffer_finish(&request->body);
-    return true;
-}
-
+/* What was announced is asked for at once, but not before so much has come that it is meant; a fresh page is taken from
+ * the kernel when its bytes arrive. */
 static bool store_piece(struct request *request, const char *bytes, size_t length_bytes)
 {
-    if (request->spool_fd >= 0)
-        return write_all(request->spool_fd, bytes, length_bytes);
-    if (request->body.length_bytes + length_bytes <= request->body.maximum_bytes) {
-        buffer_append(&request->body, bytes, length_bytes);
-        return !request->body.failed;
-    }
-    return move_to_spool(request) && write_all(request->spool_fd, bytes, length_bytes);
+    struct buffer *body = &request->body;
+    size_t rest_bytes =
+        request->announced_bytes > body->length_bytes ? request->announced_bytes - body->length_bytes : 0;
+    if (body->length_bytes + length_bytes > BLOCK_BYTES && rest_bytes > length_bytes &&
+        !buffer_reserve(body, rest_bytes))
+        return false;
+    buffer_append(body, bytes, length_bytes);
+    return !body->failed;
 }
 
 /* All bodies together keep within memory_budget, beside what batches hold; one alone always may come. */
@@ -93,46 +66,20 @@ bool body_take(struct request *request, const char *bytes, size_t length_bytes)
         return false;
     }
     if (!store_piece(request, bytes, length_bytes)) {
-        reply_canned(request, ERR_INTERNAL, "the body cannot be kept");
+        reply_canned(request, ERR_QUEUE_FULL, "there is no memory for this body now");
         return false;
     }
     return true;
 }
 
-static bool read_all(int fd, char *bytes, size_t length_bytes)
-{
-    for (size_t done = 0; done < length_bytes;) {
-        ssize_t got = pread(fd, bytes + done, length_bytes - done, (off_t)done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        done += (size_t)got;
-    }
-    return true;
-}
-
-bool body_complete(struct request *request)
+void body_complete(struct request *request)
 {
     struct call *call = &request->call;
-    if (request->body_bytes == 0) {
-        call->body = xcalloc(1, 1);
-    } else if (request->spool_fd >= 0) {
-        call->body = malloc(request->body_bytes + 1);
-        if (!call->body || !read_all(request->spool_fd, call->body, request->body_bytes))
-            return false;
-        call->body[request->body_bytes] = '\0';
-        close(request->spool_fd);
-        request->spool_fd = -1;
-    } else {
-        size_t stolen_bytes;
-        call->body = buffer_steal(&request->body, &stolen_bytes);
-    }
-    if (!call->body)
-        return false;
+    size_t stolen_bytes;
+    call->body = request->body_bytes ? buffer_steal(&request->body, &stolen_bytes) : xcalloc(1, 1);
     call->body_bytes = request->body_bytes;
-    sha256_of(call->body, call->body_bytes, call->body_sha256);
-    return true;
+    if (request->route->flags & ROUTE_HASHED)
+        sha256_of(call->body, call->body_bytes, call->body_sha256);
 }
 
 void body_finish(struct request *request)
@@ -141,7 +88,4 @@ void body_finish(struct request *request)
     body_release(request);
     memory_freed(request->server, request->body_bytes);
     buffer_finish(&request->body);
-    if (request->spool_fd >= 0)
-        close(request->spool_fd);
-    request->spool_fd = -1;
 }

@@ -172,6 +172,7 @@ static int check_body(struct request *request, const struct headers *headers, si
     if (length_bytes > request->body_limit_bytes)
         return call_refuse(call, ERR_BODY_TOO_LARGE, NULL, "the body has %zu bytes; %s is %zu", length_bytes,
                            tensors ? "safetensors_limit" : "body_limit", request->body_limit_bytes);
+    request->announced_bytes = length_bytes;
     bool has_body = length_bytes > 0 || headers->transfer_encoding;
     if (check_type(call, request->route->flags) < 0)
         return -1;

@@ -1,4 +1,5 @@
 /* Replies: from a call to the library, and the canned ones that go to the socket directly. */
+#include "server/base/blocks.h"
 #include "server/base/ids.h"
 #include "server/base/json_write.h"
 #include "server/http_request.h"
@@ -32,9 +33,10 @@ static struct MHD_Response *body_response(struct reply *reply)
     char *bytes = buffer_steal(&reply->body, &length_bytes);
     if (!bytes)
         return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
-    struct MHD_Response *response = MHD_create_response_from_buffer(length_bytes, bytes, MHD_RESPMEM_MUST_FREE);
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer_with_free_callback_cls(length_bytes, bytes, block_give, bytes);
     if (!response)
-        free(bytes);
+        block_give(bytes);
     return response;
 }
 

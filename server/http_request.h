@@ -35,8 +35,8 @@ struct request {
     int64_t began_us;
 
     struct buffer body;
-    int spool_fd; /* -1: the body is in memory */
     size_t body_bytes;
+    size_t announced_bytes; /* by Content-Length; 0: it was not */
     size_t body_limit_bytes;
     size_t held_bytes;   /* of them in server->body_bytes */
     bool body_completed; /* the call has it */
@@ -60,8 +60,8 @@ struct request {
 void body_begin(struct request *request);
 /* Takes one piece; false if the connection must be cut. */
 bool body_take(struct request *request, const char *bytes, size_t length_bytes);
-/* Worker thread: the whole body as call->body, hashed. False without memory. */
-bool body_complete(struct request *request);
+/* Worker thread: the whole body as call->body, hashed if the route wants it. */
+void body_complete(struct request *request);
 /* The body's bytes are the handler's now, or gone. */
 void body_release(struct request *request);
 void body_finish(struct request *request);

@@ -51,7 +51,6 @@ static void *begin_request(void *arg, const char *uri, struct MHD_Connection *co
     request->connection = connection;
     request->link = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     request->link->request = request;
-    request->spool_fd = -1;
     request->began_us = clock_monotonic_us();
     call_init(&request->call);
     request->call.settings = http->server->settings;
@@ -217,13 +216,9 @@ static void connection_changed(void *arg, struct MHD_Connection *connection, voi
 static void run_on_worker(struct job *job, struct store_reader *reader)
 {
     struct request *request = (struct request *)job;
-    bool first = !request->body_completed;
+    if (!request->body_completed)
+        body_complete(request);
     request->body_completed = true;
-    if (first && !body_complete(request)) {
-        call_refuse(&request->call, ERR_QUEUE_FULL, NULL, "there is no memory for this body now");
-        request->call.reply.retry_after_s = QUEUE_RETRY_AFTER_S;
-        return;
-    }
     request->call.reader = reader;
     request->work(&request->call);
     request->call.reader = NULL;

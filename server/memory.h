@@ -10,7 +10,10 @@ struct settings;
 
 struct memory_trim {
     struct job job;
+    struct server *server;
     struct loop_timer timer;
+    struct loop_timer blocks_timer;
+    int64_t blocks_rest_us; /* until kept blocks have been idle for long; not above 0: there are none */
     bool running;
     bool wanted;            /* whatever the size is */
     int64_t resident_bytes; /* after the last one */

@@ -17,14 +17,14 @@ const struct route routes[] = {
     {"GET", "/metrics", 0, NULL, get_metrics},
     {"GET", "/openapi.yaml", 0, NULL, get_openapi},
 
-    {"POST", "/v1/batches", ROUTE_CREATES | ROUTE_BODY, parse_batch, create_batch},
+    {"POST", "/v1/batches", ROUTE_CREATES | ROUTE_BODY | ROUTE_HASHED, parse_batch, create_batch},
     {"GET", "/v1/batches", 0, list_batches, NULL},
     {"GET", "/v1/batches/{id}", 0, NULL, get_batch},
     {"DELETE", "/v1/batches/{id}", 0, NULL, cancel_batch},
     {"GET", "/v1/batches/{id}/groups", 0, list_batch_groups, NULL},
     {"GET", "/v1/batches/{id}/request", 0, get_batch_request, NULL},
 
-    {"POST", "/v1/score", ROUTE_CREATES | ROUTE_BODY, parse_score, create_batch},
+    {"POST", "/v1/score", ROUTE_CREATES | ROUTE_BODY | ROUTE_HASHED, parse_score, create_batch},
     {"POST", "/v1/verify", ROUTE_CREATES | ROUTE_BODY, verify_parse, verify_on_loop},
     {"GET", "/v1/verifiers", 0, list_verifiers, NULL},
 

@@ -13,6 +13,7 @@ enum route_flags {
     ROUTE_CREATES = 2,     /* refused while draining */
     ROUTE_BODY = 4,        /* takes a JSON body */
     ROUTE_SAFETENSORS = 8, /* or one of tensors, which may be larger */
+    ROUTE_HASHED = 16,     /* call->body_sha256 is wanted */
 };
 
 struct route {

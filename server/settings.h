@@ -43,7 +43,6 @@ struct settings {
     int log_format;       /* enum log_format */
     int64_t body_limit_bytes;
     int64_t safetensors_limit_bytes;
-    int64_t spool_threshold_bytes;
     int64_t memory_budget_bytes;
     int64_t connection_limit;
     int64_t connection_timeout_us;

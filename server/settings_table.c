@@ -35,8 +35,6 @@ const struct setting_row setting_rows[] = {
      NULL},
     {"safetensors_limit", SETTING_SIZE, AT(safetensors_limit_bytes), "1GiB",
      "The largest safetensors body that is read.", 1024, GIB(64), NULL},
-    {"spool_threshold", SETTING_SIZE, AT(spool_threshold_bytes), "1MiB",
-     "Larger bodies wait in an unlinked file instead of memory.", 4096, GIB(1), NULL},
     {"memory_budget", SETTING_SIZE, AT(memory_budget_bytes), "1GiB",
      "Bytes for bodies, engine replies, rollouts that are not answered yet and the record's caches;"
      " beyond it requests get 429.",

@@ -1,5 +1,7 @@
 #include "server/base/buffer.h"
 
+#include "server/base/blocks.h"
+
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,18 +15,36 @@ void buffer_init(struct buffer *buffer, size_t maximum_bytes)
 
 void buffer_finish(struct buffer *buffer)
 {
-    free(buffer->data);
+    block_give(buffer->data);
     buffer_init(buffer, buffer->maximum_bytes);
+}
+
+/* Into a kept block, if there is one that is large enough. */
+static bool move_to_block(struct buffer *buffer, size_t wanted_bytes)
+{
+    size_t capacity_bytes;
+    char *block = block_find(wanted_bytes, &capacity_bytes);
+    if (!block)
+        return false;
+    if (buffer->length_bytes)
+        memcpy(block, buffer->data, buffer->length_bytes);
+    block_give(buffer->data);
+    buffer->data = block;
+    buffer->capacity_bytes = capacity_bytes;
+    return true;
 }
 
 /* One byte more than asked, for the NUL. */
 static bool grow(struct buffer *buffer, size_t length_bytes)
 {
-    size_t wanted = buffer->capacity_bytes ? buffer->capacity_bytes : FIRST_CAPACITY_BYTES;
-    while (wanted <= length_bytes)
-        wanted = wanted > SIZE_MAX / 2 ? SIZE_MAX : wanted * 2;
+    size_t wanted = buffer->capacity_bytes ? buffer->capacity_bytes : FIRST_CAPACITY_BYTES / 2;
+    wanted = wanted > SIZE_MAX / 2 ? SIZE_MAX : wanted * 2;
+    if (wanted <= length_bytes)
+        wanted = length_bytes + 1;
     if (buffer->maximum_bytes < SIZE_MAX && wanted > buffer->maximum_bytes + 1)
         wanted = buffer->maximum_bytes + 1;
+    if (wanted >= BLOCK_BYTES && move_to_block(buffer, length_bytes + 1))
+        return true;
     char *data = realloc(buffer->data, wanted);
     if (!data)
         return false;
