@@ -123,14 +123,18 @@ static int refuse_nul(struct json_input *input, const char *nul)
 
 enum { PARSING = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL };
 
-/* Without the blanks that lifting left. What fails is parsed once more with them, so that the message's line and column
- * are those of the text. */
+/* Short strings instead of the lifted arrays. What fails is parsed once more with these padded, so that the message's
+ * line and column are those of the text. */
 static json_t *parse(const struct json_input *input, json_error_t *ret_error)
 {
     struct text text = {input->call->body, input->call->body_bytes};
-    struct lifted_reader reader = {.text = text, .lifted = &input->lifted};
+    struct lifted_reader reader;
+    lifted_reader_init(&reader, text, &input->lifted);
     json_t *root = input->lifted.count ? json_load_callback(lifted_read, &reader, PARSING, ret_error) : NULL;
-    return root ? root : json_loadb(text.data, text.length_bytes, PARSING, ret_error);
+    if (root)
+        return root;
+    lifted_overwrite(&input->lifted, input->call->body);
+    return json_loadb(text.data, text.length_bytes, PARSING, ret_error);
 }
 
 int json_input_init(struct json_input *input, struct call *call, const char *const *lift)
@@ -140,11 +144,11 @@ int json_input_init(struct json_input *input, struct call *call, const char *con
     if (!call->body || call->body_bytes == 0)
         return call_refuse(call, ERR_INVALID_JSON, NULL, "line 1, column 1: the body is empty, expected a JSON object");
     if (lift)
-        json_lift_numbers(call->body, call->body_bytes, lift, &input->lifted);
+        json_lift_numbers((struct text){call->body, call->body_bytes}, lift, &input->lifted);
     json_memory_begin();
     input->root = parse(input, &error);
     enum json_memory_end end = json_memory_end(&input->memory_bytes);
-    const char *nul = input->root ? memchr(call->body, '\0', call->body_bytes) : NULL;
+    const char *nul = input->root ? lifted_find_nul(&input->lifted, (struct text){call->body, call->body_bytes}) : NULL;
     if (input->root && !nul)
         return 0;
     json_decref(TAKE_PTR(input->root));

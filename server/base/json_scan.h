@@ -85,38 +85,47 @@ void json_position(struct text text, size_t offset_bytes, size_t *ret_line, size
 
 /* --- lifting ------------------------------------------------------------------------------------
  * Takes the known arrays of numbers out of a request's text before jansson sees it. Each array of numbers (and nulls)
- * of at least 32 bytes of text that is the value of one of `keys` is parsed into doubles and overwritten, in place, by
- * the JSON string
- * "@<nonce>:<index>" padded with blanks (line feeds stay where they are), so that line and column of the rest stay
- * true. The nonce is drawn per process, so a client cannot write such a string. Shorter arrays, arrays with other
- * things in them (integers beyond 2^53 included) and arrays that line feeds leave no room for are left for jansson.
- * Text that is not JSON is left as it is from there on: jansson then names the place. */
+ * of at least 32 bytes of text that is the value of one of `keys` is parsed into doubles; who reads on finds in its
+ * place the JSON string "@<nonce>:<index>". The nonce is drawn per process, so a client cannot write such a string.
+ * Shorter arrays and arrays with other things in them (integers beyond 2^53 included) are left for jansson. Text that
+ * is not JSON is left as it is from there on: jansson then names the place. */
 struct lifted_array {
     double *values; /* NAN where the text had null */
     size_t count;
     bool has_null;
-    bool all_integer;   /* every value but nulls was written without fraction and exponent */
-    struct json_blank { /* offsets: what is blank now in the text, around the string */
-        size_t begin, end;
-    } before, behind;
+    bool all_integer; /* every value but nulls was written without fraction and exponent */
+    size_t begin;     /* offsets of its text, brackets included */
+    size_t end;
 };
 
 struct lifted {
-    struct lifted_array *arrays;
+    struct lifted_array *arrays; /* in the order of the text */
     size_t count;
+    struct lifted_chunk *chunks; /* where the values are */
 };
 
-void json_lift_numbers(char *text, size_t length_bytes, const char *const *keys /* NULL-terminated */,
-                       struct lifted *ret_lifted);
+/* keys: NULL-terminated. The text is only read, and not needed for the values any more. */
+void json_lift_numbers(struct text text, const char *const *keys, struct lifted *ret_lifted);
 void lifted_finish(struct lifted *lifted);
-/* The text without those blanks, piece by piece: jansson takes as long for a blank as for a digit. */
+
+/* The text with the strings instead of the arrays, piece by piece. */
+enum { LIFTED_MARK_BYTES = 64 };
 struct lifted_reader {
     struct text text;
     const struct lifted *lifted;
-    size_t at;
-    size_t blanks; /* passed so far */
+    size_t at;    /* in the text */
+    size_t index; /* of the next array */
+    char mark[LIFTED_MARK_BYTES];
+    size_t mark_bytes; /* 0: none is being read */
+    size_t mark_at;
 };
+void lifted_reader_init(struct lifted_reader *reader, struct text text, const struct lifted *lifted);
 size_t lifted_read(void *buffer, size_t buffer_bytes, void *reader); /* a json_load_callback_t */
+/* The first NUL of the text, or NULL; there is none in the arrays. */
+const char *lifted_find_nul(const struct lifted *lifted, struct text text);
+/* The same strings in place, padded with blanks (line feeds stay where they are), so that a reader that fails names the
+ * line and column of the text as it came. An array that line feeds leave no room for stays. */
+void lifted_overwrite(const struct lifted *lifted, char *text);
 /* The array a string stands for, or NULL if it is an ordinary string. */
 const struct lifted_array *lifted_find(const struct lifted *lifted, struct text string);
 

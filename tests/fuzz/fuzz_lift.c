@@ -53,9 +53,23 @@ static void check_same(const json_t *before, const json_t *after, const struct l
     }
 }
 
+enum { FLAGS = JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES };
+
+/* The text with strings instead of the arrays is the same JSON; a NUL is found wherever jansson may pass over it. */
+static void check_reader(const char *text, size_t length_bytes, const json_t *before, const struct lifted *lifted)
+{
+    struct lifted_reader reader;
+    json_error_t error;
+    FUZZ_CHECK(lifted_find_nul(lifted, (struct text){text, length_bytes}) == memchr(text, '\0', length_bytes));
+    lifted_reader_init(&reader, (struct text){text, length_bytes}, lifted);
+    json_t *read = json_load_callback(lifted_read, &reader, FLAGS, &error);
+    if (before)
+        check_same(before, read, lifted);
+    json_decref(read);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
 {
-    enum { FLAGS = JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES };
     struct text rest = {data ? (const char *)data : "", size_bytes};
     json_error_t wrong_before = {.line = 0};
     json_error_t wrong_after = {.line = 0};
@@ -64,7 +78,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
 
     _cleanup_free_ char *text = fuzz_take_part(&rest, &length_bytes);
     json_t *before = json_loadb(text, length_bytes, FLAGS, &wrong_before);
-    json_lift_numbers(text, length_bytes, keys, &lifted);
+    json_lift_numbers((struct text){text, length_bytes}, keys, &lifted);
+    check_reader(text, length_bytes, before, &lifted);
+    lifted_overwrite(&lifted, text);
     json_t *after = json_loadb(text, length_bytes, FLAGS, &wrong_after);
     FUZZ_CHECK(!before == !after);
     if (before) {

@@ -16,7 +16,9 @@ struct document {
 static struct document lift(const char *text)
 {
     struct document document = {xstrdup(text), strlen(text), {0}};
-    json_lift_numbers(document.text, document.length_bytes, keys, &document.lifted);
+    json_lift_numbers(text_of(document.text), keys, &document.lifted);
+    assert_string_equal(document.text, text);
+    lifted_overwrite(&document.lifted, document.text);
     return document;
 }
 
@@ -61,11 +63,12 @@ static void test_the_string_in_its_place_leads_back_to_the_array(void **state)
     json_decref(root);
 }
 
-static void test_the_text_is_read_without_the_blanks_of_lifting_whatever_the_buffer(void **state)
+static void test_the_text_is_read_with_strings_instead_of_arrays_whatever_the_buffer(void **state)
 {
     (void)state;
-    _cleanup_document_ struct document document = lift(
-        "{\"logprobs\": " THIRTY_TWO_BYTES ", \"a b\" : 1, \"mask\":[1,1,1,1,1,1,1,1,\n\n1,1,1,1,1,1,1,1,1,1,1,1,1] }");
+    static const char text[] =
+        "{\"logprobs\": " THIRTY_TWO_BYTES ", \"a b\" : 1, \"mask\":[1,1,1,1,1,1,1,1,\n\n1,1,1,1,1,1,1,1,1,1,1,1,1] }";
+    _cleanup_document_ struct document document = lift(text);
     char mark[40];
     char expected[200];
     memcpy(mark, strchr(document.text, '@'), 18);
@@ -73,7 +76,8 @@ static void test_the_text_is_read_without_the_blanks_of_lifting_whatever_the_buf
     snprintf(expected, sizeof(expected), "{\"logprobs\": \"%s0\", \"a b\" : 1, \"mask\":\"%s1\" }", mark, mark);
     assert_int_equal(document.lifted.count, 2);
     for (size_t buffer_bytes = 1; buffer_bytes < 100; buffer_bytes++) {
-        struct lifted_reader reader = {.text = {document.text, document.length_bytes}, .lifted = &document.lifted};
+        struct lifted_reader reader;
+        lifted_reader_init(&reader, text_of(text), &document.lifted);
         char got[400] = "";
         size_t length = 0;
         for (size_t read = 1; read > 0 && length < 200; length += read)
@@ -196,7 +200,8 @@ static void test_random_documents_keep_everything_else(void **state)
         buffer_init(&text, 1000000);
         random_container(&text, true, 6);
         json_t *before = json_loadb(text.data, text.length_bytes, JSON_ALLOW_NUL, NULL);
-        json_lift_numbers(text.data, text.length_bytes, all, &lifted);
+        json_lift_numbers((struct text){text.data, text.length_bytes}, all, &lifted);
+        lifted_overwrite(&lifted, text.data);
         json_t *after = json_loadb(text.data, text.length_bytes, JSON_ALLOW_NUL, NULL);
         assert_non_null(after);
         if (lifted.count == 0)
@@ -216,10 +221,62 @@ static void test_a_document_cut_anywhere_is_lifted_without_harm(void **state)
         struct lifted lifted;
         char *exact = malloc(length ? length : 1);
         memcpy(exact, document, length);
-        json_lift_numbers(exact, length, keys, &lifted);
+        json_lift_numbers((struct text){exact, length}, keys, &lifted);
+        lifted_overwrite(&lifted, exact);
         lifted_finish(&lifted);
         free(exact);
     }
+}
+
+/* More than a chunk holds, in one array and in many: what was read before stays where it is. */
+static void test_many_values_are_all_there(void **state)
+{
+    (void)state;
+    enum { LARGE = 1200000, SMALL = 100, SMALLS = 9000 };
+    _cleanup_buffer_ struct buffer text;
+    struct lifted lifted;
+    buffer_init(&text, SIZE_MAX);
+    buffer_append_string(&text, "[{\"mask\":[0");
+    for (int i = 1; i < LARGE; i++)
+        buffer_append_format(&text, ",%d", i);
+    for (int k = 0; k < SMALLS; k++) {
+        buffer_append_format(&text, "]},{\"mask\":[%d", k);
+        for (int i = 1; i < SMALL; i++)
+            buffer_append_format(&text, ",%d", k + i);
+    }
+    buffer_append_string(&text, "]}]");
+    json_lift_numbers(buffer_text(&text), keys, &lifted);
+    assert_int_equal(lifted.count, 1 + SMALLS);
+    assert_int_equal(lifted.arrays[0].count, LARGE);
+    for (int i = 0; i < LARGE; i++)
+        assert_true(lifted.arrays[0].values[i] == i);
+    for (int k = 0; k < SMALLS; k++) {
+        assert_int_equal(lifted.arrays[1 + k].count, SMALL);
+        for (int i = 0; i < SMALL; i++)
+            assert_true(lifted.arrays[1 + k].values[i] == k + i);
+    }
+    lifted_finish(&lifted);
+}
+
+static void test_a_nul_is_found_wherever_it_is_but_not_in_an_array(void **state)
+{
+    (void)state;
+    char text[] = "{\"logprobs\": " THIRTY_TWO_BYTES ", \"mask\": " THIRTY_TWO_BYTES ", \"n\": 1}";
+    struct text whole = {text, sizeof(text) - 1};
+    struct lifted lifted;
+    json_lift_numbers(whole, keys, &lifted);
+    assert_int_equal(lifted.count, 2);
+    assert_null(lifted_find_nul(&lifted, whole));
+    for (size_t i = 0; i < whole.length_bytes; i++) {
+        bool inside = false;
+        for (size_t k = 0; k < lifted.count; k++)
+            inside |= i >= lifted.arrays[k].begin && i < lifted.arrays[k].end;
+        char byte = text[i];
+        text[i] = '\0';
+        assert_ptr_equal(lifted_find_nul(&lifted, whole), inside ? NULL : text + i);
+        text[i] = byte;
+    }
+    lifted_finish(&lifted);
 }
 
 int main(void)
@@ -227,12 +284,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_values_are_those_of_the_text),
         cmocka_unit_test(test_the_string_in_its_place_leads_back_to_the_array),
-        cmocka_unit_test(test_the_text_is_read_without_the_blanks_of_lifting_whatever_the_buffer),
+        cmocka_unit_test(test_the_text_is_read_with_strings_instead_of_arrays_whatever_the_buffer),
         cmocka_unit_test(test_an_ordinary_string_stands_for_nothing),
         cmocka_unit_test(test_what_is_not_for_lifting_is_left_alone),
         cmocka_unit_test(test_integers_that_double_would_change_are_left_for_jansson),
         cmocka_unit_test(test_errors_behind_lifted_arrays_keep_their_line_and_column),
         cmocka_unit_test(test_random_documents_keep_everything_else),
+        cmocka_unit_test(test_many_values_are_all_there),
+        cmocka_unit_test(test_a_nul_is_found_wherever_it_is_but_not_in_an_array),
         cmocka_unit_test(test_a_document_cut_anywhere_is_lifted_without_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
