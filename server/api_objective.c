@@ -151,12 +151,13 @@ static int answer(struct objective_call *objective, struct call *call)
     default_old_logprobs(objective);
     if (objective_explain_read(objective) < 0)
         return -1;
-    if (objective_reply_prepare(objective) < 0 || evaluate(objective, &request, &result) < 0)
+    if (objective_outputs_prepare(objective) < 0 || evaluate(objective, &request, &result) < 0)
         return -1;
     if (objective->explain) {
         objective_explain_write(objective, &request, &result);
         return call_answer_json(call, 200);
     }
+    objective_call_release(objective);
     objective_tensors_reply(objective, &request, &result);
     if (!objective->keep)
         return objective_answer(call);

@@ -26,6 +26,7 @@ void call_finish(struct call *call)
     block_give(TAKE_PTR(call->body));
     call->body_bytes = 0;
     buffer_finish(&call->reply.body);
+    block_give(TAKE_PTR(call->reply.tail));
     if (call->reply.stream)
         call->reply.stream->destroy(call->reply.stream);
     call->reply.stream = NULL;
@@ -65,6 +66,7 @@ int call_refuse(struct call *call, enum error_code code, const char *path, const
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
+    block_give(TAKE_PTR(call->reply.tail));
     write_error(&call->reply.body, error_rows[code].code, message, path, call->request_id);
     finish_reply(&call->reply, error_rows[code].status);
     if (call->reply.status == 429 && call->reply.retry_after_s == 0)

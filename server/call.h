@@ -45,6 +45,8 @@ struct reply {
     int status; /* 0: not answered yet */
     const char *content_type;
     struct buffer body;
+    char *tail; /* sent behind the body; NULL: nothing. A block (base/blocks.h) that the reply owns */
+    size_t tail_bytes;
     struct stream *stream; /* instead of the body; the reply owns it */
     char location[64];     /* empty: no such header */
     int retry_after_s;     /* 0: no such header */

@@ -27,16 +27,34 @@ static void add_headers(struct MHD_Response *response, const struct request *req
         MHD_add_response_header(response, "Connection", "close");
 }
 
+/* What the library sends from where it is, until it has. */
+struct sending {
+    char *body;
+    char *tail; /* NULL: nothing */
+};
+
+static void sent(void *arg)
+{
+    struct sending *sending = arg;
+    block_give(sending->body);
+    block_give(sending->tail);
+    free(sending);
+}
+
 static struct MHD_Response *body_response(struct reply *reply)
 {
-    size_t length_bytes = 0;
-    char *bytes = buffer_steal(&reply->body, &length_bytes);
-    if (!bytes)
+    size_t body_bytes = 0;
+    char *body = buffer_steal(&reply->body, &body_bytes);
+    if (!body)
         return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    struct sending *sending = xcalloc(1, sizeof(*sending));
+    *sending = (struct sending){body, TAKE_PTR(reply->tail)};
+    const struct MHD_IoVec pieces[] = {{body, body_bytes}, {sending->tail, reply->tail_bytes}};
     struct MHD_Response *response =
-        MHD_create_response_from_buffer_with_free_callback_cls(length_bytes, bytes, block_give, bytes);
+        sending->tail ? MHD_create_response_from_iovec(pieces, ARRAY_LENGTH(pieces), sent, sending)
+                      : MHD_create_response_from_buffer_with_free_callback_cls(body_bytes, body, sent, sending);
     if (!response)
-        block_give(bytes);
+        sent(sending);
     return response;
 }
 

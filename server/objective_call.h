@@ -9,6 +9,7 @@
 #include "server/json_input.h"
 #include "server/objective/objective.h"
 #include "server/pass_at.h"
+#include "server/safetensors.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,6 +73,9 @@ struct objective_call {
     int64_t pass_at[PASS_AT_MAX];
     size_t pass_at_count;
 
+    char *outputs;        /* the arrays of the reply, as the data of a safetensors file; NULL: not yet, or given away */
+    size_t outputs_bytes; /* of the file */
+
     unsigned returns; /* bits of enum objective_array */
     int arrays;       /* enum json_arrays */
 
@@ -91,6 +95,9 @@ struct objective_call {
     struct store_results *results;   /* what the record gave */
 };
 
+/* The arrays of the request are not needed any more: their memory can hold the reply. */
+void objective_call_release(struct objective_call *objective);
+
 /* Reads body and query. 0, or -1 with the call refused. objective_call_finish() is needed either way. */
 int objective_request_read(struct objective_call *objective, struct call *call);
 void objective_call_finish(struct objective_call *objective);
@@ -99,8 +106,19 @@ void objective_call_finish(struct objective_call *objective);
 int objective_record_fill(struct objective_call *objective, struct store_reader *reader);
 void store_results_destroy(struct store_results *results);
 
-/* Room for the arrays that the reply carries. */
-int objective_reply_prepare(struct objective_call *objective);
+/* objective_outputs.c: the arrays of a reply, in the order of a file. */
+struct objective_output {
+    enum objective_array which; /* ARRAY_COUNT: the advantage, which is a number unless it differs by token */
+    const char *name;
+    enum safetensors_type type;
+    size_t offset; /* of the pointer in struct objective_sequence */
+};
+enum { OBJECTIVE_OUTPUTS = ARRAY_COUNT + 1 };
+extern const struct objective_output objective_outputs[OBJECTIVE_OUTPUTS];
+bool objective_output_is_wanted(const struct objective_call *objective, size_t output);
+/* Room for those that the reply carries, before the evaluation. 0, or -1 with the call refused. */
+int objective_outputs_prepare(struct objective_call *objective);
+
 void objective_reply_write(struct objective_call *objective, const struct objective_request *request,
                            const struct objective_result *result);
 

@@ -6,90 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- room for the arrays
- * ---------------------------------------------------------------------------------------------- */
-
-#define OUTPUT(which, member)                                                                                          \
-    {                                                                                                                  \
-        which, offsetof(struct objective_sequence, member)                                                             \
-    }
-static const struct {
-    enum objective_array which;
-    size_t offset;
-} double_outputs[] = {
-    OUTPUT(ARRAY_SURROGATES, surrogates),   OUTPUT(ARRAY_CONTRIBUTIONS, contributions),
-    OUTPUT(ARRAY_DLOSS_DLOGP, dloss_dlogp), OUTPUT(ARRAY_RATIOS, ratios),
-    OUTPUT(ARRAY_WEIGHTS, weights),         OUTPUT(ARRAY_KL, kl),
-};
-
-static bool is_wanted(const struct objective_call *objective, enum objective_array which)
-{
-    return objective->arrays != JSON_ARRAYS_NONE && objective->returns & 1U << which;
-}
-
-static size_t total_tokens(const struct objective_call *objective)
-{
-    size_t tokens = 0;
-    for (size_t i = 0; i < objective->count; i++)
-        tokens += objective->sequences[i].tokens;
-    return tokens;
-}
-
-static int prepare_doubles(struct objective_call *objective, size_t tokens)
-{
-    for (size_t k = 0; k < ARRAY_LENGTH(double_outputs); k++) {
-        if (!is_wanted(objective, double_outputs[k].which))
-            continue;
-        double *values = objective_allocate(objective, tokens, sizeof *values);
-        if (!values)
-            return -1;
-        for (size_t i = 0; i < objective->count; i++) {
-            struct objective_sequence *sequence = &objective->sequences[i];
-            *(double **)((char *)sequence + double_outputs[k].offset) = values;
-            values += sequence->tokens;
-        }
-    }
-    return 0;
-}
-
-/* The advantage is an array where a rule works on tokens, and where one was given. */
-static int prepare_advantages(struct objective_call *objective, size_t tokens)
-{
-    double *values;
-
-    objective->by_token = objective->advantages_given ? objective->knobs.advantage.teacher_coef != 0
-                                                      : objective_is_per_token(&objective->knobs);
-    for (size_t i = 0; i < objective->count; i++)
-        objective->by_token = objective->by_token || objective->sequences[i].token_advantages;
-    if (!objective->by_token)
-        return 0;
-    if (!(values = objective_allocate(objective, tokens, sizeof *values)))
-        return -1;
-    for (size_t i = 0; i < objective->count; i++) {
-        objective->sequences[i].advantages = values;
-        values += objective->sequences[i].tokens;
-    }
-    return 0;
-}
-
-int objective_reply_prepare(struct objective_call *objective)
-{
-    size_t tokens = total_tokens(objective);
-    int8_t *clipped = objective_allocate(objective, tokens, 1);
-    uint8_t *selected = objective_allocate(objective, tokens, 1);
-
-    if (!clipped || !selected || prepare_doubles(objective, tokens) < 0 || prepare_advantages(objective, tokens) < 0)
-        return -1;
-    for (size_t i = 0; i < objective->count; i++) {
-        struct objective_sequence *sequence = &objective->sequences[i];
-        sequence->clipped = clipped;
-        sequence->selected = selected;
-        clipped += sequence->tokens;
-        selected += sequence->tokens;
-    }
-    return 0;
-}
-
 /* --- metrics --- */
 
 #define METRIC(name)                                                                                                   \
@@ -229,20 +145,25 @@ static void write_advantage(const struct objective_call *objective, struct json_
         json_put_f64s(json, "advantage", sequence->advantages, sequence->tokens, objective->arrays);
 }
 
+static void write_array(struct json_write *json, const struct objective_output *output,
+                        const struct objective_sequence *sequence, enum json_arrays how)
+{
+    const void *values = *(const void *const *)((const char *)sequence + output->offset);
+
+    if (output->type == TENSOR_F64)
+        json_put_f64s(json, output->name, values, sequence->tokens, how);
+    else if (output->type == TENSOR_I8)
+        json_put_i8s(json, output->name, values, sequence->tokens, how);
+    else
+        json_put_u8s(json, output->name, values, sequence->tokens, how);
+}
+
 static void write_arrays(const struct objective_call *objective, struct json_write *json,
                          const struct objective_sequence *sequence)
 {
-    enum json_arrays how = objective->arrays;
-
-    for (size_t k = 0; k < ARRAY_LENGTH(double_outputs); k++) {
-        const double *values = *(double *const *)((const char *)sequence + double_outputs[k].offset);
-        if (is_wanted(objective, double_outputs[k].which))
-            json_put_f64s(json, objective_array_names[double_outputs[k].which], values, sequence->tokens, how);
-    }
-    if (is_wanted(objective, ARRAY_CLIPPED))
-        json_put_i8s(json, "clipped", sequence->clipped, sequence->tokens, how);
-    if (is_wanted(objective, ARRAY_SELECTED))
-        json_put_u8s(json, "selected", sequence->selected, sequence->tokens, how);
+    for (size_t k = 0; k < OBJECTIVE_OUTPUTS; k++)
+        if (objective_outputs[k].which != ARRAY_COUNT && objective_output_is_wanted(objective, k))
+            write_array(json, &objective_outputs[k], sequence, objective->arrays);
 }
 
 static void write_sequence(const struct objective_call *objective, struct json_write *json, size_t index)

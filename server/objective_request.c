@@ -1,4 +1,5 @@
 /* The body of POST /v1/objective, read and checked. */
+#include "server/base/blocks.h"
 #include "server/objective_call.h"
 #include "server/objective_json.h"
 #include "server/objective_tensors.h"
@@ -37,8 +38,16 @@ void *objective_allocate(struct objective_call *objective, size_t count, size_t 
     return entry->bytes;
 }
 
+void objective_call_release(struct objective_call *objective)
+{
+    lifted_finish(&objective->input.lifted);
+    if (objective->tensors)
+        objective_tensors_release(objective->tensors);
+}
+
 void objective_call_finish(struct objective_call *objective)
 {
+    block_give(TAKE_PTR(objective->outputs));
     while (objective->memory) {
         struct objective_memory *next = objective->memory->next;
         free(objective->memory);
@@ -311,5 +320,7 @@ int objective_request_read(struct objective_call *objective, struct call *call)
     if ((tensors ? objective_tensors_read(objective, lifted_names)
                  : json_input_init(&objective->input, call, lifted_names)) < 0)
         return -1;
+    block_give(TAKE_PTR(call->body)); /* all that is needed of it has been read */
+    call->body_bytes = 0;
     return read_body(objective);
 }

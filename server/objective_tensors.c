@@ -1,6 +1,6 @@
 #include "server/objective_tensors.h"
 
-#include "server/safetensors.h"
+#include "server/base/blocks.h"
 #include "server/settings.h"
 
 #include <stdio.h>
@@ -17,14 +17,19 @@ struct objective_tensors {
     double *converted[SAFETENSORS_MAX];        /* NULL: not needed */
 };
 
+void objective_tensors_release(struct objective_tensors *tensors)
+{
+    block_give(TAKE_PTR(tensors->body));
+    for (size_t i = 0; i < SAFETENSORS_MAX; i++)
+        block_give(TAKE_PTR(tensors->converted[i]));
+}
+
 void objective_tensors_destroy(struct objective_tensors *tensors)
 {
     if (!tensors)
         return;
-    for (size_t i = 0; i < SAFETENSORS_MAX; i++)
-        free(tensors->converted[i]);
+    objective_tensors_release(tensors);
     safetensors_finish(&tensors->file);
-    free(tensors->body);
     free(tensors);
 }
 
@@ -55,10 +60,12 @@ static int check_offsets(struct call *call, struct objective_tensors *tensors)
     tensors->tokens = logprobs->count;
     for (size_t i = 0; i < offsets->count; i++) {
         double offset = safetensor_value(offsets, i);
-        path_index(path, "", OFFSETS, i);
+        bool rises = offset >= before && offset <= (double)tensors->tokens;
+        if (!rises || (i == 0 && offset != 0))
+            path_index(path, "", OFFSETS, i);
         if (i == 0 && offset != 0)
             return call_refuse(call, ERR_INVALID_FIELD, path, "the first sequence begins at 0");
-        if (!(offset >= before && offset <= (double)tensors->tokens))
+        if (!rises)
             return call_refuse(call, ERR_INVALID_FIELD, path, "offsets rise from 0 to the %zu values of logprobs",
                                tensors->tokens);
         before = offset;
@@ -160,7 +167,7 @@ static int prepare(struct objective_call *objective, const struct field *fields,
                                "no array of a sequence has this name");
         if (!needs_copy(tensor))
             continue;
-        double *values = tensors->converted[i] = malloc((tensor->count + 1) * sizeof(double));
+        double *values = tensors->converted[i] = block_take((tensor->count + 1) * sizeof(double));
         if (!values)
             return call_refuse(objective->call, ERR_QUEUE_FULL, NULL, "there is no memory for this request now");
         for (size_t k = 0; k < tensor->count; k++)
@@ -215,58 +222,6 @@ struct objective_values objective_values_of(const struct numbers *numbers)
 
 /* --- the reply ------------------------------------------------------------------------------------------- */
 
-#define COLUMN(which, name, type, member)                                                                              \
-    {                                                                                                                  \
-        which, name, type, offsetof(struct objective_sequence, member)                                                 \
-    }
-/* In the order of the file: the widest first, so that all are aligned. */
-static const struct {
-    enum objective_array which;
-    const char *name;
-    enum safetensors_type type;
-    size_t offset; /* of the pointer in struct objective_sequence */
-} outputs[] = {
-    COLUMN(ARRAY_COUNT, "advantage", TENSOR_F64, advantages),
-    COLUMN(ARRAY_SURROGATES, "surrogates", TENSOR_F64, surrogates),
-    COLUMN(ARRAY_CONTRIBUTIONS, "contributions", TENSOR_F64, contributions),
-    COLUMN(ARRAY_DLOSS_DLOGP, "dloss_dlogp", TENSOR_F64, dloss_dlogp),
-    COLUMN(ARRAY_RATIOS, "ratios", TENSOR_F64, ratios),
-    COLUMN(ARRAY_WEIGHTS, "weights", TENSOR_F64, weights),
-    COLUMN(ARRAY_KL, "kl", TENSOR_F64, kl),
-    COLUMN(ARRAY_CLIPPED, "clipped", TENSOR_I8, clipped),
-    COLUMN(ARRAY_SELECTED, "selected", TENSOR_U8, selected),
-};
-
-static const void *output_at(const struct objective_sequence *sequence, size_t output)
-{
-    return *(const void *const *)((const char *)sequence + outputs[output].offset);
-}
-
-/* An advantage per token is part of the reply as a number is; the others are picked by `return` and `arrays`. */
-static bool is_wanted(const struct objective_call *objective, size_t output)
-{
-    if (objective->arrays == JSON_ARRAYS_NONE || !output_at(&objective->sequences[0], output))
-        return false;
-    return outputs[output].which == ARRAY_COUNT || (objective->returns & 1U << outputs[output].which);
-}
-
-static void append_offsets(const struct objective_call *objective, struct buffer *out)
-{
-    int64_t offset = 0;
-    buffer_append(out, &offset, sizeof offset);
-    for (size_t i = 0; i < objective->count; i++) {
-        offset += (int64_t)objective->sequences[i].tokens;
-        buffer_append(out, &offset, sizeof offset);
-    }
-}
-
-static void append_output(const struct objective_call *objective, size_t output, struct buffer *out)
-{
-    size_t width = safetensors_type_bytes[outputs[output].type];
-    for (size_t i = 0; i < objective->count; i++)
-        buffer_append(out, output_at(&objective->sequences[i], output), objective->sequences[i].tokens * width);
-}
-
 /* JSON without arrays, which becomes the metadata. */
 static void write_scalars(struct objective_call *objective, const struct objective_request *request,
                           const struct objective_result *result, struct buffer *ret_json)
@@ -280,28 +235,23 @@ static void write_scalars(struct objective_call *objective, const struct objecti
     buffer_init(body, ret_json->maximum_bytes);
 }
 
-static void write_file(const struct objective_call *objective, struct text json, struct buffer *out)
+/* The data are where the evaluation has put them: only the header is written, and both are sent as they are. */
+static void write_file(struct objective_call *objective, struct text json)
 {
-    struct safetensors_column columns[ARRAY_LENGTH(outputs) + 1] = {{OFFSETS, TENSOR_I64, objective->count + 1}};
-    size_t wanted[ARRAY_LENGTH(outputs)];
-    size_t count = 0;
+    struct reply *reply = &objective->call->reply;
+    struct safetensors_column columns[OBJECTIVE_OUTPUTS + 1] = {{OFFSETS, TENSOR_I64, objective->count + 1}};
+    size_t count = 1;
     size_t tokens = 0;
-    size_t data_bytes = (objective->count + 1) * sizeof(int64_t);
 
     for (size_t i = 0; i < objective->count; i++)
         tokens += objective->sequences[i].tokens;
-    for (size_t k = 0; k < ARRAY_LENGTH(outputs); k++) {
-        if (!is_wanted(objective, k))
-            continue;
-        wanted[count++] = k;
-        columns[count] = (struct safetensors_column){outputs[k].name, outputs[k].type, tokens};
-        data_bytes += tokens * safetensors_type_bytes[outputs[k].type];
-    }
-    safetensors_write_header(out, columns, count + 1, "reply", json);
-    buffer_reserve(out, data_bytes);
-    append_offsets(objective, out);
-    for (size_t k = 0; k < count; k++)
-        append_output(objective, wanted[k], out);
+    for (size_t k = 0; k < OBJECTIVE_OUTPUTS; k++)
+        if (objective_output_is_wanted(objective, k))
+            columns[count++] =
+                (struct safetensors_column){objective_outputs[k].name, objective_outputs[k].type, tokens};
+    safetensors_write_header(&reply->body, columns, count, "reply", json);
+    reply->tail = TAKE_PTR(objective->outputs);
+    reply->tail_bytes = objective->outputs_bytes;
 }
 
 void objective_tensors_reply(struct objective_call *objective, const struct objective_request *request,
@@ -313,7 +263,7 @@ void objective_tensors_reply(struct objective_call *objective, const struct obje
     }
     _cleanup_buffer_ struct buffer json;
     write_scalars(objective, request, result, &json);
-    write_file(objective, buffer_text(&json), &objective->call->reply.body);
+    write_file(objective, buffer_text(&json));
     if (json.failed)
         objective->call->reply.body.failed = true;
 }

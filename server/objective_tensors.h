@@ -13,6 +13,8 @@
 
 /* Instead of json_input_init(): takes call->body and leaves the JSON in its place. 0, or -1 with the call refused. */
 int objective_tensors_read(struct objective_call *objective, const char *const *lift);
+/* The tensors' bytes are not needed any more. */
+void objective_tensors_release(struct objective_tensors *tensors);
 void objective_tensors_destroy(struct objective_tensors *tensors); /* NULL is fine */
 
 /* The arrays of sequence `index`, which was read from `object` by `fields`, into `target`. Does nothing without

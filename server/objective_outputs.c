@@ -1,0 +1,101 @@
+/* Where the arrays of a reply are: one block for all, laid out as the data of a safetensors file. */
+#include "server/base/blocks.h"
+#include "server/objective_call.h"
+
+#include <string.h>
+
+#define OUTPUT(which, name, type, member)                                                                              \
+    {                                                                                                                  \
+        which, name, type, offsetof(struct objective_sequence, member)                                                 \
+    }
+/* The widest first, so that all are aligned. */
+const struct objective_output objective_outputs[OBJECTIVE_OUTPUTS] = {
+    OUTPUT(ARRAY_COUNT, "advantage", TENSOR_F64, advantages),
+    OUTPUT(ARRAY_SURROGATES, "surrogates", TENSOR_F64, surrogates),
+    OUTPUT(ARRAY_CONTRIBUTIONS, "contributions", TENSOR_F64, contributions),
+    OUTPUT(ARRAY_DLOSS_DLOGP, "dloss_dlogp", TENSOR_F64, dloss_dlogp),
+    OUTPUT(ARRAY_RATIOS, "ratios", TENSOR_F64, ratios),
+    OUTPUT(ARRAY_WEIGHTS, "weights", TENSOR_F64, weights),
+    OUTPUT(ARRAY_KL, "kl", TENSOR_F64, kl),
+    OUTPUT(ARRAY_CLIPPED, "clipped", TENSOR_I8, clipped),
+    OUTPUT(ARRAY_SELECTED, "selected", TENSOR_U8, selected),
+};
+
+/* An advantage for each token is part of the reply as a number is; the others are picked by `return` and `arrays`. */
+bool objective_output_is_wanted(const struct objective_call *objective, size_t output)
+{
+    enum objective_array which = objective_outputs[output].which;
+    if (objective->arrays == JSON_ARRAYS_NONE)
+        return false;
+    return which == ARRAY_COUNT ? objective->by_token : (objective->returns & 1U << which) != 0;
+}
+
+/* Asked for by no reply, and yet the evaluation is to fill it: what a reply says in numbers is taken from it. */
+static bool is_needed(const struct objective_call *objective, size_t output)
+{
+    enum objective_array which = objective_outputs[output].which;
+    return which == ARRAY_CLIPPED || which == ARRAY_SELECTED || (which == ARRAY_COUNT && objective->by_token);
+}
+
+/* The advantage is an array where a rule works on tokens, and where one was given. */
+static bool has_token_advantages(const struct objective_call *objective)
+{
+    bool by_token = objective->advantages_given ? objective->knobs.advantage.teacher_coef != 0
+                                                : objective_is_per_token(&objective->knobs);
+    for (size_t i = 0; i < objective->count; i++)
+        by_token = by_token || objective->sequences[i].token_advantages;
+    return by_token;
+}
+
+static void point(struct objective_call *objective, size_t output, char *at)
+{
+    size_t width = safetensors_type_bytes[objective_outputs[output].type];
+    for (size_t i = 0; i < objective->count; i++) {
+        struct objective_sequence *sequence = &objective->sequences[i];
+        *(void **)((char *)sequence + objective_outputs[output].offset) = at;
+        at += sequence->tokens * width;
+    }
+}
+
+/* Places those that the reply carries, or the others, behind what was placed before; without a block only counts. */
+static void lay_out(struct objective_call *objective, bool wanted, size_t tokens, size_t *end_bytes)
+{
+    for (size_t k = 0; k < OBJECTIVE_OUTPUTS; k++) {
+        bool is_wanted = objective_output_is_wanted(objective, k);
+        if (is_wanted != wanted || (!is_wanted && !is_needed(objective, k)))
+            continue;
+        if (objective->outputs)
+            point(objective, k, objective->outputs + *end_bytes);
+        *end_bytes += tokens * safetensors_type_bytes[objective_outputs[k].type];
+    }
+}
+
+static size_t lay_out_all(struct objective_call *objective, size_t tokens)
+{
+    size_t end_bytes = (objective->count + 1) * sizeof(int64_t); /* offsets */
+    lay_out(objective, true, tokens, &end_bytes);
+    objective->outputs_bytes = end_bytes;
+    lay_out(objective, false, tokens, &end_bytes);
+    return end_bytes;
+}
+
+/* All are aligned: an advantage that is not wanted comes where nothing is. */
+int objective_outputs_prepare(struct objective_call *objective)
+{
+    int64_t offset = 0;
+    size_t tokens = 0;
+    for (size_t i = 0; i < objective->count; i++)
+        tokens += objective->sequences[i].tokens;
+    objective->by_token = has_token_advantages(objective);
+    objective->outputs = NULL;
+    size_t bytes = lay_out_all(objective, tokens);
+    objective->outputs = block_take(bytes);
+    if (!objective->outputs)
+        return call_refuse(objective->call, ERR_QUEUE_FULL, NULL, "there is no memory for this request now");
+    (void)lay_out_all(objective, tokens);
+    for (size_t i = 0; i <= objective->count; i++) {
+        memcpy(objective->outputs + i * sizeof offset, &offset, sizeof offset);
+        offset += i < objective->count ? (int64_t)objective->sequences[i].tokens : 0;
+    }
+    return 0;
+}
