@@ -176,12 +176,14 @@ int json_read_packed(struct json_input *input, const json_t *object, const char 
                      struct numbers *ret_numbers, bool *ret_packed)
 {
     bool given = json_object_get(object, name) != NULL;
+    size_t name_bytes = strlen(name);
+    char suffixed[PATH_BYTES];
+    char full[PATH_BYTES];
     *ret_packed = false;
+    memcpy(suffixed, name, name_bytes + 1); /* tables hold short names */
     for (size_t i = 0; i < ARRAY_LENGTH(packed_formats); i++) {
         const struct packed_format *format = &packed_formats[i];
-        char suffixed[PATH_BYTES];
-        char full[PATH_BYTES];
-        snprintf(suffixed, sizeof(suffixed), "%s%s", name, format->suffix);
+        memcpy(suffixed + name_bytes, format->suffix, strlen(format->suffix) + 1);
         const json_t *value = json_object_get(object, suffixed);
         if (!value)
             continue;

@@ -35,7 +35,8 @@ void buffer_clear(struct buffer *buffer);                           /* keeps the
 void buffer_drop_front(struct buffer *buffer, size_t length_bytes); /* at most what is there */
 void buffer_trim(struct buffer *buffer);                            /* gives back the memory beyond its content */
 
-/* The bytes, now the caller's to free (or to block_give()); the buffer is empty again. NULL if it had failed or holds nothing. */
+/* The bytes, now the caller's to free (or to block_give()); the buffer is empty again. NULL if it had failed or holds
+ * nothing. */
 char *buffer_steal(struct buffer *buffer, size_t *ret_length_bytes);
 
 static inline struct text buffer_text(const struct buffer *buffer)

@@ -283,22 +283,35 @@ static const struct numbers_kind kind_i8 = {"_i8", 1, format_i8};
 
 enum { BLOCK = 64 };
 
-/* In blocks, so that the buffer is asked once per block and its maximum is compared with what is really written. */
+/* Returns the length. */
+static size_t write_numbers(char *text, const struct numbers_kind *kind, const char *values, size_t count)
+{
+    size_t length = 0;
+    for (size_t i = 0; i < count; i++) {
+        length += kind->format(values + i * kind->width_bytes, text + length);
+        text[length++] = ',';
+    }
+    return length;
+}
+
+/* In blocks, so that the buffer is asked once per block: for all that could be, or, near its maximum, for what is. */
 static void append_numbers(struct buffer *out, const struct numbers_kind *kind, const void *values, size_t count)
 {
     char block[BLOCK * (NUMBER_BYTES + 1)];
     const char *at = values;
-    size_t length = 0;
-    for (size_t i = 0; i < count; i++, at += kind->width_bytes) {
-        if (i > 0)
-            block[length++] = ',';
-        length += kind->format(at, block + length);
-        if (length > sizeof(block) - NUMBER_BYTES - 1) {
+    for (size_t done = 0; done < count; done += BLOCK, at += BLOCK * kind->width_bytes) {
+        size_t left = count - done;
+        size_t taken = left < BLOCK ? left : BLOCK;
+        bool direct = out->maximum_bytes - out->length_bytes >= sizeof(block);
+        char *place = direct ? buffer_reserve(out, sizeof(block)) : block;
+        if (!place)
+            return;
+        size_t length = write_numbers(place, kind, at, taken) - (taken == left); /* no comma behind the last */
+        if (direct)
+            out->length_bytes += length;
+        else
             buffer_append(out, block, length);
-            length = 0;
-        }
     }
-    buffer_append(out, block, length);
 }
 
 static void put_base64(struct json_write *json, const char *key, const struct numbers_kind *kind, const void *values,

@@ -236,7 +236,10 @@ static inline const char *parse_short(const char *at, const char *end, struct nu
     int64_t exponent = 0;
     bool negative = *at == '-';
     at += negative;
-    unsigned whole = read_word(at, &digits);
+    unsigned whole = 1;
+    digits = (uint64_t)(*at - '0');
+    if (digits > 9 || at[1] != '.')
+        whole = read_word(at, &digits);
     if (whole == 0 || whole == WORD || (*at == '0' && whole > 1))
         return NULL;
     at += whole;

@@ -78,14 +78,7 @@ static inline int floor_log2_of_power10(int e)
     return (e * 1741647) >> 19;
 }
 
-/* floor(g * cp / 2^128), and whether anything was cut off. g is less than one too large. */
-static inline uint64_t round_to_odd(const struct power_of_ten *g, uint64_t cp)
-{
-    wide_uint low = (wide_uint)g->low * cp;
-    wide_uint high = (wide_uint)g->high * cp + (uint64_t)(low >> 64);
-    return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
-}
-
+/* g rounded up: less than one too large. */
 static inline struct power_of_ten power_rounded_up(int exponent)
 {
     struct power_of_ten power = powers_of_ten[exponent - POWER_OF_TEN_LEAST];
@@ -93,16 +86,55 @@ static inline struct power_of_ten power_rounded_up(int exponent)
     return power;
 }
 
+/* 192 bits: the first 64 are a whole number, the others its fraction. */
+struct fixed {
+    wide_uint high;
+    uint64_t low;
+};
+
+/* The whole number, and in its last bit whether there is more; the error of g is not more. */
+static inline uint64_t round_to_odd(struct fixed number)
+{
+    return (uint64_t)(number.high >> 64) | ((uint64_t)number.high > 1);
+}
+
+static inline struct fixed multiply(struct power_of_ten g, uint64_t factor)
+{
+    wide_uint low = (wide_uint)g.low * factor;
+    return (struct fixed){(wide_uint)g.high * factor + (uint64_t)(low >> 64), (uint64_t)low};
+}
+
+/* g * 2^shift, shift from 1 to 63 */
+static inline struct fixed shifted(struct power_of_ten g, int shift)
+{
+    wide_uint high = (wide_uint)g.high << shift | g.low >> (64 - shift);
+    return (struct fixed){high, g.low << shift};
+}
+
+static inline struct fixed plus(struct fixed left, struct fixed right)
+{
+    uint64_t low = left.low + right.low;
+    return (struct fixed){left.high + right.high + (low < left.low), low};
+}
+
+static inline struct fixed minus(struct fixed left, struct fixed right)
+{
+    return (struct fixed){left.high - right.high - (left.low < right.low), left.low - right.low};
+}
+
+/* One multiplication: the bounds are 2 (or 1) less and 2 more than 4 c. */
 static inline struct interval double_interval(const struct binary *binary)
 {
     int k = floor_log10_of_power2(binary->q, binary->irregular);
     int shift = binary->q + floor_log2_of_power10(-k) + 1;
     struct power_of_ten g = power_rounded_up(-k);
-    uint64_t four_c = 4 * binary->c;
+    struct fixed value = multiply(g, 4 * binary->c << shift);
     uint64_t odd = binary->c & 1; /* the bounds themselves are read as the even neighbour */
-    return (struct interval){.lower = round_to_odd(&g, (four_c - 2 + binary->irregular) << shift) + odd,
-                             .value = round_to_odd(&g, four_c << shift),
-                             .upper = round_to_odd(&g, (four_c + 2) << shift) - odd,
+    struct fixed above = shifted(g, shift + 1);
+    struct fixed below = binary->irregular ? shifted(g, shift) : above;
+    return (struct interval){.lower = round_to_odd(minus(value, below)) + odd,
+                             .value = round_to_odd(value),
+                             .upper = round_to_odd(plus(value, above)) - odd,
                              .k = k};
 }
 
@@ -132,15 +164,17 @@ static inline struct decimal shortest_in(const struct interval *interval)
 {
     uint64_t s = interval->value / 4;
     uint64_t tens = s / 10;
-    bool tens_below = interval->lower <= 40 * tens;
-    bool tens_above = 40 * tens + 40 <= interval->upper;
-    bool shorter = (s >= 10) & (tens_below != tens_above);
-    bool below = interval->lower <= 4 * s;
-    bool above = 4 * s + 4 <= interval->upper;
+    uint64_t tens_below = interval->lower <= 40 * tens;
+    uint64_t tens_above = 40 * tens + 40 <= interval->upper;
+    uint64_t shorter = (s >= 10) & (tens_below ^ tens_above);
+    uint64_t below = interval->lower <= 4 * s;
+    uint64_t above = 4 * s + 4 <= interval->upper;
     uint64_t half = 4 * s + 2;
-    bool nearer = (interval->value > half) | ((interval->value == half) & (s & 1));
-    bool up = shorter ? tens_above : (below != above) ? above : nearer;
-    return (struct decimal){(shorter ? tens : s) + up, interval->k + shorter};
+    uint64_t nearer = (interval->value > half) | ((interval->value == half) & s);
+    uint64_t one = below ^ above;
+    uint64_t up = (shorter & tens_above) | ((shorter ^ 1) & ((one & above) | ((one ^ 1) & nearer)));
+    uint64_t chosen = s ^ ((s ^ tens) & (0 - shorter));
+    return (struct decimal){chosen + up, interval->k + (int)shorter};
 }
 
 /* --- its text --- */
@@ -193,22 +227,6 @@ static inline void store_rest(const struct digits *digits, char text[DIGITS - 1]
     memcpy(text + HALF, &back, sizeof(back));
 }
 
-/* Of an exponent of ten within those of a double. */
-static inline size_t write_exponent(int exponent, char *text)
-{
-    size_t length = 1;
-    text[0] = 'e';
-    if (exponent < 0)
-        text[length++] = '-';
-    unsigned size = (unsigned)(exponent < 0 ? -exponent : exponent);
-    if (size >= 100)
-        text[length++] = (char)('0' + size / 100);
-    if (size >= 10)
-        text[length++] = (char)('0' + size / 10 % 10);
-    text[length++] = (char)('0' + size % 10);
-    return length;
-}
-
 /* d.ddde-7, or de-7 */
 static inline size_t place_scientific(const struct digits *digits, int exponent, char *text)
 {
@@ -216,7 +234,9 @@ static inline size_t place_scientific(const struct digits *digits, int exponent,
     text[1] = '.';
     store_rest(digits, text + 2);
     size_t length = digits->count > 1 ? 1 + digits->count : 1;
-    return length + write_exponent(exponent, text + length);
+    const struct exponent_text *written = &exponent_texts[exponent - EXPONENT_TEXT_LEAST];
+    memcpy(text + length, written->text, sizeof(written->text));
+    return length + written->length;
 }
 
 /* 0.000ddd */
@@ -240,10 +260,18 @@ static inline size_t place_whole(const struct digits *digits, int exponent, char
     return digits->count > whole ? digits->count + 1 : whole + 2;
 }
 
+/* What digits lack to 17; of a normal double they have 15 at least. */
+static inline unsigned missing_digits(uint64_t digits)
+{
+    if (digits < UINT64_C(100000000000000))
+        return DIGITS - count_digits(digits);
+    return (digits < UINT64_C(10000000000000000)) + (unsigned)(digits < UINT64_C(1000000000000000));
+}
+
 /* The forms of %g, but never without a point or an exponent. */
 static inline size_t place(struct decimal decimal, char *text)
 {
-    unsigned missing = DIGITS - count_digits(decimal.digits);
+    unsigned missing = missing_digits(decimal.digits);
     struct digits digits = split_digits(decimal.digits * integer_powers_of_ten[missing]);
     int exponent = decimal.exponent + (DIGITS - 1) - (int)missing;
     if (exponent < -4 || exponent >= DIGITS - 1)

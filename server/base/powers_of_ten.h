@@ -18,4 +18,16 @@ extern const struct power_of_ten powers_of_ten[POWERS_OF_TEN]; /* [e - POWER_OF_
 enum { INTEGER_POWERS_OF_TEN = 20 };
 extern const uint64_t integer_powers_of_ten[INTEGER_POWERS_OF_TEN]; /* 10^0 to 10^19 */
 
+/* "e-7": what stands behind the digits. */
+enum {
+    EXPONENT_TEXT_LEAST = -324,
+    EXPONENT_TEXT_MOST = 308,
+    EXPONENT_TEXTS = EXPONENT_TEXT_MOST - EXPONENT_TEXT_LEAST + 1
+};
+struct exponent_text {
+    char text[7]; /* no NUL counts */
+    uint8_t length;
+};
+extern const struct exponent_text exponent_texts[EXPONENT_TEXTS]; /* [exponent - EXPONENT_TEXT_LEAST] */
+
 #endif

@@ -26,6 +26,9 @@ def main():
         out.write("};\n\nconst uint64_t integer_powers_of_ten[INTEGER_POWERS_OF_TEN] = {\n")
         for exponent in range(20):
             out.write(f"    UINT64_C({10 ** exponent}),\n")
+        out.write("};\n\nconst struct exponent_text exponent_texts[EXPONENT_TEXTS] = {\n")
+        for exponent in range(-324, 309):
+            out.write(f'    {{"e{exponent}", {len(f"e{exponent}")}}},\n')
         out.write("};\n")
 
 
