@@ -6,8 +6,12 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { KEPT_MAX = 32 };
+
+#define HUGE_BYTES ((size_t)4 << 20)
 
 static struct {
     pthread_mutex_t lock;
@@ -61,11 +65,27 @@ void *block_find(size_t size_bytes, size_t *ret_capacity_bytes)
     return block;
 }
 
+/* From 4 MiB the kernel may use pages of 2 MiB: one fault instead of 512. Not where a buffer grows: it asks for twice
+ * what it needs, and the last page of what it has would be whole. */
+static void advise(void *block, size_t size_bytes)
+{
+    uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)block + page_bytes - 1) & ~(page_bytes - 1);
+    uintptr_t end = ((uintptr_t)block + size_bytes) & ~(page_bytes - 1);
+    if (size_bytes >= HUGE_BYTES)
+        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
+
 void *block_take(size_t size_bytes)
 {
     size_t ignored;
     void *block = size_bytes >= BLOCK_BYTES ? block_find(size_bytes, &ignored) : NULL;
-    return block ? block : malloc(size_bytes);
+    if (block)
+        return block;
+    block = malloc(size_bytes);
+    if (block)
+        advise(block, size_bytes);
+    return block;
 }
 
 void block_give(void *block)

@@ -1,8 +1,8 @@
 /* blocks: large pieces of memory that are used again.
  *
- * A fresh page costs a fault and its clearing: for a body of 42 MB 15 to 25 ms, more than reading it. A block is ordinary
- * memory of malloc(): it may be given back with block_give(), which keeps it for the next block_find() if there is room,
- * or with free(). Any thread. */
+ * A fresh page costs a fault and its clearing: for a body of 42 MB 15 to 25 ms, more than reading it. A block is
+ * ordinary memory of malloc(): it may be given back with block_give(), which keeps it for the next block_find() if
+ * there is room, or with free(). Any thread. */
 #ifndef BASE_BLOCKS_H
 #define BASE_BLOCKS_H
 
@@ -14,7 +14,8 @@
 /* How many bytes may be kept; 0, as at the start: none. */
 void blocks_setup(size_t kept_bytes_max);
 
-/* The smallest kept block of at least so many bytes, now the caller's; NULL: there is none. Its content is undefined. */
+/* The smallest kept block of at least so many bytes, now the caller's; NULL: there is none. Its content is undefined.
+ */
 void *block_find(size_t size_bytes, size_t *ret_capacity_bytes);
 /* The same, or a new one. NULL without memory. */
 void *block_take(size_t size_bytes);

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""What an objective costs: the library alone, numpy beside it, and POST /v1/objective, in one run. Compare ratios, not days.
+"""What an objective costs: the library alone, numpy beside it, and POST /v1/objective beside FastAPI, in one run. Compare
+ratios, not days.
 
-    tests/bench/objective.py [--build build] [--python PYTHON-WITH-NUMPY] [--tokens 1048576] [--repeats 5]
+    tests/bench/objective.py [--build build] [--python PYTHON-WITH-NUMPY] [--peer-python PYTHON] [--tokens 1048576] [--repeats 5]
 
 Library: BUILD/tests/bench/objective (ninja -C BUILD tests/bench/objective), one thread, nanoseconds of CPU for each token.
 numpy: the same loss and gradient in float64 from float32, in an interpreter that has numpy (left out without one).
-HTTP: 1.06 M tokens in completions of 512 to 1,536, as JSON arrays and as safetensors; the body is made once, the reply is read
-and not parsed. Figures: wall milliseconds of the best request, the server's CPU in it, its peak resident memory with the size of
-the body beside it. Nothing is asserted.
+HTTP: 1.06 M tokens in completions of 512 to 1,536, with advantages, as JSON arrays and as safetensors; bodies are made once, replies
+read and not parsed, but for the losses, which must agree. Peers: peers/objective_fastapi.py in an interpreter with fastapi,
+uvicorn, numpy, orjson and safetensors (left out without one). The servers take turns, one request each. Figures: milliseconds of wall
+and of the server's CPU, of the best request and the median; the server's peak resident memory, what it had when idle, and the
+size of the bodies. Nothing is asserted.
 """
 import argparse
 import array
@@ -17,6 +20,7 @@ import os
 import random
 import re
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -24,7 +28,6 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TICK = os.sysconf("SC_CLK_TCK")
 MEMBERS = 8
 RETURN = ["contributions", "dloss_dlogp"]
 
@@ -58,6 +61,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"))
     parser.add_argument("--python", default=sys.executable, help="an interpreter with numpy")
+    parser.add_argument("--peer-python", help="one with fastapi, uvicorn, numpy, orjson and safetensors")
     parser.add_argument("--tokens", type=int, default=1 << 20)
     parser.add_argument("--repeats", type=int, default=5)
     return parser.parse_args()
@@ -74,105 +78,158 @@ def library(options):
 
 # -- bodies -----------------------------------------------------------------------------------------------------------
 
-def material(tokens):
-    draw = random.Random(7)
-    lengths = [draw.randint(512, 1536) for _ in range(max(1, tokens // 1024))]
-    old = array.array("f", (-3 * draw.random() for _ in range(sum(lengths))))
-    new = array.array("f", (value + draw.random() - 0.5 for value in old))
-    return lengths, new, old
+class Material:
+    def __init__(self, tokens):
+        draw = random.Random(7)
+        self.lengths = [draw.randint(512, 1536) for _ in range(max(1, tokens // 1024))]
+        self.old = array.array("f", (-3 * draw.random() for _ in range(sum(self.lengths))))
+        self.new = array.array("f", (value + draw.random() - 0.5 for value in self.old))
+        self.advantages = [draw.gauss(0, 1) for _ in self.lengths]
+
+    def request(self):
+        return {"objective": {"preset": "grpo", "beta": 0}, "return": RETURN,
+                "sequences": [{"group": str(i // MEMBERS), "advantage": advantage, "finish_reason": "stop"}
+                              for i, advantage in enumerate(self.advantages)]}
+
+    def arrays(self):
+        at = 0
+        for length in self.lengths:  # float32 as the doubles they are, which is what tolist() gives
+            yield {"logprobs": list(self.new[at:at + length]), "old_logprobs": list(self.old[at:at + length])}
+            at += length
+
+    def as_json(self):
+        request = self.request()
+        for sequence, arrays in zip(request["sequences"], self.arrays()):
+            sequence.update(arrays)
+        return json.dumps(request, separators=(",", ":")).encode()
+
+    def as_peer_json(self):
+        rows = [{**arrays, "advantage": advantage} for arrays, advantage in zip(self.arrays(), self.advantages)]
+        return json.dumps({"sequences": rows}, separators=(",", ":")).encode()
+
+    def as_tensors(self, request=None):
+        cuts = array.array("i", [0])
+        for length in self.lengths:
+            cuts.append(cuts[-1] + length)
+        columns = [("logprobs", "F32", self.new), ("old_logprobs", "F32", self.old), ("cu_seqlens", "I32", cuts)]
+        header, data = {}, b""
+        if request:
+            header["__metadata__"] = {"request": json.dumps(request)}
+        else:
+            columns.insert(0, ("advantages", "F64", array.array("d", self.advantages)))
+        for name, kind, values in columns:
+            piece = values.tobytes()
+            header[name] = {"dtype": kind, "shape": [len(values)], "data_offsets": [len(data), len(data) + len(piece)]}
+            data += piece
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        return struct.pack("<Q", len(text)) + text + data
 
 
-def skeleton(lengths):
-    draw = random.Random(8)
-    return {"objective": {"preset": "grpo", "beta": 0}, "return": RETURN,
-            "sequences": [{"group": str(i // MEMBERS), "reward": float(draw.random() < 0.5), "finish_reason": "stop"}
-                          for i in range(len(lengths))]}
-
-
-def as_json(lengths, new, old):
-    request, at = skeleton(lengths), 0
-    for sequence, length in zip(request["sequences"], lengths):
-        sequence["logprobs"] = [float(f"{value:.8g}") for value in new[at:at + length]]
-        sequence["old_logprobs"] = [float(f"{value:.8g}") for value in old[at:at + length]]
-        at += length
-    return json.dumps(request, separators=(",", ":")).encode()
-
-
-def as_tensors(lengths, new, old):
-    cuts = array.array("i", [0])
-    for length in lengths:
-        cuts.append(cuts[-1] + length)
-    header, data = {"__metadata__": {"request": json.dumps(skeleton(lengths))}}, b""
-    for name, kind, values in (("logprobs", "F32", new), ("old_logprobs", "F32", old), ("cu_seqlens", "I32", cuts)):
-        piece = values.tobytes()
-        header[name] = {"dtype": kind, "shape": [len(values)], "data_offsets": [len(data), len(data) + len(piece)]}
-        data += piece
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    return struct.pack("<Q", len(text)) + text + data
-
-
-# -- the server -------------------------------------------------------------------------------------------------------
+# -- the servers ------------------------------------------------------------------------------------------------------
 
 class Server:
-    def __init__(self, binary, folder):
-        ready = os.path.join(folder, "ready")
-        self.process = subprocess.Popen(
-            [binary, "--listen", "127.0.0.1:0", "--database", os.path.join(folder, "rolloutd.db"), "--ready-file", ready,
-             "--set", "body_limit=512MiB"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        end = time.monotonic() + 30
-        while not os.path.exists(ready) or not os.path.getsize(ready):
-            if self.process.poll() is not None or time.monotonic() > end:
-                sys.exit("rolloutd did not start")
-            time.sleep(0.02)
-        with open(ready, encoding="utf-8") as file:
-            self.port = int(re.search(r"http://[^\s\"]*?:(\d+)", file.read()).group(1))
+    def __init__(self, name, media_type, body, command):
+        self.name, self.media_type, self.body, self.runs = name, media_type, body, []
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-    def __enter__(self):
-        return self
+    def connect(self, port):
+        end = time.monotonic() + 60
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > end:
+                    sys.exit(f"{self.name} did not start")
+                time.sleep(0.02)
+        self.link = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+        self.idle_bytes = self.peak_bytes()
 
-    def __exit__(self, *_):
+    def stop(self):
+        self.link.close()  # uvicorn waits for open connections
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
 
     def cpu_seconds(self):
-        with open(f"/proc/{self.process.pid}/stat", encoding="latin-1") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICK
+        folder, spent = f"/proc/{self.process.pid}/task", 0
+        for task in os.listdir(folder):
+            with open(f"{folder}/{task}/schedstat", encoding="latin-1") as file:
+                spent += int(file.read().split()[0])
+        return spent / 1e9
 
     def peak_bytes(self):
         with open(f"/proc/{self.process.pid}/status", encoding="latin-1") as file:
             return int(re.search(r"VmHWM:\s+(\d+) kB", file.read()).group(1)) * 1024
 
+    def post(self):
+        cpu, begun = self.cpu_seconds(), time.perf_counter()
+        self.link.request("POST", "/v1/objective", self.body, {"Content-Type": self.media_type, "Accept": self.media_type})
+        answer = self.link.getresponse()
+        received = answer.read()
+        wall = time.perf_counter() - begun
+        if answer.status != 200:
+            sys.exit(f"{answer.status} {received[:500]!r}")
+        self.runs.append((wall * 1e3, (self.cpu_seconds() - cpu) * 1e3))
+        self.reply_bytes = len(received)
+        self.loss = float(re.search(rb'"loss\\*": ?\\*"?(-?[0-9.e+-]+)', received).group(1))
 
-def post(link, body, media_type):
-    begun = time.perf_counter()
-    link.request("POST", "/v1/objective", body, {"Content-Type": media_type, "Accept": media_type})
-    answer = link.getresponse()
-    received = answer.read()
-    if answer.status != 200:
-        sys.exit(f"{answer.status} {received[:500]!r}")
-    return time.perf_counter() - begun, len(received)
+    def figures(self):
+        walls, cpus = (sorted(column) for column in zip(*self.runs))
+        middle = len(walls) // 2
+        return {"server": self.name, "wall_ms": round(walls[0], 1), "wall_ms_median": round(walls[middle], 1),
+                "cpu_ms": round(cpus[0], 1), "cpu_ms_median": round(cpus[middle], 1),
+                "peak_mb": round(self.peak_bytes() / 1e6, 1), "idle_mb": round(self.idle_bytes / 1e6, 1),
+                "body_mb": round(len(self.body) / 1e6, 1), "reply_mb": round(self.reply_bytes / 1e6, 1)}
 
 
-def transport(options, name, media_type, body, tokens):
-    with tempfile.TemporaryDirectory() as folder, Server(os.path.join(options.build, "rolloutd"), folder) as server:
-        link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)
-        before, runs = server.cpu_seconds(), []
-        for _ in range(options.repeats):
-            runs.append(post(link, body, media_type))
-        cpu = (server.cpu_seconds() - before) / options.repeats
-        print(json.dumps({"http": name, "tokens": tokens, "wall_ms": round(min(runs)[0] * 1e3, 1), "server_cpu_ms": round(cpu * 1e3, 1),
-                          "peak_mb": round(server.peak_bytes() / 1e6, 1), "body_mb": round(len(body) / 1e6, 1),
-                          "reply_mb": round(runs[0][1] / 1e6, 1)}), flush=True)
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start_rolloutd(options, folder, media_type, body):
+    port = free_port()
+    server = Server("rolloutd", media_type, body,
+                    [os.path.join(options.build, "rolloutd"), "--listen", f"127.0.0.1:{port}", "--database",
+                     os.path.join(folder, "rolloutd.db"), "--set", "body_limit=512MiB"])
+    server.connect(port)
+    return server
+
+
+def start_peer(options, mode, media_type, body):
+    port = free_port()
+    server = Server("fastapi " + mode, media_type, body,
+                    [options.peer_python, os.path.join(HERE, "peers", "objective_fastapi.py"), mode, str(port)])
+    server.connect(port)
+    return server
+
+
+def over_http(options, name, servers):
+    for _ in range(options.repeats):
+        for server in servers:
+            server.post()
+    for server in servers:
+        if abs(server.loss - servers[0].loss) > 1e-6 * abs(servers[0].loss):
+            sys.exit(f"{server.name} says {server.loss}, {servers[0].name} {servers[0].loss}")
+        print(json.dumps({"http": name, **server.figures()}), flush=True)
+    for server in servers:
+        server.stop()
 
 
 def main():
     options = arguments()
     library(options)
-    lengths, new, old = material(options.tokens)
-    transport(options, "json", "application/json", as_json(lengths, new, old), len(new))
-    transport(options, "safetensors", "application/x-safetensors", as_tensors(lengths, new, old), len(new))
+    material = Material(options.tokens)
+    peers = ["orjson", "pydantic"] if options.peer_python else []
+    with tempfile.TemporaryDirectory() as folder:
+        over_http(options, "json", [start_rolloutd(options, folder, "application/json", material.as_json())] +
+                  [start_peer(options, mode, "application/json", material.as_peer_json()) for mode in peers])
+    with tempfile.TemporaryDirectory() as folder:
+        kind = "application/x-safetensors"
+        over_http(options, "safetensors", [start_rolloutd(options, folder, kind, material.as_tensors(material.request()))] +
+                  [start_peer(options, "safetensors", kind, material.as_tensors()) for _ in peers[:1]])
 
 
 if __name__ == "__main__":
