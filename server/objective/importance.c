@@ -147,12 +147,13 @@ static void look(const struct correcting *correcting, size_t index, struct rollo
     double x[OBJECTIVE_BLOCK];
     size_t count;
 
-    for (size_t t = 0; (count = next_xs(sequence, view.x, &t, x)) > 0; view.n += (double)count) {
+    for (size_t t = 0; (count = next_xs(sequence, view.x, &t, x)) > 0;) {
         if (asks == ASKS_WEIGHTS)
             add_weights(correcting, count, x, &looking, &view);
         for (size_t k = 0; asks == ASKS_STATISTICS && k < count; k++)
             add_statistics(&view, view.n + (double)k == 0, x[k]);
         correcting->work->kernels->add_exactly(count, x, &looking.sum);
+        view.n += (double)count;
     }
     if (view.n > 0) {
         view.sum = total_of(&looking.sum);
