@@ -41,8 +41,8 @@ class FaultProxy:
     def said(self):
         return http_request(self.urls[0], "GET", "/_faults").json
 
-    def engines(self, in_flight=64):
-        return [f"{url}#kind=vllm&in_flight={in_flight}" for url in self.urls]
+    def engines(self, in_flight=64, kind="vllm"):
+        return [f"{url}#kind={kind}&in_flight={in_flight}" for url in self.urls]
 
     def drop_idle(self):
         http_request(self.urls[0], "GET", "/_drop")
@@ -148,6 +148,34 @@ def test_each_fault_has_its_name_and_costs_no_more_than_its_time(start, toy, pro
     assert not wrong, "\n".join(f"{kind}: {got}" for kind, got in wrong.items())
     said = proxy.said()
     assert set(said["injected"]) == set(kinds) and said["followed"] == 0, "a redirect was followed"
+    assert_sums_up(batch)
+
+
+SLOW = ("hang", "byte_a_second", "stalled_body")  # the same for every kind, and each costs its time
+
+
+@pytest.mark.parametrize("kind", ["vllm_generate", "sglang", "llamacpp", "openai_compat"])
+def test_every_kind_of_engine_may_fail_in_every_way_that_knows_no_form(start, engine, proxy_of, kind):
+    """The fault's name travels in engine_options, which every kind is handed."""
+    listed = subprocess.run([sys.executable, TOOL, "--any-form"], capture_output=True, text=True, check=True).stdout.split()
+    faults = [fault for fault in listed if fault not in SLOW]
+    proxy = proxy_of(engine, "--listeners", "64")
+    service = start(*proxy.engines(kind=kind), settings={**QUICK, "engine.attempts": 2})
+    groups = [make_group(fault, prompt=None, prompt_ids=[1, 411, 907, 23], sampling={"engine_options": {"fault": f"[[{fault}]]"}}) for fault in faults]
+    batch = service.batch(make_batch(*[{name: value for name, value in group.items() if value is not None} for group in groups],
+                                     verifiers=VERIFIERS, sampling=sampling(1), deadline="30s"))
+    wrong = {}
+    for group in batch["groups"]:
+        fault, rollout = group["task"], group["rollouts"][0]
+        if rollout["state"] == "scored":
+            assert (rollout["completion_ids"], rollout["text"]) == ([812, 13, 2], " 4."), rollout
+            if fault not in ("wrong_type", "delay", "two_lengths"):
+                wrong[fault] = "scored"
+            continue
+        assert_failed_without_a_number(rollout)
+        if rollout["failure"]["code"] not in names_of(fault):
+            wrong[fault] = rollout["failure"]
+    assert not wrong and set(proxy.said()["injected"]) == set(faults), wrong
     assert_sums_up(batch)
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """usage: fault_proxy.py --upstream URL [--listeners 8] [--seed 1] [--rate 0.5] [--only KIND,…] [--kinds]
 
-A proxy that lies, between rolloutd and an engine of vLLM's form. Each listener looks like an engine of its own. A request
-for a sample meets a fault with probability RATE; which one depends on the proxy's seed, the sample's seed and how often it
-was asked for, so that a run can be repeated. A prompt that holds [[KIND]] gets that fault whatever the rate. Everything that
-is not a request for a sample passes.
+A proxy that lies, between rolloutd and an engine. Each listener looks like an engine of its own. A request for a sample of
+vLLM's form meets a fault with probability RATE; which one depends on the proxy's seed, the sample's seed and how often it was
+asked for, so that a run can be repeated. A request of any form that holds [[KIND]] gets that fault whatever the rate (those
+that --any-form lists do not need vLLM's form). Everything else passes.
 
 Prints READY and the listeners' URLs. GET /_faults on any of them: {"injected": {kind: count}, "passed": n, "followed": n,
 "open": n}; "followed" counts requests that came because somebody followed a redirect. GET /_drop closes every connection
@@ -232,6 +232,8 @@ REPLY = {
 SOUND = ("wrong_type", "delay")  # odd, and yet the answer is right
 SLOW = ("hang", "byte_a_second", "stalled_body")  # only a time limit ends them
 KINDS = [*CONNECTION, *REPLY, "delay"]
+ANY_FORM = [*CONNECTION, *(kind for kind in REPLY if kind.startswith(("status_", "redirect_"))), "html", "empty", "number", "array", "null", "nested",
+            "error_in_200", "no_choice", "half_json", "wrong_type", "delay"]
 
 
 # -- the proxy ----------------------------------------------------------------------------------------------------------------
@@ -261,11 +263,11 @@ class Proxy:
             ask = json.loads(body)
         except ValueError:
             return None
-        if "prompt" not in ask or "seed" not in ask:
-            return None
-        tag = TAG.search(ask["prompt"]) if isinstance(ask["prompt"], str) else None
+        tag = TAG.search(body.decode("utf-8", "replace"))
         if tag:
             return tag[1]
+        if "prompt" not in ask or "seed" not in ask:
+            return None
         self.asked[ask["seed"]] += 1
         dice = random.Random(f"{self.seed}/{ask['seed']}/{self.asked[ask['seed']]}")
         return dice.choice(self.kinds) if dice.random() < self.rate else None
@@ -357,13 +359,14 @@ def parse_arguments():
     parser.add_argument("--rate", type=float, default=0.5)
     parser.add_argument("--only")
     parser.add_argument("--kinds", action="store_true", help="list them")
+    parser.add_argument("--any-form", action="store_true", help="list those that can happen to a reply of any form")
     return parser.parse_args()
 
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)  # a connection is a file
     arguments = parse_arguments()
-    if arguments.kinds:
-        print(*KINDS, sep="\n")
+    if arguments.kinds or arguments.any_form:
+        print(*(KINDS if arguments.kinds else ANY_FORM), sep="\n")
     else:
         asyncio.run(run(arguments))
