@@ -2,6 +2,8 @@
  * decided by reading them. */
 #include "support.h"
 
+#include "client/engine_probe.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -269,6 +271,43 @@ static void test_cut_anywhere_the_same_is_asked_for_again(void **state)
     }
 }
 
+/* A probe that gets this reply on its path and nothing else. */
+static void test_a_probe_learns_what_was_decided(void **state)
+{
+    const struct recorded *recorded = *state;
+    const char *path = json_string_value(json_object_get(json_object_get(recorded->json, "request"), "path"));
+    struct probe_rules rules = {
+        .adapter = strcmp(path, "/weight_info") == 0 ? engine_adapter_find((struct text)TEXT_LITERAL("vllm")) : NULL,
+        .url = "http://engine"};
+    struct probe probe;
+    struct engine_call call;
+    char said[512];
+    bool asked = false;
+
+    probe_init(&probe, &rules);
+    while (probe_build(&probe, &call)) {
+        bool here = strcmp(call.path, path) == 0;
+        struct engine_reply reply = {.status = here ? recorded->status : 404,
+                                     .body = {recorded->body.data, here ? recorded->body.length_bytes : 0}};
+
+        asked |= here;
+        engine_call_finish(&call);
+        if (!probe_take(&probe, &reply, NULL))
+            break;
+    }
+    assert_true(asked);
+    if (probe.facts.model[0])
+        snprintf(said, sizeof(said), "model %s context %lld", probe.facts.model, (long long)probe.facts.context_tokens);
+    else if (probe.facts.version[0])
+        snprintf(said, sizeof(said), "version %s", probe.facts.version);
+    else if (probe.facts.weight_version[0])
+        snprintf(said, sizeof(said), "weight_version %s", probe.facts.weight_version);
+    else
+        snprintf(said, sizeof(said), "nothing");
+    assert_string_equal(said, recorded->outcome);
+    probe_finish(&probe);
+}
+
 /* --- the table ------------------------------------------------------------------------------------- */
 
 static json_t *find_exchange(json_t *exchanges, const char *name)
@@ -363,6 +402,10 @@ int main(void)
                                    .test_func = test_every_exchange_is_decided,
                                    .initial_state = recorded};
     for (size_t i = 0; i < count; i++) {
+        if (strcmp(recorded[i].kind, "probe") == 0)
+            tests[used++] = (struct CMUnitTest){.name = xasprintf("a probe learns from %s", recorded[i].name),
+                                                .test_func = test_a_probe_learns_what_was_decided,
+                                                .initial_state = &recorded[i]};
         if (!recorded[i].adapter)
             continue;
         tests[used++] = (struct CMUnitTest){.name = xasprintf("%s is read as decided", recorded[i].name),
