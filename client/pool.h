@@ -158,7 +158,7 @@ struct engine {
     double token_floor_us; /* the smallest such average */
     bool probing;
     struct probe *probe;     /* while probing */
-    bool gone;               /* it could not be reached since it was up */
+    bool gone;               /* it could not be reached since it was up, or cut what it had */
     unsigned check_failures; /* of checks in a row */
     unsigned asked_in_vain;  /* questions that came to no end */
     int64_t ask_at_us;       /* when they may be put again */

@@ -70,6 +70,7 @@ int64_t pool_pause_us(unsigned failures)
 
 static void take_down(struct engine *engine, const struct sample_error *error, int64_t now_us)
 {
+    engine->gone = engine->gone || error->code == SAMPLE_ENGINE_UNREACHABLE; /* cut connections are a death, too */
     engine->paused_until_us = now_us + pool_pause_us(engine->failures);
     engine_set_state(engine, ENGINE_DOWN, now_us, "%.200s", error->message);
 }
@@ -140,7 +141,6 @@ void engine_failed(const struct pool_rules *rules, struct engine *engine, const 
         return;
     if (error->not_connected) {
         engine->failures++;
-        engine->gone = true;
         take_down(engine, error, now_us);
     } else if ((!is_fault(error) || !fault(engine, error, now_us)) && engine->doubts >= POOL_DOUBTS_MAX &&
                engine->state != ENGINE_COOLING) {
@@ -172,7 +172,6 @@ static void check_ended(struct engine *engine, const struct sample_error *error,
         return;
     engine->last_error = *error;
     engine->failures++;
-    engine->gone = engine->gone || error->not_connected;
     take_down(engine, error, now_us);
 }
 
@@ -185,7 +184,6 @@ void engine_probe_ended(struct engine *engine, const struct sample_error *error,
         return;
     }
     if (error) {
-        engine->gone = engine->gone || error->not_connected;
         engine->last_error = *error;
         engine->failures++;
         take_down(engine, error, now_us);

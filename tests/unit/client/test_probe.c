@@ -523,7 +523,16 @@ static void test_an_engine_is_asked_again_only_after_it_was_gone_or_changed(void
     probe_all(pool, &vllm, 96 * S);
     assert_true(vllm.asked > once);
     assert_int_equal(engine->state, ENGINE_UP); /* it gave samples since it failed */
-    assert_int_equal(engine->restarts, 2);
+    once = vllm.asked;
+    unreachable.not_connected = false; /* it died with connections open and was back at once */
+    for (int i = 0; i < 3; i++) {
+        pool_begin(pool, engine, 97 * S);
+        pool_end(pool, engine, &(struct pool_result){.error = &unreachable}, 97 * S);
+    }
+    assert_int_equal(engine->state, ENGINE_DOWN);
+    probe_all(pool, &vllm, 98 * S);
+    assert_true(vllm.asked > once);
+    assert_int_equal(engine->restarts, 3);
     pool_destroy(pool);
 }
 
