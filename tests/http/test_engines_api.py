@@ -261,7 +261,7 @@ def test_a_killed_engine_costs_its_samples_one_try_and_is_found_again(start, tmp
         settled = service.settled(batch)
         assert settled["state"] == "complete" and settled["summary"]["scored"] == 240
         again = [rollout for rollout in rollouts(settled) if rollout["attempts"] > 1]
-        assert 1 <= len(again) <= 8, again  # those that were there
+        assert 1 <= len(again) <= 8 + 3, len(again)  # those that were there, and one in the place of each that it took to see it
         # two: a request on a connection that was kept open may be sent once more by the HTTP library, which counts
         assert max(rollout["attempts"] for rollout in again) <= 3
     finally:
