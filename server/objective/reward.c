@@ -118,6 +118,7 @@ int put_kl_into_rewards(struct objective_work *work)
     block = work_allocate(work, 1, sizeof *block);
     if (!work->reward_kl || !block)
         return -1;
+    block->kernels = work->kernels;
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         const struct objective_sequence *sequence = &work->request->sequences[i];
         bool skip = knobs->kl.skip_zero_variance && work->request->groups[sequence->group].zero_variance;
