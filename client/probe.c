@@ -181,7 +181,9 @@ static bool end_probe(struct engine *engine, int64_t now_us)
     const struct sample_error *error = probe_failed(probe);
 
     engine->probe = NULL;
-    if (error)
+    if (engine->removed)
+        engine->probing = false; /* it belongs to no pool any more, so it must not say what its pool is of */
+    else if (error)
         engine_probe_ended(engine, error, now_us);
     else
         take_facts(engine, probe, now_us);
@@ -213,7 +215,7 @@ bool engine_probe_build(struct engine *engine, int64_t now_us, struct engine_cal
 bool engine_probe_reply(struct engine *engine, const struct engine_reply *reply,
                         const struct sample_error *transport_error, int64_t now_us)
 {
-    if (probe_take(engine->probe, reply, transport_error))
+    if (!engine->removed && probe_take(engine->probe, reply, transport_error))
         return true;
     return end_probe(engine, now_us);
 }

@@ -536,6 +536,40 @@ static void test_an_engine_is_asked_again_only_after_it_was_gone_or_changed(void
     pool_destroy(pool);
 }
 
+/* It was PUT with a wrong URL, say, and a batch waits for the right one. */
+static void test_an_engine_that_was_removed_does_not_say_what_its_pool_is_of(void **state)
+{
+    struct pool *pool = pool_with(pair, 1);
+    struct engine *wrong = pool_at(pool, 0);
+    struct vllm vllms[2] = {honest, honest};
+    struct engine_call call;
+    int64_t at_us;
+    int64_t timeout_us;
+    char body[2048];
+    char message[POOL_MESSAGE_BYTES];
+    bool more = true;
+
+    (void)state;
+    vllms[0].model = "another";
+    pool_named_pin(wrong->pool);
+    assert_ptr_equal(pool_probe_due(pool, 1 * S, &at_us), wrong);
+    while (more && engine_probe_build(wrong, 1 * S, &call, &timeout_us)) {
+        int status = answer(&vllms[0], &call, body, sizeof(body));
+        struct engine_reply reply = {.status = status, .body = text_of(body)};
+
+        engine_call_finish(&call);
+        pool_remove(pool, wrong);
+        more = engine_probe_reply(wrong, &reply, NULL, 1 * S);
+    }
+    pool_reap(pool);
+    assert_int_equal(pool_removed_count(pool), 0);
+    assert_non_null(pool_add(pool, &pair[1], message));
+    probe_all(pool, vllms, 2 * S);
+    assert_string_equal(pool_at(pool, 0)->why, "");
+    assert_int_equal(pool_at(pool, 0)->state, ENGINE_UP);
+    pool_destroy(pool);
+}
+
 static void test_questions_in_vain_are_put_again_later_and_not_for_ever(void **state)
 {
     struct pool *pool = pool_with(pair, 1);
@@ -609,6 +643,7 @@ int main(void)
         cmocka_unit_test(test_a_pool_with_unfinished_work_keeps_its_model_and_an_idle_one_may_change_it),
         cmocka_unit_test(test_a_name_of_the_settings_does_not_hide_another_model),
         cmocka_unit_test(test_a_pool_is_moved_to_another_model_one_engine_after_the_other),
+        cmocka_unit_test(test_an_engine_that_was_removed_does_not_say_what_its_pool_is_of),
         cmocka_unit_test(test_an_engine_is_asked_again_only_after_it_was_gone_or_changed),
         cmocka_unit_test(test_questions_in_vain_are_put_again_later_and_not_for_ever),
         cmocka_unit_test(test_a_look_that_fails_takes_down_what_is_gone_and_not_what_is_busy),
