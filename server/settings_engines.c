@@ -1,4 +1,5 @@
 /* Engines and tokens. */
+#include "client/pool.h"
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
 #include "server/base/nearest.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LONGEST_URL_BYTES = 2048, LONGEST_TOKEN_BYTES = 4096, MOST_ENGINES = 1024, MOST_IN_FLIGHT = 65536 };
+enum { LONGEST_URL_BYTES = 2048, LONGEST_TOKEN_BYTES = 4096, MOST_ENGINES = POOL_ENGINES_MAX, MOST_IN_FLIGHT = 65536 };
 
 /* --- as written --- */
 

@@ -1,3 +1,4 @@
+#include "client/pool.h"
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
 #include "server/settings_table.h"
@@ -398,6 +399,27 @@ static void test_bad_engines_are_refused(void **state)
     assert_refused(&loading, "a name that no other engine has");
 }
 
+/* What the settings allow must be what the pool takes: --check would be no check otherwise. */
+static void test_as_many_engines_as_a_pool_takes(void **state)
+{
+    (void)state;
+    struct buffer urls;
+    buffer_init(&urls, 1 << 20);
+    for (int count = 0; count < POOL_ENGINES_MAX; count++)
+        buffer_append_string(&urls, "http://a:1 ");
+    setenv("ROLLOUTD_ENGINES", buffer_text(&urls).data, 1);
+    _cleanup_loading_ struct loading enough;
+    load(&enough, NULL);
+    assert_int_equal(enough.result, 0);
+    buffer_append_string(&urls, "http://a:1");
+    setenv("ROLLOUTD_ENGINES", buffer_text(&urls).data, 1);
+    _cleanup_loading_ struct loading many;
+    load(&many, NULL);
+    unsetenv("ROLLOUTD_ENGINES");
+    assert_refused(&many, "engines: 257 engines from ");
+    buffer_finish(&urls);
+}
+
 static void test_engine_flags_replace_those_of_environment_and_file(void **state)
 {
     (void)state;
@@ -496,6 +518,7 @@ int main(void)
         cmocka_unit_test(test_engine_urls_carry_their_settings),
         cmocka_unit_test(test_an_unknown_kind_is_answered_with_the_known_ones),
         cmocka_unit_test(test_bad_engines_are_refused),
+        cmocka_unit_test(test_as_many_engines_as_a_pool_takes),
         cmocka_unit_test(test_engine_flags_replace_those_of_environment_and_file),
         cmocka_unit_test(test_the_file_in_config_shows_every_key_with_default_and_sentence),
         cmocka_unit_test(test_every_key_has_a_sentence),
