@@ -37,6 +37,7 @@ def test_an_engine_that_was_spared_comes_back(start, engine, other_engine):
     engine.rules({"raw": "<html>hello</html>"})
     other_engine.rules({**RIGHT, "delay": 0.02})
     service = start(engine, other_engine, settings=FAST)
+    eventually(lambda: [item["state"] for item in service.read("/v1/engines")["items"]] == ["up", "up"], "both to be up")
     assert service.batch(make_batch(sampling=sampling(40)))["summary"]["scored"] == 40
     engine.rules({**RIGHT, "delay": 0.02})
 
