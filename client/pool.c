@@ -232,6 +232,16 @@ void pool_remove(struct pool *pool, struct engine *engine)
     pool->removed[pool->removed_count++] = engine;
 }
 
+size_t pool_removed_count(const struct pool *pool)
+{
+    return pool->removed_count;
+}
+
+struct engine *pool_removed_at(struct pool *pool, size_t index)
+{
+    return pool->removed[index];
+}
+
 void pool_reap(struct pool *pool)
 {
     size_t kept = 0;

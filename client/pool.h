@@ -189,8 +189,12 @@ bool engine_is_as(const struct engine *engine, const struct pool_engine *setting
 void pool_change(struct pool *pool, struct engine *engine, const struct pool_engine *settings);
 /* Nothing new is sent there while it drains. */
 void pool_drain(struct pool *pool, struct engine *engine, bool draining);
-/* Out of every list at once; what runs there may end. The pointer stays valid until pool_reap() finds it idle. */
+/* Out of every list but the removed ones' at once; what runs there may end. The pointer stays valid until pool_reap()
+ * finds it idle. */
 void pool_remove(struct pool *pool, struct engine *engine);
+/* Those that were removed and have not been freed yet; most have something in flight. */
+size_t pool_removed_count(const struct pool *pool);
+struct engine *pool_removed_at(struct pool *pool, size_t index);
 /* Frees removed engines that have nothing in flight, are not being probed, and are held by nobody. */
 void pool_reap(struct pool *pool);
 /* Whoever keeps a pointer beyond a request in flight holds the engine. NULL is allowed in both. */

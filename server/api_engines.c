@@ -21,6 +21,25 @@ static void put_settings(struct json_write *json, const struct engines *engines)
     json_object_end(json);
 }
 
+/* Removed, but still with something in flight: shown until that has ended. Before the others, so that who reads the
+ * list by name finds the engine that took the place. */
+static void write_leaving(struct json_write *json, struct server *server)
+{
+    for (size_t i = 0; i < pool_removed_count(server->pool); i++)
+        if (pool_removed_at(server->pool, i)->in_flight > 0)
+            engine_write(json, server->engines, pool_removed_at(server->pool, i));
+}
+
+static const struct engine *find_leaving(struct pool *pool, struct text name)
+{
+    for (size_t i = pool_removed_count(pool); i-- > 0;) {
+        const struct engine *engine = pool_removed_at(pool, i);
+        if (engine->in_flight > 0 && text_equals(name, engine->name))
+            return engine;
+    }
+    return NULL;
+}
+
 void list_engines(struct server *server, struct request *request)
 {
     static const char *const known[] = {NULL};
@@ -34,6 +53,7 @@ void list_engines(struct server *server, struct request *request)
     json_object_begin(&json);
     json_key(&json, "items");
     json_array_begin(&json);
+    write_leaving(&json, server);
     for (size_t i = 0; i < pool_count(server->pool); i++)
         engine_write(&json, server->engines, pool_at(server->pool, i));
     json_array_end(&json);
@@ -60,7 +80,10 @@ static void refuse_unknown(struct request *request)
 
 void get_engine(struct server *server, struct request *request)
 {
-    const struct engine *engine = pool_find(server->pool, request_call(request)->args[0]);
+    struct text name = request_call(request)->args[0];
+    const struct engine *engine = pool_find(server->pool, name);
+    if (!engine)
+        engine = find_leaving(server->pool, name);
     if (!engine)
         refuse_unknown(request);
     else

@@ -28,7 +28,10 @@ void engine_say_why(const struct engines *engines, const struct engine *engine, 
     enum engine_state state = engine_shown_state(engine);
 
     ret_why[0] = '\0';
-    if (state == ENGINE_DRAINING)
+    if (engine->removed)
+        snprintf(ret_why, ENGINE_SENTENCE_BYTES, "it was removed: nothing new is sent, %zu requests run",
+                 engine->in_flight);
+    else if (state == ENGINE_DRAINING)
         snprintf(ret_why, ENGINE_SENTENCE_BYTES, "somebody asked to drain it: nothing new is sent, %zu requests run",
                  engine->in_flight);
     else if (engine->why[0])
@@ -233,6 +236,7 @@ void engine_write(struct json_write *json, const struct engines *engines, const 
     json_put_string(json, "kind", engine->adapter ? engine->adapter->kind : NULL);
     put_word(json, "model", engine->model);
     json_put_string(json, "source", engine->source == ENGINE_OF_API ? "api" : "settings");
+    json_put_bool(json, "removed", engine->removed);
     write_state(json, engines, engine);
     write_facts(json, engine);
     write_work(json, engine);

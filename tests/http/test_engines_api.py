@@ -296,8 +296,13 @@ def test_an_engine_that_is_removed_ends_what_it_has(start, scripted):
     eventually(lambda: second.open, "the second to work")
     reply = service.delete("/v1/engines/second")
     assert reply.status == 200 and reply.json["removed"] is True and reply.json["in_flight"] > 0, reply
-    assert service.get("/v1/engines/second").status == 404 and service.delete("/v1/engines/second").status == 404
+    assert service.delete("/v1/engines/second").status == 404
+    leaving = service.read("/v1/engines/second")
+    assert (leaving["state"], leaving["removed"], leaving["next"]) == ("draining", True, None) and leaving["in_flight"] > 0 and "was removed" in leaving["why"]
+    assert [item["name"] for item in service.read("/v1/engines")["items"]] == ["second", "e1"]
     count = len(second.samples)
+    eventually(lambda: service.get("/v1/engines/second").status == 404, "it to be idle")
+    assert set(engines(service)) == {"e1"}
     settled = service.settled(batch)
     assert settled["summary"]["scored"] == 40 and not any(entry["aborted"] for entry in second.samples)
     assert len(second.samples) == count and {rollout["attempts"] for rollout in rollouts(settled)} == {1}
