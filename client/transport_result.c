@@ -25,7 +25,8 @@ static enum transfer_result result_of(const struct transfer *transfer, CURLcode 
 {
     bool nothing_came = !transfer->header_bytes && !transfer->reply.body.length_bytes;
 
-    if (transfer->too_large)
+    /* curl has no other code for a header line that is longer than it takes (100 KiB) */
+    if (transfer->too_large || (code == CURLE_OUT_OF_MEMORY && transfer->reply.connected))
         return TRANSFER_TOO_LARGE;
     if (code == CURLE_OPERATION_TIMEDOUT)
         return transfer->reply.connected ? TRANSFER_TIMEOUT : TRANSFER_UNREACHABLE;
@@ -66,7 +67,9 @@ void transfer_conclude(struct transfer *transfer, CURLcode code)
     reply->result = result_of(transfer, code);
     if (reply->result == TRANSFER_DONE)
         return;
-    if (transfer->too_large)
+    if (reply->result == TRANSFER_TOO_LARGE && !reply->body.failed && code != CURLE_FILESIZE_EXCEEDED)
+        snprintf(reply->problem, sizeof(reply->problem), "its headers are too long");
+    else if (transfer->too_large)
         snprintf(reply->problem, sizeof(reply->problem), "more than %zu bytes", reply->body.maximum_bytes);
     else
         snprintf(reply->problem, sizeof(reply->problem), "%.150s",

@@ -141,6 +141,16 @@ static bool do_endless_headers(struct connection *connection, const char *reques
     return false;
 }
 
+static bool do_long_header(struct connection *connection, const char *request)
+{
+    (void)request;
+    put_text(connection->fd, "HTTP/1.1 200 OK\r\nX-Filler: ");
+    for (int i = 0; i < 16 * 1024; i++) /* 256 KiB in one line */
+        put_text(connection->fd, "0123456789abcdef");
+    put_text(connection->fd, "\r\nContent-Length: 2\r\n\r\n{}");
+    return false;
+}
+
 static bool do_redirect(struct connection *connection, const char *request)
 {
     (void)request;
@@ -182,6 +192,7 @@ static const struct {
     {"/big ", do_big},
     {"/endless ", do_endless},
     {"/endless-headers ", do_endless_headers},
+    {"/long-header ", do_long_header},
     {"/redirect ", do_redirect},
     {"/busy ", do_busy},
     {"/continue ", do_continue},
