@@ -252,6 +252,8 @@ def test_a_killed_engine_costs_its_samples_one_try_and_is_found_again(start, tmp
         in_state(service, "e1", "up"), in_state(service, "e2", "up")
         batch = posted(service, *[make_group(f"t{index}", f"{index}+4=") for index in range(30)], sampling=sampling(8), deadline="60s")
         eventually(lambda: engines(service)["e2"]["samples"] > 5, "the second to work")
+        toys[1].process.send_signal(signal.SIGSTOP)  # so that it has something when it dies
+        eventually(lambda: engines(service)["e2"]["in_flight"] == 8, "the second to have all it may have")
         toys[1].kill()
         shown = in_state(service, "e2", "down")
         assert "cannot be reached" in shown["why"]
