@@ -275,6 +275,7 @@ void engines_destroy(struct engines *engines)
     struct known_engine *next;
     if (!engines)
         return;
+    engines_reload_forget(engines);
     HASH_ITER(hh, engines->known, known, next)
     {
         HASH_DEL(engines->known, known);

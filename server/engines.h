@@ -75,5 +75,7 @@ void engines_write_metrics(const struct engines *engines, struct buffer *out);
 
 /* reload.c: reads settings and keys again, on a worker; what is wrong changes nothing. */
 void engines_reload(struct engines *engines);
+/* One that is under way; when the workers have ended. */
+void engines_reload_forget(struct engines *engines);
 
 #endif

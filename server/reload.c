@@ -116,3 +116,9 @@ void engines_reload(struct engines *engines)
     engines->reload = reload;
     workers_submit_reserved(server->workers, &reload->job);
 }
+
+void engines_reload_forget(struct engines *engines)
+{
+    if (engines->reload)
+        reload_destroy(TAKE_PTR(engines->reload));
+}

@@ -4,7 +4,10 @@
 
 #include <cyaml/cyaml.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { LONGEST_FILE_BYTES = 1024 * 1024, GROUP_MAXIMUM = 8 };
 
@@ -169,20 +172,37 @@ static void explain(const char *path, const char *text, const char *said, const 
     snprintf(ret_message, SETTINGS_MESSAGE_BYTES, "config: \"%.300s\": %.600s", path, *said ? said : error);
 }
 
+/* A pipe does at the start; at a SIGHUP nobody may be there to write, and nobody may wait for that. */
+static FILE *open_without_waiting(const char *path, bool *ret_is_file)
+{
+    struct stat status = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (fd >= 0)
+        (void)fcntl(fd, F_SETFL, 0);
+    *ret_is_file = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    if (fd >= 0 && !file)
+        close(fd);
+    return file;
+}
+
 static int read_text(const char *path, char **ret_text, char *ret_message)
 {
     char *text = xcalloc(1, LONGEST_FILE_BYTES + 1);
-    FILE *file = fopen(path, "re");
+    bool is_file;
+    FILE *file = open_without_waiting(path, &is_file);
     size_t length = file ? fread(text, 1, LONGEST_FILE_BYTES + 1, file) : 0;
     bool failed = !file || ferror(file);
     int reason = errno;
+    bool nothing = !failed && !length && !is_file;
     if (file)
         fclose(file);
     *ret_text = text;
-    if (!failed && length <= LONGEST_FILE_BYTES && !memchr(text, '\0', length))
+    if (!failed && !nothing && length <= LONGEST_FILE_BYTES && !memchr(text, '\0', length))
         return 0;
     snprintf(ret_message, SETTINGS_MESSAGE_BYTES, "config: \"%s\": %s", path,
              failed                        ? strerror(reason)
+             : nothing                     ? "it is no regular file, and nothing comes from it"
              : length > LONGEST_FILE_BYTES ? "expected at most 1 MiB"
                                            : "a NUL byte is no text");
     return -1;

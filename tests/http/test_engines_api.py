@@ -375,6 +375,24 @@ def test_a_broken_settings_file_changes_nothing_and_is_seen(start, scripted, tmp
     assert hang_up(service)["error"] is None
 
 
+def test_a_pipe_in_the_place_of_the_settings_file_holds_nobody_up(start, scripted, tmp_path):
+    config = settings_file(tmp_path, [{"name": "one", "url": scripted().url, "kind": "vllm"}])
+    service = start(args=["--config", config], settings=QUICK)
+    os.unlink(config)
+    os.mkfifo(config)
+    assert "no regular file" in hang_up(service)["error"] and set(engines(service)) == {"one"}
+    assert service.terminate() == 0
+
+
+def test_a_reading_of_the_settings_does_not_outlive_the_service(start, scripted, tmp_path):
+    """A worker still has it when the service ends: the address sanitizer sees whether somebody takes it."""
+    engine = scripted()
+    config = settings_file(tmp_path, [{"name": f"n{index}", "url": engine.url, "kind": "vllm"} for index in range(200)])
+    service = start(args=["--config", config], settings=QUICK)
+    service.process.send_signal(signal.SIGHUP)
+    assert service.terminate() == 0
+
+
 def test_work_goes_on_while_the_settings_are_read_again(start, scripted, tmp_path):
     first, second = scripted(), scripted()
     for engine in (first, second):
