@@ -69,6 +69,7 @@ void flight_destroy(struct flight *flight)
     if (flight->has_verdicts)
         verdict_set_finish(&flight->verdicts);
     engine_release(flight->engine);
+    free(flight->model);
     free(flight->verify.reply);
     buffer_finish(&flight->frame);
     buffer_finish(&flight->verdicts_json);
@@ -416,6 +417,8 @@ static void fill_request(struct flight *flight)
              (long long)flight_sample_index(flight), rollout->attempts);
     snprintf(flight->cache_salt, sizeof(flight->cache_salt), "%.36s.%lld", live->run->name,
              (long long)flight->revision);
+    if (!live->spec->model.data && flight->engine->model)
+        flight->model = xstrdup(flight->engine->model);
     flight->request = (struct sample_request){
         .prompt_ids = group->prompt_ids ? group->prompt_ids : live->group_prompt_ids[index],
         .prompt_id_count = group->prompt_ids ? group->prompt_id_count : live->group_prompt_id_counts[index],
@@ -423,7 +426,7 @@ static void fill_request(struct flight *flight)
         .messages = group->messages,
         .tools = group->tools,
         .sampling = group->sampling,
-        .model = live->spec->model.data ? live->spec->model : text_of(flight->engine->model),
+        .model = live->spec->model.data ? live->spec->model : text_of(flight->model),
         .seed = flight_seed(flight),
         .cache_salt = text_of(flight->cache_salt),
         .request_id = text_of(flight->request_id),

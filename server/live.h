@@ -87,6 +87,7 @@ struct flight {
     struct transfer *transfer;
     struct sample_request request;
     char request_id[ID_BYTES + 64];
+    char *model; /* the engine's, as it was when this was sent: a probe may find another */
     char cache_salt[64];
     struct exchange exchange;
     struct engine_call call;

@@ -233,6 +233,22 @@ def test_a_single_engine_that_changes_its_model_waits_for_the_end_of_what_is_unf
     assert service.batch(make_batch())["summary"]["scored"] == 2
 
 
+def test_the_later_steps_of_a_sample_name_the_model_of_the_first(start, scripted):
+    """A probe that finds another model meanwhile has freed the name that was in use."""
+    engine = scripted(kind="vllm_generate")
+    engine.rules({**RIGHT, "in": "sampling_params", "hold": True})
+    service = start(engine, settings=QUICK)
+    in_state(service, "e1", "up")
+    batch = posted(service, {"task": "ids", "prompt_ids": [5, 6, 7], "reference": "42"}, sampling=sampling(4))
+    eventually(lambda: engine.open == 4, "the samples to be asked for")
+    engine.serve("another-model-with-a-name-that-needs-another-piece-of-memory")
+    eventually(lambda: "another" in engines(service)["e1"]["model"], "the probe to find it")
+    engine.release()
+    service.settled(batch)
+    texts = [entry["body"]["model"] for entry in engine.requests if entry["path"] == "/detokenize"]
+    assert texts == ["demo-1b"] * 4
+
+
 class KilledToy(ProcessEngine):
     def __init__(self, folder, port=0):
         super().__init__(folder, [sys.executable, os.path.join(ROOT, "deploy", "demo", "toy_engine.py"), "--port", str(port), "--pace", "0.005"])
