@@ -52,6 +52,8 @@ struct sample_segment *draft_segments(const struct reply_draft *draft, size_t *r
 
     for (size_t i = 0; draft->ids.present && i < draft->span_count; i++) {
         const struct version_span *span = &draft->spans[i];
+        if (!span->name_bytes) /* it says nothing */
+            continue;
         struct text name = name_of(draft, span);
 
         if (is_whole(draft))
