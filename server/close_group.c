@@ -9,6 +9,7 @@
 
 struct group_job {
     struct job job;
+    struct read_again again;
     struct live_batch *live;
     uint32_t first;
     uint32_t count;
@@ -132,8 +133,8 @@ static void groups_computed(struct job *job)
     struct group_job *self = (struct group_job *)job;
     struct live_batch *live = self->live;
 
-    if (self->status == STORE_UNAVAILABLE) { /* the record could not be read: try again */
-        workers_submit_reserved(live->server->workers, &self->job);
+    if (self->status == STORE_UNAVAILABLE) {
+        read_again_later(&self->again, live, &self->job);
         return;
     }
     if (self->status != STORE_OK)

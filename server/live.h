@@ -14,6 +14,7 @@
 #include "server/batch_spec.h"
 #include "server/http.h"
 #include "server/loop.h"
+#include "server/read_again.h"
 #include "server/server.h"
 #include "server/store/store.h"
 #include "server/verify_pool.h"
@@ -268,6 +269,7 @@ void live_write_pending(struct json_write *json, const struct live_batch *live);
 /* close.c: totals, loss, summary of a batch whose groups are closed, from the record. */
 struct close_job {
     struct job job;
+    struct read_again again;
     struct live_batch *live;
     const struct batch_spec *spec;
     char batch_id[ID_BYTES];

@@ -438,8 +438,8 @@ static void close_computed(struct job *job)
 {
     struct close_job *close = (struct close_job *)job;
     struct live_batch *live = close->live;
-    if (close->status == STORE_UNAVAILABLE) { /* the record could not be read: try again */
-        workers_submit_reserved(live->server->workers, &close->job);
+    if (close->status == STORE_UNAVAILABLE) {
+        read_again_later(&close->again, live, &close->job);
         return;
     }
     close->op = (struct store_op){.kind = STORE_CLOSE_BATCH, .context = close};

@@ -54,29 +54,47 @@ static struct batch_spec *read_spec(const struct settings *settings, const struc
     return spec;
 }
 
-static void read_groups(struct store_reader *reader, struct resumed *resumed)
+static enum store_status read_groups(struct store_reader *reader, struct resumed *resumed)
 {
     struct store_groups groups = {0};
     resumed->group_closed = xcalloc(resumed->spec->group_count, 1);
-    if (store_read_groups(reader, text_of(resumed->id), 0, resumed->spec->group_count, 0, &groups) == STORE_OK)
-        for (size_t g = 0; g < groups.count && g < resumed->spec->group_count; g++)
-            resumed->group_closed[g] = groups.groups[g].state == STORE_GROUP_COMPLETE;
+    enum store_status status =
+        store_read_groups(reader, text_of(resumed->id), 0, resumed->spec->group_count, 0, &groups);
+    for (size_t g = 0; status == STORE_OK && g < groups.count && g < resumed->spec->group_count; g++)
+        resumed->group_closed[g] = groups.groups[g].state == STORE_GROUP_COMPLETE;
     store_groups_finish(&groups);
+    return status;
 }
 
-static void read_run(struct store_reader *reader, struct text run, struct resumed *resumed)
+static enum store_status read_run(struct store_reader *reader, struct text run, struct resumed *resumed)
 {
     struct store_run_detail detail = {0};
-    resumed->run_revision = -1;
-    if (store_read_run(reader, run, &detail) == STORE_OK) {
-        resumed->run_revision = detail.run.policy_revision;
-        resumed->run_incarnation = detail.run.incarnation;
-    }
+    enum store_status status = store_read_run(reader, run, &detail);
+    bool known = status == STORE_OK;
+    resumed->run_revision = known ? detail.run.policy_revision : -1;
+    resumed->run_incarnation = known ? detail.run.incarnation : 0;
     store_run_detail_finish(&detail);
+    return status == STORE_NOT_FOUND ? STORE_OK : status;
 }
 
+/* What has been done of it. Without any of this it would be done again, beside what is on record. */
+static bool read_progress(struct store_reader *reader, struct text run, struct resumed *resumed)
+{
+    return read_run(reader, run, resumed) == STORE_OK && read_groups(reader, resumed) == STORE_OK &&
+           store_read_batch_members(reader, text_of(resumed->id), &resumed->members) == STORE_OK;
+}
+
+static void resumed_destroy(struct resumed *resumed)
+{
+    store_members_finish(&resumed->members);
+    free(resumed->group_closed);
+    free(resumed);
+}
+
+/* NULL: the record of it cannot be read; it is left to the next start. */
 static struct resumed *read_one(struct store_reader *reader, const struct settings *settings, const char *id)
 {
+    bool readable = false;
     struct store_request request = {0};
     struct store_batch batch = {0};
     struct resumed *resumed = xcalloc(1, sizeof(*resumed));
@@ -85,6 +103,7 @@ static struct resumed *read_one(struct store_reader *reader, const struct settin
         store_read_batch(reader, text_of(id), &batch) == STORE_OK) {
         resumed->deadline_us = batch.deadline_us;
         resumed->spec = read_spec(settings, &request);
+        readable = true;
     }
     if (resumed->spec) {
         resumed->spec->seed = batch.seed;
@@ -92,15 +111,14 @@ static struct resumed *read_one(struct store_reader *reader, const struct settin
         resumed->incarnation = batch.incarnation;
         resumed->created_at_us = batch.created_at_us;
         resumed->has_key = batch.idempotency_key.data != NULL;
-        read_run(reader, batch.run, resumed);
-        read_groups(reader, resumed);
-        store_read_batch_members(reader, text_of(id), &resumed->members);
+        readable = read_progress(reader, batch.run, resumed);
     }
     store_request_finish(&request);
     store_batch_finish(&batch);
-    if (resumed->spec || resumed->deadline_us > 0)
+    if (readable)
         return resumed;
-    free(resumed);
+    batch_spec_destroy(resumed->spec);
+    resumed_destroy(resumed);
     return NULL;
 }
 
@@ -180,9 +198,7 @@ static void resumed_all(struct job *job)
             go_on(resume->server, resumed);
         else
             batches_add_unread(resume->server->batches, resumed->id, resumed->deadline_us);
-        store_members_finish(&resumed->members);
-        free(resumed->group_closed);
-        free(resumed);
+        resumed_destroy(resumed);
     }
     if (resume->failed > 0)
         log_event(LOG_LEVEL_ERROR, "unfinished batches could not be read back", NULL);

@@ -63,17 +63,22 @@ size_t unfinished_body(const char *run, char ret_body[UNFINISHED_BODY_BYTES])
         run);
 }
 
-void leave_unfinished(const char *run, const char *key)
+void leave_request(const char *run, struct text body, const char *key)
 {
     struct store_op op = batch_op(1, 2);
-    char body[UNFINISHED_BODY_BYTES];
-    size_t length = unfinished_body(run, body);
     op.create_batch.run = text_of(run);
     op.create_batch.policy_revision = 1;
-    op.create_batch.request = (struct text){body, length};
+    op.create_batch.request = body;
     op.create_batch.idempotency_key = text_of(key);
-    sha256_of(body, length, op.create_batch.request_sha256);
+    sha256_of(body.data, body.length_bytes, op.create_batch.request_sha256);
     assert_int_equal(carry_out(fixture, &op), STORE_OK);
+}
+
+void leave_unfinished(const char *run, const char *key)
+{
+    char body[UNFINISHED_BODY_BYTES];
+    size_t length = unfinished_body(run, body);
+    leave_request(run, (struct text){body, length}, key);
 }
 
 void server_begin(size_t queue_limit)

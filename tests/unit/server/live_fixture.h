@@ -18,6 +18,8 @@ int without_record(void **state);
 
 /* Before server_begin(): what a service left unfinished, two samples of one prompt at revision 1. key NULL: none. */
 void leave_unfinished(const char *run, const char *key);
+/* The same of a request of one's own, with one group of two. */
+void leave_request(const char *run, struct text body, const char *key);
 /* The body of its request; its length. */
 size_t unfinished_body(const char *run, char ret_body[UNFINISHED_BODY_BYTES]);
 

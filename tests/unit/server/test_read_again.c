@@ -1,0 +1,129 @@
+/* Groups and batches that are to be closed while the record cannot be read. */
+#include "tests/unit/server/live_fixture.h"
+
+#include "server/base/clock.h"
+#include "server/resume.h"
+
+#define FAILURES 3
+#define PAUSES_US (700 * US_PER_MS) /* after those: 100, 200 and 400 ms */
+
+enum store_status __real_store_read_batch_members(struct store_reader *reader, struct text batch_id,
+                                                  struct store_members *ret_members);
+enum store_status __wrap_store_read_batch_members(struct store_reader *reader, struct text batch_id,
+                                                  struct store_members *ret_members);
+enum store_status __real_store_read_group_members(struct store_reader *reader, struct text group_id,
+                                                  struct store_members *ret_members);
+enum store_status __wrap_store_read_group_members(struct store_reader *reader, struct text group_id,
+                                                  struct store_members *ret_members);
+
+struct reading {
+    unsigned failures; /* that are still to come */
+    unsigned tries;
+};
+
+static struct reading batches_read;
+static struct reading groups_read;
+static struct reading *failing;
+
+static bool fails(struct reading *reading)
+{
+    reading->tries++;
+    return reading->failures > 0 && reading->failures--;
+}
+
+enum store_status __wrap_store_read_batch_members(struct store_reader *reader, struct text batch_id,
+                                                  struct store_members *ret_members)
+{
+    return fails(&batches_read) ? STORE_UNAVAILABLE : __real_store_read_batch_members(reader, batch_id, ret_members);
+}
+
+enum store_status __wrap_store_read_group_members(struct store_reader *reader, struct text group_id,
+                                                  struct store_members *ret_members)
+{
+    return fails(&groups_read) ? STORE_UNAVAILABLE : __real_store_read_group_members(reader, group_id, ret_members);
+}
+
+static void cancel_all(struct server *of)
+{
+    (void)of;
+    *failing = (struct reading){.failures = FAILURES};
+    server_cancel_all();
+}
+
+static void no_batch_is_there(struct server *of)
+{
+    assert_null(of->batches->first);
+}
+
+static int64_t until_no_batch_is_left(void *arg)
+{
+    (void)arg;
+    workers_flush(server.workers);
+    if (!server.ready || server.batches->count > 0)
+        return NEVER_US;
+    loop_stop(server.loop);
+    return 0;
+}
+
+/* What was left is read back, cancelled and closed. How long that took. */
+static int64_t end_what_was_left(void)
+{
+    int64_t began_us = clock_monotonic_us();
+    server_begin(16);
+    resume_unfinished(&server, cancel_all);
+    loop_run(server.loop, until_no_batch_is_left, NULL);
+    int64_t took_us = clock_monotonic_us() - began_us;
+    server_end();
+    assert_int_equal(number_by_hand(fixture, "SELECT count(*) FROM batches WHERE state = 'cancelled'"), 1);
+    return took_us;
+}
+
+static void test_a_batch_that_cannot_be_read_is_closed_when_it_can_and_read_at_growing_distances(void **state)
+{
+    (void)state;
+    failing = &batches_read;
+    leave_unfinished("arith", NULL);
+    assert_true(end_what_was_left() >= PAUSES_US);
+    assert_int_equal(batches_read.tries, FAILURES + 1);
+}
+
+static void test_a_group_that_cannot_be_read_is_closed_when_it_can_and_read_at_growing_distances(void **state)
+{
+    (void)state;
+    failing = &groups_read;
+    leave_request(
+        "arith",
+        TEXT_LITERAL("{\"run\":\"arith\",\"policy_revision\":1,\"seed\":7,\"sampling\":{\"n\":2,\"max_tokens\":8},"
+                     "\"verifiers\":[{\"name\":\"math\"}],\"objective\":{\"preset\":\"opo\"},"
+                     "\"groups\":[{\"task\":\"t\",\"prompt\":\"1+1=\",\"reference\":\"2\"}]}"),
+        NULL);
+    assert_true(end_what_was_left() >= PAUSES_US);
+    assert_int_equal(groups_read.tries, FAILURES + 1);
+}
+
+static void test_a_batch_whose_rollouts_cannot_be_read_at_the_start_is_left_as_it_is(void **state)
+{
+    (void)state;
+    leave_unfinished("arith", NULL);
+    batches_read = (struct reading){.failures = 1};
+    server_begin(16);
+    resume_unfinished(&server, no_batch_is_there);
+    loop_run(server.loop, until_no_batch_is_left, NULL);
+    server_end();
+    assert_int_equal(number_by_hand(fixture, "SELECT count(*) FROM batches WHERE state = 'running'"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            test_a_batch_that_cannot_be_read_is_closed_when_it_can_and_read_at_growing_distances, with_record,
+            without_record),
+        cmocka_unit_test_setup_teardown(
+            test_a_group_that_cannot_be_read_is_closed_when_it_can_and_read_at_growing_distances, with_record,
+            without_record),
+        cmocka_unit_test_setup_teardown(test_a_batch_whose_rollouts_cannot_be_read_at_the_start_is_left_as_it_is,
+                                        with_record, without_record),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
