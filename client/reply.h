@@ -84,7 +84,7 @@ void draft_read_logprobs(struct reply_draft *draft, struct json_scan *scan); /* 
 void draft_add_logprob(struct reply_draft *draft, double logprob, uint32_t beside);
 void draft_add_id(struct reply_draft *draft, struct id_list *list, uint32_t id);
 void draft_add_span(struct reply_draft *draft, const struct version_span *span);
-uint32_t id_of_token_string(struct text token); /* of "token_id:17", else ID_UNNAMED */
+uint32_t id_of_token_string(struct text token);                             /* of "token_id:17", else ID_UNNAMED */
 void scan_error_object(struct json_scan *scan, struct engine_error *error); /* the value of "error": object or string */
 /* A member of the top level that any engine may write; true: it was one and is consumed. */
 bool draft_read_common_member(struct reply_draft *draft, struct json_scan *scan, struct text key);

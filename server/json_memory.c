@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define HEAP_TRIM_BYTES ((size_t)128 * 1024) /* freeing more than 64 KiB makes glibc 2.36 look at the end of its heap  \
-                                              */
+#define HEAP_TRIM_BYTES                                                                                                \
+    ((size_t)128 * 1024)                /* freeing more than 64 KiB makes glibc 2.36 look at the end of its heap       \
+                                         */
 #define STEP_BYTES ((size_t)256 * 1024) /* taken from the limit at once; a tree within the first step always fits */
 
 static size_t limit_bytes = SIZE_MAX;

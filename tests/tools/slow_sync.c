@@ -1,5 +1,5 @@
-/* Preloaded: fsync and fdatasync as slow as SLOW_SYNC_US says, and for as long as the file SLOW_SYNC_FILE exists. While one
- * hangs there is a file of that name with ".waits"; a file with ".step" lets one pass, and is gone then. */
+/* Preloaded: fsync and fdatasync as slow as SLOW_SYNC_US says, and for as long as the file SLOW_SYNC_FILE exists. While
+ * one hangs there is a file of that name with ".waits"; a file with ".step" lets one pass, and is gone then. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
