@@ -198,17 +198,22 @@ void batches_give_flight_bytes(struct batches *batches, size_t bytes);
 /* flight.c */
 struct flight *flight_create(struct live_batch *live, uint32_t rollout);
 void flight_dispatch(struct flight *flight, struct engine *engine);
-/* A completion that came with the request: to the verifiers. */
-void flight_take_given(struct flight *flight);
 /* An attempt that failed before anything was sent. */
 void flight_fail(struct flight *flight, const struct sample_error *error);
 void flight_stop_sampling(struct flight *flight);
-void flight_stop_verifying(struct flight *flight);
-void flight_verify(struct flight *flight);
 void flight_destroy(struct flight *flight);
+/* To a worker: it holds a place already. */
+void flight_submit(struct flight *flight, void (*run)(struct job *job, struct store_reader *reader),
+                   void (*done)(struct job *job));
 const struct group_spec *flight_group(const struct flight *flight);
 uint64_t flight_seed(const struct flight *flight);
 int64_t flight_sample_index(const struct flight *flight);
+
+/* flight_verify.c */
+void flight_verify(struct flight *flight);
+void flight_stop_verifying(struct flight *flight);
+/* A completion that came with the request: to the verifiers. */
+void flight_take_given(struct flight *flight);
 
 /* live_store.c */
 void live_store_rollout(struct live_batch *live, uint32_t rollout);
