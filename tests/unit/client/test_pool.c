@@ -259,27 +259,6 @@ static void test_what_is_no_engine_says_so(void **state)
     pool_destroy(pool);
 }
 
-static void test_hostile_probe_replies_cut_anywhere_do_no_harm(void **state)
-{
-    static const char props[] =
-        "{\"default_generation_settings\":{\"n_ctx\":1024},\"total_slots\":4,\"model_alias\":\"m\"}";
-
-    (void)state;
-    for (size_t length = 0; length < sizeof(props) - 1; length++) {
-        struct pool *pool = pool_of((const struct pool_engine[]){{.url = "http://a", .kind = "llamacpp"}}, 1);
-        int64_t at_us;
-        struct engine *engine = pool_probe_due(pool, 0, &at_us);
-        struct body body = body_of(props, length);
-        struct engine_reply answer = {.status = 200, .body = {body.data, length}};
-
-        engine_probe_reply(engine, &answer, NULL, 0);
-        assert_int_equal(engine->slots, 0);
-        assert_null(engine->model);
-        free(body.data);
-        pool_destroy(pool);
-    }
-}
-
 /* --- picking ------------------------------------------------------------------------------------- */
 
 static void test_the_engine_with_the_smaller_share_in_flight_is_picked(void **state)
@@ -580,7 +559,6 @@ int main(void)
         cmocka_unit_test(test_an_engine_that_is_down_at_the_start_is_probed_with_doubling_pauses),
         cmocka_unit_test(test_an_engine_that_still_loads_is_down_not_unknown),
         cmocka_unit_test(test_what_is_no_engine_says_so),
-        cmocka_unit_test(test_hostile_probe_replies_cut_anywhere_do_no_harm),
         cmocka_unit_test(test_the_engine_with_the_smaller_share_in_flight_is_picked),
         cmocka_unit_test(test_idle_engines_take_turns_and_one_can_be_avoided),
         cmocka_unit_test(test_an_engine_that_only_refuses_gets_single_trials_while_another_is_sound),

@@ -1,0 +1,30 @@
+/* An engine that is made up: a function from a request to a reply, with the faults that its struct says. */
+#ifndef TESTS_CLIENT_MADE_UP_VLLM_H
+#define TESTS_CLIENT_MADE_UP_VLLM_H
+
+#include "client/pool.h"
+
+enum seeds { SEEDS_HONOURED, SEEDS_IGNORED, SEEDS_CONSTANT };
+
+/* What a made-up vLLM is like. */
+struct vllm {
+    const char *model;
+    const char *version;
+    const char *weights; /* NULL: it does not say */
+    const char *tokens;  /* of the test text; NULL: no such route */
+    enum seeds seeds;
+    enum logprobs_kind kind;
+    bool no_ids;
+    bool one_only;  /* gives one sample where two are asked for */
+    double certain; /* log-probability of each token of a constant engine */
+    int status;     /* of every sample; 0: 200 */
+    bool silent;    /* no sample is ever answered */
+    unsigned asked; /* samples so far */
+};
+
+extern const struct vllm honest_vllm;
+
+/* The status; 0: no reply. */
+int vllm_answer(struct vllm *vllm, const struct engine_call *call, char *out, size_t size);
+
+#endif
