@@ -160,12 +160,12 @@ static bool names_kind(const char *kinds, const char *kind)
 
 int gets_next(int step, const struct engine_adapter *adapter)
 {
-    for (size_t i = (size_t)(step + 1); i < ARRAY_LENGTH(steps); i++) {
+    for (int i = step + 1; i < (int)ARRAY_LENGTH(steps); i++) {
         bool fits = adapter ? adapter == steps[i].proves || names_kind(steps[i].also_for, adapter->kind)
                             : steps[i].proves != NULL;
 
         if (fits)
-            return (int)i;
+            return i;
     }
     return -1;
 }

@@ -331,7 +331,9 @@ static enum capability judge_seeds(const struct probe_answer *answers, char *not
  * answers to the other questions would show. */
 static enum logprobs_kind judge_logprobs(const struct probe_answer *answers)
 {
-    const double same = 0.01, different = 0.05, certain = 1e-5;
+    const double same = 0.01;
+    const double different = 0.05;
+    const double certain = 1e-5;
     double cold = answers[QUESTION_LIKELIEST].first_logprob;
     double hot = answers[QUESTION_LIKELIEST_HOTTER].first_logprob;
     bool open = false;

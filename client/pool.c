@@ -219,7 +219,7 @@ void pool_remove(struct pool *pool, struct engine *engine)
         return;
     for (size_t i = 0; i < pool->count; i++)
         if (pool->engines[i] == engine) {
-            memmove(&pool->engines[i], &pool->engines[i + 1], (pool->count - i - 1) * sizeof(*pool->engines));
+            memmove(&pool->engines[i], &pool->engines[i + 1], (pool->count - i - 1) * sizeof(struct engine *));
             break;
         }
     pool->count--;
@@ -228,7 +228,7 @@ void pool_remove(struct pool *pool, struct engine *engine)
     for (size_t i = 0; i < HOMES; i++)
         if (pool->homes[i].engine == engine)
             pool->homes[i] = (struct home){0};
-    pool->removed = xrealloc(pool->removed, (pool->removed_count + 1) * sizeof(*pool->removed));
+    pool->removed = xrealloc(pool->removed, (pool->removed_count + 1) * sizeof(struct engine *));
     pool->removed[pool->removed_count++] = engine;
 }
 

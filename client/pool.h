@@ -236,7 +236,7 @@ enum pool_answer {
  * is at its limit, or has more than 1.5 times its share: then the usable engine with the smallest share of its limit in
  * flight. `avoid` only if there is no other. Engines whose pause is over become UP here. ret_at_us: for WAIT. NEVER_US:
  * something else has to happen first. */
-enum pool_answer pool_pick(struct pool *pool, const struct pool_want *want, int64_t now_us, struct engine **ret_engine,
+enum pool_answer pool_pick(struct pool *pool, const struct pool_want *asked, int64_t now_us, struct engine **ret_engine,
                            int64_t *ret_at_us);
 /* For pool_want.prefix; 0 is never given. */
 uint64_t pool_prefix(struct text prompt);

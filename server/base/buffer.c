@@ -39,6 +39,8 @@ static bool grow(struct buffer *buffer, size_t length_bytes)
 {
     size_t wanted = buffer->capacity_bytes ? buffer->capacity_bytes : FIRST_CAPACITY_BYTES / 2;
     wanted = wanted > SIZE_MAX / 2 ? SIZE_MAX : wanted * 2;
+    if (length_bytes == SIZE_MAX)
+        return false;
     if (wanted <= length_bytes)
         wanted = length_bytes + 1;
     if (buffer->maximum_bytes < SIZE_MAX && wanted > buffer->maximum_bytes + 1)
