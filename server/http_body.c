@@ -20,13 +20,15 @@ void body_begin(struct request *request)
     loop_timer_set(loop, &request->body_timer, loop_now_us(loop) + timeout_us, body_too_slow, request);
 }
 
-/* What was announced is asked for at once, but not before so much has come that it is meant; a fresh page is taken from
- * the kernel when its bytes arrive. */
+/* What was announced is asked for at once: of memory that is kept, before the first byte; of the system, not before so
+ * much has come that it is meant. A fresh page is taken from the kernel when its bytes arrive. */
 static bool store_piece(struct request *request, const char *bytes, size_t length_bytes)
 {
     struct buffer *body = &request->body;
     size_t rest_bytes =
         request->announced_bytes > body->length_bytes ? request->announced_bytes - body->length_bytes : 0;
+    if (!body->length_bytes && rest_bytes >= BLOCK_BYTES)
+        buffer_reserve_kept(body, rest_bytes);
     if (body->length_bytes + length_bytes > BLOCK_BYTES && rest_bytes > length_bytes &&
         !buffer_reserve(body, rest_bytes))
         return false;

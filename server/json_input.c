@@ -9,13 +9,23 @@
 
 /* --- paths --- */
 
+/* Every sequence of a request asks for its path, so this is no snprintf(). */
 void path_join(char ret_path[PATH_BYTES], const char *path, const char *name)
 {
     char joined[PATH_BYTES]; /* path may be ret_path */
     const char *dot = *path && *name && *name != '.' && *name != '[' ? "." : "";
-    if (snprintf(joined, sizeof(joined), "%s%s%s", path, dot, name) >= PATH_BYTES)
-        memcpy(joined + sizeof(joined) - 4, "...", 4);
-    memcpy(ret_path, joined, sizeof(joined));
+    const char *const parts[] = {path, dot, name};
+    size_t length_bytes = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
+        size_t room_bytes = sizeof(joined) - 1 - length_bytes;
+        size_t part_bytes = strnlen(parts[i], room_bytes + 1);
+        memcpy(joined + length_bytes, parts[i], part_bytes < room_bytes ? part_bytes : room_bytes);
+        length_bytes += part_bytes < room_bytes ? part_bytes : room_bytes;
+        if (part_bytes > room_bytes)
+            memcpy(joined + sizeof(joined) - 4, "...", 3);
+    }
+    joined[length_bytes] = '\0';
+    memcpy(ret_path, joined, length_bytes + 1);
 }
 
 void path_index(char ret_path[PATH_BYTES], const char *path, const char *name, size_t index)
@@ -201,6 +211,8 @@ static int (*const readers[])(const struct reading *reading) = {
 /* Whether a member's name belongs to the field: its own, or one of packed numbers. */
 static bool is_name_of(const struct field *field, const char *name)
 {
+    if (name[0] != field->name[0])
+        return false;
     size_t length = strlen(field->name);
     if (strncmp(name, field->name, length) != 0)
         return false;
@@ -234,13 +246,22 @@ static int refuse_unknown(struct json_input *input, const char *path, const char
 
 /* --- objects --- */
 
+#define FIELD_BIT(index) (UINT64_C(1) << (index) % 64) /* beyond 64 fields two share one, which costs a look-up */
+
+/* ret_given: the bits of the fields that the object has a member for. */
 static int check_names(struct json_input *input, json_t *object, const char *path, const struct field *fields,
-                       size_t field_count)
+                       size_t field_count, uint64_t *ret_given)
 {
     const char *name;
     json_t *value;
-    json_object_foreach(object, name, value) if (!find_field(fields, field_count, name)) return refuse_unknown(
-        input, path, name, fields, field_count);
+    *ret_given = 0;
+    json_object_foreach(object, name, value)
+    {
+        const struct field *field = find_field(fields, field_count, name);
+        if (!field)
+            return refuse_unknown(input, path, name, fields, field_count);
+        *ret_given |= FIELD_BIT(field - fields);
+    }
     return 0;
 }
 
@@ -266,12 +287,15 @@ static int read_field(const struct reading *reading, const json_t *object)
 int json_read_object(struct json_input *input, const json_t *object, const char *path, const struct field *fields,
                      size_t field_count, void *target)
 {
+    uint64_t given;
     if (!json_is_object(object))
         return call_refuse(input->call, ERR_INVALID_FIELD, *path ? path : NULL, "expected an object, got %s",
                            object ? name_of_kind(input, object) : "nothing");
-    if (check_names(input, (json_t *)(uintptr_t)object, path, fields, field_count) < 0)
+    if (check_names(input, (json_t *)(uintptr_t)object, path, fields, field_count, &given) < 0)
         return -1;
     for (size_t i = 0; i < field_count; i++) {
+        if (!(given & FIELD_BIT(i)) && !(fields[i].flags & FIELD_REQUIRED))
+            continue;
         struct reading reading = {input, &fields[i], json_object_get(object, fields[i].name), path,
                                   (char *)target + fields[i].offset};
         if (read_field(&reading, object) < 0)

@@ -30,13 +30,6 @@ bool objective_output_is_wanted(const struct objective_call *objective, size_t o
     return which == ARRAY_COUNT ? objective->by_token : (objective->returns & 1U << which) != 0;
 }
 
-/* Asked for by no reply, and yet the evaluation is to fill it: what a reply says in numbers is taken from it. */
-static bool is_needed(const struct objective_call *objective, size_t output)
-{
-    enum objective_array which = objective_outputs[output].which;
-    return which == ARRAY_CLIPPED || which == ARRAY_SELECTED || (which == ARRAY_COUNT && objective->by_token);
-}
-
 /* The advantage is an array where a rule works on tokens, and where one was given. */
 static bool has_token_advantages(const struct objective_call *objective)
 {
@@ -57,29 +50,20 @@ static void point(struct objective_call *objective, size_t output, char *at)
     }
 }
 
-/* Places those that the reply carries, or the others, behind what was placed before; without a block only counts. */
-static void lay_out(struct objective_call *objective, bool wanted, size_t tokens, size_t *end_bytes)
-{
-    for (size_t k = 0; k < OBJECTIVE_OUTPUTS; k++) {
-        bool is_wanted = objective_output_is_wanted(objective, k);
-        if (is_wanted != wanted || (!is_wanted && !is_needed(objective, k)))
-            continue;
-        if (objective->outputs)
-            point(objective, k, objective->outputs + *end_bytes);
-        *end_bytes += tokens * safetensors_type_bytes[objective_outputs[k].type];
-    }
-}
-
-static size_t lay_out_all(struct objective_call *objective, size_t tokens)
+/* One behind the other; without a block only counts. Nothing else is filled by the evaluation. */
+static size_t lay_out(struct objective_call *objective, size_t tokens)
 {
     size_t end_bytes = (objective->count + 1) * sizeof(int64_t); /* offsets */
-    lay_out(objective, true, tokens, &end_bytes);
-    objective->outputs_bytes = end_bytes;
-    lay_out(objective, false, tokens, &end_bytes);
+    for (size_t k = 0; k < OBJECTIVE_OUTPUTS; k++) {
+        if (!objective_output_is_wanted(objective, k))
+            continue;
+        if (objective->outputs)
+            point(objective, k, objective->outputs + end_bytes);
+        end_bytes += tokens * safetensors_type_bytes[objective_outputs[k].type];
+    }
     return end_bytes;
 }
 
-/* All are aligned: an advantage that is not wanted comes where nothing is. */
 int objective_outputs_prepare(struct objective_call *objective)
 {
     int64_t offset = 0;
@@ -88,11 +72,11 @@ int objective_outputs_prepare(struct objective_call *objective)
         tokens += objective->sequences[i].tokens;
     objective->by_token = has_token_advantages(objective);
     objective->outputs = NULL;
-    size_t bytes = lay_out_all(objective, tokens);
-    objective->outputs = block_take(bytes);
+    objective->outputs_bytes = lay_out(objective, tokens);
+    objective->outputs = block_take(objective->outputs_bytes);
     if (!objective->outputs)
         return call_refuse(objective->call, ERR_QUEUE_FULL, NULL, "there is no memory for this request now");
-    (void)lay_out_all(objective, tokens);
+    (void)lay_out(objective, tokens);
     for (size_t i = 0; i <= objective->count; i++) {
         memcpy(objective->outputs + i * sizeof offset, &offset, sizeof offset);
         offset += i < objective->count ? (int64_t)objective->sequences[i].tokens : 0;

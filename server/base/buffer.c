@@ -34,6 +34,12 @@ static bool move_to_block(struct buffer *buffer, size_t wanted_bytes)
     return true;
 }
 
+void buffer_reserve_kept(struct buffer *buffer, size_t length_bytes)
+{
+    if (length_bytes <= buffer->maximum_bytes && length_bytes >= buffer->capacity_bytes)
+        (void)move_to_block(buffer, length_bytes + 1);
+}
+
 /* One byte more than asked, for the NUL. */
 static bool grow(struct buffer *buffer, size_t length_bytes)
 {

@@ -31,6 +31,9 @@ void buffer_append_format(struct buffer *buffer, const char *format, ...) _print
 /* Room for more bytes, to be filled by the caller, who then adds to length_bytes. NULL if it does not fit. */
 char *buffer_reserve(struct buffer *buffer, size_t more_bytes);
 
+/* Room for so many bytes in a block that is kept (blocks.h), if there is one; else nothing. For an empty buffer. */
+void buffer_reserve_kept(struct buffer *buffer, size_t length_bytes);
+
 void buffer_clear(struct buffer *buffer);                           /* keeps the memory, forgets content and failure */
 void buffer_drop_front(struct buffer *buffer, size_t length_bytes); /* at most what is there */
 void buffer_trim(struct buffer *buffer);                            /* gives back the memory beyond its content */
