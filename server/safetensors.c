@@ -1,5 +1,6 @@
 #include "server/safetensors.h"
 
+#include "server/base/json_scan.h"
 #include "server/base/json_write.h"
 
 #include <endian.h>
@@ -10,6 +11,7 @@
 
 #define LENGTH_BYTES 8
 #define RANK_MAX 8
+#define LONG_TEXT_BYTES 1024
 
 const char *const safetensors_type_names[] = {"F64", "I64", "F32", "I32", "U32", "I8", "U8", "BOOL"};
 const uint8_t safetensors_type_bytes[] = {8, 8, 4, 4, 4, 1, 1, 1};
@@ -144,6 +146,72 @@ static int check_metadata(const struct reading *reading)
     return 0;
 }
 
+/* --- the header's text: a request in it is many times as long as the rest, and jansson reads texts byte by byte --- */
+
+enum { PARSING = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL };
+
+/* The scan is in front of the members of the metadata. True: one was long and is in `file`; ret_raw: between and with
+ * its quotes. */
+static bool read_long_text(struct json_scan *scan, struct safetensors *file, struct text *ret_raw)
+{
+    struct text key;
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (json_scan_peek(scan) != JSON_KIND_STRING)
+            return false;
+        const char *raw = scan->at;
+        buffer_clear(&file->long_text);
+        if (!json_scan_string(scan, &file->long_text) || scan->replaced)
+            return false; /* jansson says what is wrong */
+        *ret_raw = (struct text){raw, (size_t)(scan->at - raw)};
+        file->long_key = key;
+        if (ret_raw->length_bytes >= LONG_TEXT_BYTES && !memchr(key.data, '\\', key.length_bytes))
+            return true;
+    }
+    return false;
+}
+
+static bool find_long_text(struct text header, struct safetensors *file, struct text *ret_raw)
+{
+    struct json_scan scan;
+    struct text key;
+    json_scan_init(&scan, header);
+    for (json_scan_object(&scan); json_scan_member(&scan, &key);) {
+        if (text_equals(key, "__metadata__") && json_scan_peek(&scan) == JSON_KIND_OBJECT)
+            return read_long_text(&scan, file, ret_raw);
+        if (!json_scan_skip(&scan))
+            return false;
+    }
+    return false;
+}
+
+/* NULL: it is no JSON, or has no long text. */
+static json_t *parse_without_long_text(struct text header, struct safetensors *file)
+{
+    struct text raw;
+    json_t *root = NULL;
+    _cleanup_buffer_ struct buffer rest;
+    buffer_init(&rest, header.length_bytes);
+    buffer_init(&file->long_text, header.length_bytes);
+    if (find_long_text(header, file, &raw)) {
+        buffer_append(&rest, header.data, (size_t)(raw.data - header.data));
+        buffer_append_string(&rest, "\"\"");
+        const char *behind = raw.data + raw.length_bytes;
+        buffer_append(&rest, behind, (size_t)(header.data + header.length_bytes - behind));
+        root = rest.failed ? NULL : json_loadb(rest.data, rest.length_bytes, PARSING, NULL);
+    }
+    if (!root) {
+        buffer_finish(&file->long_text);
+        file->long_key = TEXT_NONE;
+    }
+    return root;
+}
+
+static json_t *parse_header(struct text header, struct safetensors *file, json_error_t *ret_error)
+{
+    json_t *root = parse_without_long_text(header, file);
+    return root ? root : json_loadb(header.data, header.length_bytes, PARSING, ret_error);
+}
+
 static int read_header(struct reading *reading, struct text body, size_t header_limit_bytes)
 {
     json_error_t error;
@@ -161,8 +229,8 @@ static int read_header(struct reading *reading, struct text body, size_t header_
                       (unsigned long long)length_bytes, body.length_bytes - LENGTH_BYTES);
     reading->data = body.data + LENGTH_BYTES + length_bytes;
     reading->data_bytes = body.length_bytes - LENGTH_BYTES - (size_t)length_bytes;
-    reading->file->header =
-        json_loadb(body.data + LENGTH_BYTES, (size_t)length_bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    struct text header = {body.data + LENGTH_BYTES, (size_t)length_bytes};
+    reading->file->header = parse_header(header, reading->file, &error);
     if (!reading->file->header)
         return refuse(reading, "", "the header is no JSON: column %d: %.80s", error.column, error.text);
     return json_is_object(reading->file->header) ? 0 : refuse(reading, "", "the header is no JSON object");
@@ -177,6 +245,8 @@ int safetensors_read(struct text body, size_t header_limit_bytes, struct safeten
 
     ret->header = NULL;
     ret->count = 0;
+    ret->long_key = TEXT_NONE;
+    buffer_init(&ret->long_text, 0);
     if (read_header(&reading, body, header_limit_bytes) < 0 || check_metadata(&reading) < 0)
         return -1;
     json_object_foreach(ret->header, name, entry)
@@ -191,6 +261,8 @@ void safetensors_finish(struct safetensors *file)
 {
     json_decref(file->header);
     file->header = NULL;
+    buffer_finish(&file->long_text);
+    file->long_key = TEXT_NONE;
     file->count = 0;
 }
 
@@ -204,6 +276,8 @@ const struct safetensor *safetensors_find(const struct safetensors *file, const 
 
 struct text safetensors_metadata(const struct safetensors *file, const char *key)
 {
+    if (file->long_key.data && text_equals(file->long_key, key))
+        return buffer_text(&file->long_text);
     const json_t *value = json_object_get(json_object_get(file->header, "__metadata__"), key);
     return json_is_string(value) ? (struct text){json_string_value(value), json_string_length(value)} : TEXT_NONE;
 }

@@ -37,6 +37,8 @@ struct safetensor {
 
 struct safetensors {
     json_t *header;
+    struct text long_key;    /* in the body; TEXT_NONE: none */
+    struct buffer long_text; /* of the metadata, read apart from the header, which has "" in its place */
     struct safetensor tensors[SAFETENSORS_MAX]; /* in the order of their data */
     size_t count;
 };

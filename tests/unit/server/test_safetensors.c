@@ -233,6 +233,77 @@ static void test_what_is_written_can_be_read_again(void **state)
     assert_true(text_equals(safetensors_metadata(&file, "reply"), "{\"loss\":1.0,\"note\":\"\\u0000\"}"));
 }
 
+/* Texts of 1,024 bytes and more go another way than short ones; nobody is to see which. */
+static char *header_with(const char *before, const char *text)
+{
+    char *header = NULL;
+    char x[2001] = "";
+    memset(x, 'x', sizeof x - 1);
+    assert_true(
+        asprintf(&header, "{%s\"__metadata__\":{\"a\":\"b\",\"request\":\"%s%s\",\"z\":\"\"}}", before, x, text) > 0);
+    return header;
+}
+
+static void test_a_long_text_of_the_metadata_is_read_as_a_short_one(void **state)
+{
+    (void)state;
+    static const char end[] = "\"\\/\n\xF0\x9F\x98\x80\xC3\xA9\0x";
+    _cleanup_free_ char *header =
+        header_with(TENSOR("t", "U8", "1", "0", "1") ",", "\\\"\\\\\\/\\n\\ud83d\\ude00\xC3\xA9\\u0000x");
+    _cleanup_bytes_ struct bytes bytes = make(header, "\1", 1);
+    _cleanup_file_ struct safetensors file;
+    char message[SAFETENSORS_MESSAGE_BYTES];
+    const char *name;
+    assert_int_equal(read_file(&bytes, &file, &name, message), 0);
+    struct text text = safetensors_metadata(&file, "request");
+    assert_int_equal(text.length_bytes, 2000 + sizeof end - 1);
+    assert_memory_equal(text.data, "xxxx", 4);
+    assert_memory_equal(text.data + 2000, end, sizeof end - 1);
+    assert_true(text_equals(safetensors_metadata(&file, "a"), "b"));
+    assert_true(text_equals(safetensors_metadata(&file, "z"), ""));
+    assert_true(safetensor_value(safetensors_find(&file, "t"), 0) == 1);
+}
+
+static void test_a_long_text_under_a_name_with_escapes_is_found_by_its_name(void **state)
+{
+    (void)state;
+    _cleanup_free_ char *header = header_with("", "");
+    char *name_at = strstr(header, "\"request\"");
+    _cleanup_free_ char *escaped = NULL;
+    *name_at = '\0';
+    assert_true(asprintf(&escaped, "%s\"\\u0072equest\"%s", header, name_at + strlen("\"request\"")) > 0);
+    _cleanup_bytes_ struct bytes bytes = make(escaped, "", 0);
+    _cleanup_file_ struct safetensors file;
+    char message[SAFETENSORS_MESSAGE_BYTES];
+    const char *name;
+    assert_int_equal(read_file(&bytes, &file, &name, message), 0);
+    assert_int_equal(safetensors_metadata(&file, "request").length_bytes, 2000);
+}
+
+static void test_what_is_wrong_with_a_long_text_or_beside_it_is_refused(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"\\ud800",
+                                        "\\udc00x",
+                                        "\\x",
+                                        "\n",
+                                        "\xff",
+                                        "\xED\xA0\x80",
+                                        "\xC0\x80",
+                                        "\",\"request\":\"",
+                                        "\",\"\\u0072equest\":\""};
+    for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
+        _cleanup_free_ char *header = header_with("", texts[i]);
+        assert_refused(header, 0, "", "no JSON");
+    }
+    _cleanup_free_ char *number = header_with("", "\",\"n\":1,\"m\":\"");
+    assert_refused(number, 0, "__metadata__", "object of texts");
+    _cleanup_free_ char *tensor = header_with("\"t\":1,", "");
+    assert_refused(tensor, 0, "t", "dtype, shape and data_offsets");
+    _cleanup_free_ char *twice = header_with("\"__metadata__\":{},", "");
+    assert_refused(twice, 0, "", "no JSON");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +318,9 @@ int main(void)
         cmocka_unit_test(test_more_tensors_than_are_read_are_refused),
         cmocka_unit_test(test_what_is_not_aligned_is_said_to_be_so_and_read_all_the_same),
         cmocka_unit_test(test_what_is_written_can_be_read_again),
+        cmocka_unit_test(test_a_long_text_of_the_metadata_is_read_as_a_short_one),
+        cmocka_unit_test(test_a_long_text_under_a_name_with_escapes_is_found_by_its_name),
+        cmocka_unit_test(test_what_is_wrong_with_a_long_text_or_beside_it_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
