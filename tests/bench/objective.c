@@ -28,6 +28,7 @@ struct shape {
 static const struct shape shapes[] = {
     {"64 x 1000", 64, 1000, 1000, 0},
     {"1024 x 1024, ragged", 1024, 512, 1536, 0},
+    {"1024 x 64 to 1024, ragged", 1024, 64, 1024, 0},
     {"64 x 1000, KL k3", 64, 1000, 1000, 0.04},
     {"1024 x 1024, ragged, KL k3", 1024, 512, 1536, 0.04},
     {"1024 x 1024, ragged, a quarter masked", 1024, 512, 1536, 0, .masked = true},

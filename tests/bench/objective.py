@@ -2,10 +2,12 @@
 """What an objective costs: the library alone, numpy beside it, and POST /v1/objective beside FastAPI, in one run. Compare
 ratios, not days.
 
-    tests/bench/objective.py [--build build] [--python PYTHON-WITH-NUMPY] [--peer-python PYTHON] [--tokens 1048576] [--repeats 5]
+    tests/bench/objective.py [--build build] [--python PYTHON-WITH-NUMPY] [--peer-python PYTHON] [--torch-python PYTHON]
+                             [--tokens 1048576] [--repeats 5] [--library-only]
 
 Library: BUILD/tests/bench/objective (ninja -C BUILD tests/bench/objective), one thread, nanoseconds of CPU for each token.
 numpy: the same loss and gradient in float64 from float32, in an interpreter that has numpy (left out without one).
+torch: peers/objective_torch.py, autograd in float32 on padded arrays (left out without an interpreter that has it).
 HTTP: 1.06 M tokens in completions of 512 to 1,536, with advantages, as JSON arrays and as safetensors; bodies are made once, replies
 read and not parsed, but for the losses, which must agree. Peers: peers/objective_fastapi.py in an interpreter with fastapi,
 uvicorn, numpy, orjson and safetensors (left out without one). The servers take turns, one request each. Figures: milliseconds of wall
@@ -41,7 +43,8 @@ def objective(new, old, lens, adv):
     w = (1.0 / (lens * len(lens)))[rows]
     contribution = -np.minimum(s1, s2) * w
     return contribution.sum(), contribution, np.where(s1 <= s2, -s1, 0.0) * w
-for name, count, low, high in (("64 x 1000", 64, 1000, 1001), ("1024 x 1024, ragged", 1024, 512, 1537)):
+for name, count, low, high in (("64 x 1000", 64, 1000, 1001), ("1024 x 1024, ragged", 1024, 512, 1537),
+                               ("1024 x 64 to 1024, ragged", 1024, 64, 1025)):
     rng = np.random.default_rng(7)
     lens = rng.integers(low, high, count)
     total = int(lens.sum())
@@ -62,6 +65,8 @@ def arguments():
     parser.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"))
     parser.add_argument("--python", default=sys.executable, help="an interpreter with numpy")
     parser.add_argument("--peer-python", help="one with fastapi, uvicorn, numpy, orjson and safetensors")
+    parser.add_argument("--torch-python", help="one with torch")
+    parser.add_argument("--library-only", action="store_true")
     parser.add_argument("--tokens", type=int, default=1 << 20)
     parser.add_argument("--repeats", type=int, default=5)
     return parser.parse_args()
@@ -74,6 +79,9 @@ def library(options):
     if subprocess.run([options.python, "-c", "import numpy"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         subprocess.run([options.python, "-c", NUMPY, str(options.repeats * 4)], check=True, env=environment)
+    if options.torch_python:
+        peer = os.path.join(HERE, "peers", "objective_torch.py")
+        subprocess.run([options.torch_python, peer, str(options.repeats * 4)], check=True)
 
 
 # -- bodies -----------------------------------------------------------------------------------------------------------
@@ -221,6 +229,8 @@ def over_http(options, name, servers):
 def main():
     options = arguments()
     library(options)
+    if options.library_only:
+        return
     material = Material(options.tokens)
     peers = ["orjson", "pydantic"] if options.peer_python else []
     with tempfile.TemporaryDirectory() as folder:
