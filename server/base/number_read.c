@@ -47,7 +47,7 @@ static double round_subnormal(uint64_t significand, int exponent)
 
 /* Source: Lemire, "Number Parsing at a Gigabyte per Second" (2021); that it needs no other way beside it: Mushtak and
  * Lemire, "Fast Number Parsing Without Fallback" (2022). */
-double number_from_decimal(uint64_t digits, int64_t exponent)
+static inline double from_decimal(uint64_t digits, int64_t exponent)
 {
     if (digits == 0 || exponent < LEAST_TEN)
         return 0;
@@ -69,6 +69,11 @@ double number_from_decimal(uint64_t digits, int64_t exponent)
     /* A carry out of the significand is one more in the exponent. */
     uint64_t bits = ((uint64_t)binary << FRACTION_BITS) + (significand - (UINT64_C(1) << FRACTION_BITS));
     return bits >> FRACTION_BITS >= EXPONENT_INFINITE ? HUGE_VAL : double_of_bits(bits);
+}
+
+double number_from_decimal(uint64_t digits, int64_t exponent)
+{
+    return from_decimal(digits, exponent);
 }
 
 /* --- reading --- */
@@ -252,7 +257,7 @@ static inline const char *parse_short(const char *at, const char *end, struct nu
     ret_number->has_fraction = point || power;
     ret_number->is_integer = !ret_number->has_fraction;
     ret_number->integer = negative ? -(int64_t)digits : (int64_t)digits;
-    double value = ret_number->is_integer ? (double)digits : number_from_decimal(digits, exponent - (int64_t)fraction);
+    double value = ret_number->is_integer ? (double)digits : from_decimal(digits, exponent - (int64_t)fraction);
     ret_number->value = negative ? -value : value;
     return at;
 }
