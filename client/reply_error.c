@@ -198,6 +198,7 @@ static const struct {
     {"exceed_context_size", {SAMPLE_CONTEXT_OVERFLOW, false, false}},
     {"available context size", {SAMPLE_CONTEXT_OVERFLOW, false, false}},
     {"longer than the model's context", {SAMPLE_CONTEXT_OVERFLOW, false, false}},
+    {"longer than the maximum model length", {SAMPLE_CONTEXT_OVERFLOW, false, false}},
     /* vLLM, when the prompt fills the context to the last token */
     {"max_tokens must be at least 1, got 0", {SAMPLE_CONTEXT_OVERFLOW, false, false}},
     /* A NaN among the log-probabilities breaks vLLM's JSON writer: a 400 that is the engine's fault. */

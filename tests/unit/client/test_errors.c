@@ -46,6 +46,14 @@ static const struct {
     {302, "", SAMPLE_ENGINE_ERROR, false, "302"},
     {400, "{\"error\":{\"message\":\"max_tokens must be at least 1, got 0. (parameter=max_tokens, value=0)\"}}",
      SAMPLE_CONTEXT_OVERFLOW, false, "max_tokens"},
+    /* vLLM's /inference/v1/generate */
+    {400,
+     "{\"error\":{\"message\":\"The decoder prompt (length 2048) plus the number of requested output tokens (at least "
+     "1) is longer than the maximum model length of 2048.\"}}",
+     SAMPLE_CONTEXT_OVERFLOW, false, "2048"},
+    {400,
+     "{\"error\":{\"message\":\"The decoder prompt (length 3000) is longer than the maximum model length of 2048.\"}}",
+     SAMPLE_CONTEXT_OVERFLOW, false, "3000"},
     /* a gateway hands its upstream's error on with status 200 */
     {200, "{\"error\":{\"code\":\"rate_limit_daily\",\"message\":\"quota used up\",\"type\":\"rate_limit\"}}",
      SAMPLE_ENGINE_OVERLOADED, true, "rate_limit_daily: quota used up"},
