@@ -1,0 +1,109 @@
+"""New weights while the service samples: every way of vLLM, and what is on record of it."""
+import itertools
+
+import pytest
+
+from harness import eventually
+from material import make_batch, make_group, rollouts, sampling
+from test_samples import assert_is_plain, farthest
+
+TALE = "Once upon a time"
+TOKENS = 64
+VERSIONS = itertools.count(2)
+
+
+@pytest.fixture(autouse=True)
+def first_weights(vllm):
+    """Each test begins and ends with the first ones."""
+    yield
+    vllm.resume()
+    vllm.pause("abort")
+    vllm.load("first", f"v{next(VERSIONS)}")
+    vllm.resume()
+
+
+def tale(count=2, tokens=TOKENS, **fields):
+    return make_batch(make_group("tale", TALE), **{"sampling": sampling(count, max_tokens=tokens, engine_options={"ignore_eos": True}), "deadline": "20m", **fields})
+
+
+def version_of(vllm):
+    return vllm.read("/weight_info")["weight_version"]
+
+
+def replace(service, vllm, mode, revision):
+    """A trainer's update, with samples under way. Gives the two versions."""
+    before, after = version_of(vllm), f"v{next(VERSIONS)}"
+    eventually(lambda: vllm.running == 2, "both samples to be under way")
+    vllm.pause(mode)
+    vllm.load("second", after)
+    reply = service.put("/v1/runs/test/policy", {"revision": revision})
+    assert reply.status == 200, reply
+    vllm.resume()
+    return before, after
+
+
+def posted(service, body):
+    reply = service.post("/v1/batches", body, {"Prefer": "respond-async"})
+    assert reply.status == 202, reply
+    return reply.json["id"]
+
+
+def plain(vllm, rollout):
+    return vllm.plain(TALE, rollout["seed"], max_tokens=TOKENS, ignore_eos=True)
+
+
+def engine_says(kind, version):
+    return version if kind == "vllm_generate" else None
+
+
+def assert_new_batches_have_the_new_weights(service, vllm, kind, version):
+    for rollout in rollouts(service.batch(tale(policy_revision=2, tokens=16))):
+        assert (rollout["policy_revision"], rollout["revision_at_end"], rollout["straddles"]) == (2, 2, False)
+        assert rollout["engine_revision"] == engine_says(kind, version)
+        assert_is_plain(rollout, vllm.plain(TALE, rollout["seed"], max_tokens=16, ignore_eos=True))
+
+
+def test_the_second_weights_are_others_and_the_first_come_back_as_they_were(vllm):
+    first = vllm.plain(TALE, 5, max_tokens=16)
+    vllm.pause("wait")
+    vllm.load("second", f"v{next(VERSIONS)}")
+    vllm.resume()
+    second = vllm.plain(TALE, 5, max_tokens=16)
+    same = [index for index in range(16) if first[0][:index] == second[0][:index]]
+    assert max(abs(first[1][index] - second[1][index]) for index in same) > 0.01
+    vllm.pause("wait")
+    vllm.load("first", f"v{next(VERSIONS)}")
+    vllm.resume()
+    assert vllm.plain(TALE, 5, max_tokens=16)[0] == first[0] and vllm.plain(TALE, 5, max_tokens=16)[1] == first[1]
+
+
+def test_wait_lets_what_runs_end_with_the_old_weights(service, vllm, kind):
+    old = [vllm.plain(TALE, rollout["seed"], max_tokens=TOKENS, ignore_eos=True) for rollout in rollouts(service.batch(tale(tokens=1)))]
+    identity = posted(service, tale())
+    before, after = replace(service, vllm, "wait", 2)
+    for rollout, was in zip(rollouts(service.settled(identity)), old, strict=True):
+        assert_is_plain(rollout, was)
+        assert rollout["engine_revision"] == engine_says(kind, before) and rollout["policy_revision"] == 1 and rollout["attempts"] == 1
+    assert_new_batches_have_the_new_weights(service, vllm, kind, after)
+
+
+def test_keep_continues_what_runs_with_the_new_weights_and_it_straddles(service, vllm, kind):
+    old = [vllm.plain(TALE, rollout["seed"], max_tokens=TOKENS, ignore_eos=True) for rollout in rollouts(service.batch(tale(tokens=1)))]
+    identity = posted(service, tale())
+    _, after = replace(service, vllm, "keep", 2)
+    for rollout, was in zip(rollouts(service.settled(identity)), old, strict=True):
+        assert rollout["state"] == "scored" and rollout["attempts"] == 1 and len(rollout["completion_ids"]) == TOKENS
+        assert (rollout["policy_revision"], rollout["revision_at_end"], rollout["straddles"]) == (1, 2, True)
+        assert rollout["engine_revision"] == engine_says(kind, after)
+        assert rollout["completion_ids"][0] == was[0][0] and rollout["logprobs"] != was[1], "it began with the old ones and did not end with them"
+    assert_new_batches_have_the_new_weights(service, vllm, kind, after)
+
+
+def test_abort_breaks_off_what_runs_and_it_is_sampled_again_with_the_new_weights(service, vllm, kind):
+    identity = posted(service, tale())
+    _, after = replace(service, vllm, "abort", 2)
+    for rollout in rollouts(service.settled(identity)):
+        assert (rollout["state"], rollout["attempts"], rollout["resample"]) == ("scored", 2, 0)
+        assert rollout["engine_revision"] == engine_says(kind, after)
+        assert_is_plain(rollout, plain(vllm, rollout))
+    assert_new_batches_have_the_new_weights(service, vllm, kind, after)
