@@ -347,6 +347,8 @@ static const struct {
     {STORE_IDEMPOTENCY_CONFLICT, ERR_IDEMPOTENCY_CONFLICT, "Idempotency-Key", "this key was used with another body"},
     {STORE_REVISION_CONFLICT, ERR_REVISION_CONFLICT, "policy_revision",
      "the run has moved on: this revision is further behind than max_staleness allows"},
+    {STORE_STATE_CONFLICT, ERR_STATE_CONFLICT, "policy_revision",
+     "a weight update of the run is open: a newer revision is declared by its commit"},
     {STORE_DISK_FULL, ERR_DISK_FULL, NULL, "the disk is full: this request created nothing"},
     {STORE_REFUSED, ERR_INTERNAL, NULL, "the record refused the batch"},
     {STORE_UNAVAILABLE, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be written: this request created nothing"},

@@ -24,6 +24,7 @@ static enum store_status (*const operations[])(struct store *store, struct store
     [STORE_CLOSE_GROUP] = operation_close_group,
     [STORE_CLOSE_BATCH] = operation_close_batch,
     [STORE_DECLARE_POLICY] = operation_declare_policy,
+    [STORE_UPDATE_POLICY] = operation_update_policy,
     [STORE_RECORD_OBJECTIVE] = operation_record_objective,
     [STORE_PUT_ENGINE] = operation_put_engine,
     [STORE_DELETE_ENGINE] = operation_delete_engine,
@@ -95,7 +96,7 @@ int operation_find_run(struct store *store, struct text name, struct run_row *re
     return SQLITE_ROW;
 }
 
-static int insert_incarnation(struct store *store, const struct run_row *run, int64_t now_us, int64_t rewind_to_step)
+int operation_insert_incarnation(struct store *store, const struct run_row *run, int64_t now_us, int64_t rewind_to_step)
 {
     sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_INCARNATION);
     bind_int(insert, 1, run->seq);
@@ -117,7 +118,7 @@ int operation_enter_run(struct store *store, struct text name, int64_t now_us, s
     if (result != SQLITE_OK)
         return result;
     *ret_run = (struct run_row){sqlite3_last_insert_rowid(store->writer.handle), 0, -1};
-    return insert_incarnation(store, ret_run, now_us, -1);
+    return operation_insert_incarnation(store, ret_run, now_us, -1);
 }
 
 int operation_set_revision(struct store *store, struct run_row *run, int64_t revision, int64_t now_us)
@@ -136,57 +137,6 @@ int operation_set_revision(struct store *store, struct run_row *run, int64_t rev
     bind_int(insert, 3, revision);
     bind_int(insert, 4, now_us);
     return database_run(insert);
-}
-
-/* A retried request must not open another incarnation: true if the current one was opened by this very rewind and has
- * seen nothing else since. */
-static int is_same_rewind(struct store *store, const struct run_row *run, const struct store_declare_policy *declare,
-                          bool *ret_same)
-{
-    sqlite3_stmt *find = database_statement(&store->writer, SQL_FIND_INCARNATION);
-    bind_int(find, 1, run->seq);
-    bind_int(find, 2, run->incarnation);
-    int result = database_first(find);
-    if (result != SQLITE_ROW)
-        return result;
-    *ret_same = column_int_or(find, 0, -1) == declare->rewind_to_step && sqlite3_column_int64(find, 1) == 1 &&
-                run->policy_revision == declare->revision;
-    sqlite3_reset(find);
-    return SQLITE_OK;
-}
-
-static int rewind_run(struct store *store, struct run_row *run, const struct store_declare_policy *declare,
-                      int64_t now_us)
-{
-    bool same = false;
-    int result = is_same_rewind(store, run, declare, &same);
-    if (result != SQLITE_OK || same)
-        return result;
-    run->incarnation++;
-    result = insert_incarnation(store, run, now_us, declare->rewind_to_step);
-    return result == SQLITE_OK ? operation_set_revision(store, run, declare->revision, now_us) : result;
-}
-
-enum store_status operation_declare_policy(struct store *store, struct store_op *op)
-{
-    struct store_declare_policy *declare = &op->declare_policy;
-    int64_t now_us = clock_utc_us();
-    struct run_row run = {0};
-    int result = operation_enter_run(store, declare->run, now_us, &run);
-    if (result != SQLITE_OK)
-        return operation_fail(store, op, result);
-    declare->previous_revision = run.policy_revision;
-    if (declare->rewind_to_step >= 0)
-        result = rewind_run(store, &run, declare, now_us);
-    else if (declare->revision > run.policy_revision)
-        result = operation_set_revision(store, &run, declare->revision, now_us);
-    declare->incarnation = run.incarnation;
-    declare->current_revision = run.policy_revision;
-    if (result != SQLITE_OK)
-        return operation_fail(store, op, result);
-    if (declare->revision < run.policy_revision)
-        return operation_decline(op, STORE_REVISION_CONFLICT, "a smaller revision needs rewind_to_step");
-    return STORE_OK;
 }
 
 enum store_status operation_record_objective(struct store *store, struct store_op *op)

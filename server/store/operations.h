@@ -9,6 +9,7 @@ enum store_status operation_insert_rollout(struct store *store, struct store_op 
 enum store_status operation_close_group(struct store *store, struct store_op *op);
 enum store_status operation_close_batch(struct store *store, struct store_op *op);
 enum store_status operation_declare_policy(struct store *store, struct store_op *op);
+enum store_status operation_update_policy(struct store *store, struct store_op *op);
 enum store_status operation_record_objective(struct store *store, struct store_op *op);
 enum store_status operation_put_engine(struct store *store, struct store_op *op);
 enum store_status operation_delete_engine(struct store *store, struct store_op *op);
@@ -29,6 +30,12 @@ int operation_enter_run(struct store *store, struct text name, int64_t now_us, s
 int operation_find_run(struct store *store, struct text name, struct run_row *ret_run);
 /* The run's revision from now on, on record with its time. */
 int operation_set_revision(struct store *store, struct run_row *run, int64_t revision, int64_t now_us);
+
+/* One more incarnation of the run on record; rewind_to_step -1: the first. */
+int operation_insert_incarnation(struct store *store, const struct run_row *run, int64_t now_us,
+                                 int64_t rewind_to_step);
+/* Whether a weight update of the run is open: then only its commit declares a revision. */
+int operation_has_open_update(struct store *store, int64_t run_seq, bool *ret_open);
 
 struct group_row {
     int64_t seq;

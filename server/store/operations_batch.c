@@ -30,6 +30,19 @@ static enum store_status check_key(struct store *store, struct store_op *op)
                 : operation_decline(op, STORE_IDEMPOTENCY_CONFLICT, "the key was used with another body");
 }
 
+static enum store_status declare_by_batch(struct store *store, struct store_op *op, struct run_row *run, int64_t now_us)
+{
+    struct store_create_batch *batch = &op->create_batch;
+    bool open = false;
+    int result = operation_has_open_update(store, run->seq, &open);
+    if (result == SQLITE_OK && open)
+        return operation_decline(op, STORE_STATE_CONFLICT, "a weight update of the run is open: commit it first");
+    if (result == SQLITE_OK)
+        result = operation_set_revision(store, run, batch->policy_revision, now_us);
+    batch->current_revision = batch->policy_revision;
+    return result == SQLITE_OK ? STORE_OK : operation_fail(store, op, result);
+}
+
 /* Contract, "Weights": a higher revision declares itself, a lower one is stamped unless it is too old; an evaluation
  * may name any. */
 static enum store_status stamp_revision(struct store *store, struct store_op *op, struct run_row *run, int64_t now_us)
@@ -40,12 +53,10 @@ static enum store_status stamp_revision(struct store *store, struct store_op *op
     batch->current_revision = current;
     if (batch->policy_revision < 0)
         batch->policy_revision = current < 0 ? 0 : current;
-    else if (batch->purpose == STORE_TRAIN && batch->policy_revision > current) {
-        int result = operation_set_revision(store, run, batch->policy_revision, now_us);
-        batch->current_revision = batch->policy_revision;
-        return result == SQLITE_OK ? STORE_OK : operation_fail(store, op, result);
-    } else if (batch->purpose == STORE_TRAIN && batch->max_staleness >= 0 &&
-               current - batch->policy_revision > batch->max_staleness)
+    else if (batch->purpose == STORE_TRAIN && batch->policy_revision > current)
+        return declare_by_batch(store, op, run, now_us);
+    else if (batch->purpose == STORE_TRAIN && batch->max_staleness >= 0 &&
+             current - batch->policy_revision > batch->max_staleness)
         return operation_decline(op, STORE_REVISION_CONFLICT,
                                  "policy_revision is further behind the run's than max_staleness");
     return STORE_OK;

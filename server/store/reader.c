@@ -116,6 +116,7 @@ int64_t read_batch_row(sqlite3_stmt *row, struct store_memory *memory, struct st
         .scored = sqlite3_column_int64(row, 24),
         .failed = sqlite3_column_int64(row, 25),
         .cancelled = sqlite3_column_int64(row, 26),
+        .moved_to_revision = column_int_or(row, 27, -1),
     };
     column_id(row, 1, ret_batch->id);
     read_sha256(row, 9, ret_batch->request_sha256);

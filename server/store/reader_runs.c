@@ -12,7 +12,10 @@ static int64_t read_run_row(sqlite3_stmt *row, struct store_memory *memory, stru
         .scored = sqlite3_column_int64(row, 6),
         .failed = sqlite3_column_int64(row, 7),
         .cancelled = sqlite3_column_int64(row, 8),
+        .has_update = column_int_or(row, 9, -1) >= 0,
     };
+    if (ret_run->has_update)
+        database_read_update(row, 9, &ret_run->update);
     return sqlite3_column_int64(row, 0);
 }
 
@@ -46,6 +49,34 @@ enum store_status store_list_runs(struct store_reader *reader, struct text curso
     ret_runs->memory = store_memory_create();
     ret_runs->runs = store_memory_take(ret_runs->memory, limit, sizeof(*ret_runs->runs));
     return ret_runs->runs ? list_runs(reader, after, limit, ret_runs) : STORE_UNAVAILABLE;
+}
+
+/* There is no bound but that of admission: the array doubles. */
+static bool grow_runs(struct store_runs *runs, size_t *capacity)
+{
+    if (runs->count < *capacity)
+        return true;
+    size_t larger = *capacity ? *capacity * 2 : 16;
+    struct store_run *moved = store_memory_take(runs->memory, larger, sizeof(*moved));
+    if (!moved)
+        return false;
+    if (runs->count)
+        memcpy(moved, runs->runs, runs->count * sizeof(*moved));
+    runs->runs = moved;
+    *capacity = larger;
+    return true;
+}
+
+enum store_status store_read_open_updates(struct store_reader *reader, struct store_runs *ret_runs)
+{
+    *ret_runs = (struct store_runs){.memory = store_memory_create()};
+    sqlite3_stmt *rows = database_statement(&reader->database, SQL_OPEN_UPDATES);
+    size_t capacity = 0;
+    int result;
+    while ((result = sqlite3_step(rows)) == SQLITE_ROW && grow_runs(ret_runs, &capacity))
+        read_run_row(rows, ret_runs->memory, &ret_runs->runs[ret_runs->count++]);
+    reader_end(reader);
+    return reader_status(reader, result, ret_runs->memory);
 }
 
 void store_runs_finish(struct store_runs *runs)

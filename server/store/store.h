@@ -26,7 +26,8 @@ enum store_status {
     STORE_NOT_FOUND,            /* what the operation refers to is not on record */
     STORE_IDEMPOTENCY_CONFLICT, /* the key was used with another body */
     STORE_REVISION_CONFLICT,    /* policy revision too old, or smaller without a rewind */
-    STORE_STATE_CONFLICT,       /* the batch is no longer running, or a group still has members without a row */
+    STORE_STATE_CONFLICT,       /* the batch is no longer running, a group still has members without a row, or a
+                                   weight update is open */
     STORE_REFUSED,              /* a constraint of the record forbids it: a bug of the caller */
     STORE_INVALID_CURSOR,       /* reads only: not a cursor of this list, filter and order */
     STORE_DISK_FULL,
@@ -39,6 +40,8 @@ enum store_batch_state { STORE_BATCH_RUNNING, STORE_BATCH_COMPLETE, STORE_BATCH_
 enum store_group_state { STORE_GROUP_RUNNING, STORE_GROUP_COMPLETE };
 enum store_rollout_state { STORE_ROLLOUT_SCORED, STORE_ROLLOUT_FAILED, STORE_ROLLOUT_CANCELLED };
 enum store_logprobs_mode { STORE_LOGPROBS_UNKNOWN, STORE_LOGPROBS_RAW, STORE_LOGPROBS_PROCESSED };
+enum store_update_mode { STORE_UPDATE_WAIT, STORE_UPDATE_ABORT, STORE_UPDATE_STRADDLE };
+enum store_update_state { STORE_UPDATE_OPEN, STORE_UPDATE_COMMITTED, STORE_UPDATE_CANCELLED, STORE_UPDATE_EXPIRED };
 enum store_known { STORE_KNOWN_UNKNOWN = -1, STORE_KNOWN_NO, STORE_KNOWN_YES };
 
 /* The words on record and on the wire, by enum value, each list ended by NULL. */
@@ -48,6 +51,8 @@ extern const char *const store_batch_state_names[];
 extern const char *const store_group_state_names[];
 extern const char *const store_rollout_state_names[];
 extern const char *const store_logprobs_mode_names[];
+extern const char *const store_update_mode_names[];
+extern const char *const store_update_state_names[];
 /* The index of a word in such a list, or -1. */
 int store_name_index(const char *const *names, struct text word);
 
@@ -196,6 +201,7 @@ enum store_op_kind {
     STORE_CLOSE_GROUP,
     STORE_CLOSE_BATCH,
     STORE_DECLARE_POLICY,
+    STORE_UPDATE_POLICY,
     STORE_RECORD_OBJECTIVE,
     STORE_PUT_ENGINE,
     STORE_DELETE_ENGINE, /* OK, too, if there is none */
@@ -216,7 +222,8 @@ struct store_new_group {
 
 /* The request, the batch and its groups. With a key that is on record: EXISTS (same body; results are those of the
  * first), or IDEMPOTENCY_CONFLICT. REVISION_CONFLICT: further behind the run's revision than max_staleness. A training
- * batch whose revision is above the run's declares it; an evaluation never does, and may be of any age. */
+ * batch whose revision is above the run's declares it, or is a STATE_CONFLICT while a weight update of the run is open;
+ * an evaluation never declares, and may be of any age. */
 struct store_create_batch {
     char id[ID_BYTES]; /* in: a new one. out: the batch's, which is the first one's if it EXISTS */
     struct text run;
@@ -279,7 +286,8 @@ struct store_close_batch {
     int64_t completed_at_us;
 };
 
-/* REVISION_CONFLICT: smaller than the run's revision, without a rewind. The run is made if it is new.
+/* REVISION_CONFLICT: smaller than the run's revision, without a rewind. STATE_CONFLICT: a weight update of the run is
+ * open. The run is made if it is new.
  * The same rewind again, with nothing declared in between, opens no second incarnation. */
 struct store_declare_policy {
     struct text run;
@@ -289,6 +297,38 @@ struct store_declare_policy {
     int64_t incarnation;
     int64_t current_revision;  /* after the operation */
     int64_t previous_revision; /* before it, -1: none */
+};
+
+/* A weight update in steps, as it is on record. */
+struct store_policy_update {
+    int64_t revision;
+    int64_t rewind_to_step; /* -1: none */
+    enum store_update_mode mode;
+    enum store_update_state state;
+    int64_t begun_at_us;
+    int64_t deadline_us;
+    int64_t ended_at_us;       /* -1: open */
+    int64_t incarnation;       /* of the run when it was begun; committed: the one it led to */
+    int64_t previous_revision; /* the run's before it, -1: none declared */
+};
+
+enum store_update_step { STORE_STEP_BEGIN, STORE_STEP_COMMIT, STORE_STEP_CANCEL, STORE_STEP_EXPIRE };
+
+/* BEGIN opens an update; the others end the open one. COMMIT declares its revision, opens the next incarnation if it is
+ * a rewind, and in mode abort moves unfinished batches to it: all for training, and evaluations of the revision that
+ * was current. A step that was taken before (the same begin while it is open; the end of the newest update) is EXISTS,
+ * and `update` is what it was then. STATE_CONFLICT: another update is open, none is open, or it ended otherwise.
+ * REVISION_CONFLICT: BEGIN with a revision smaller than the run's, without a rewind. The run is made if it is new. */
+struct store_update_policy {
+    enum store_update_step step;
+    struct text run;
+    /* in; BEGIN: all of them. COMMIT, CANCEL: the open update must be to this revision, -1: whichever it is.
+     * out: the update; if there is a conflict the one that is in the way, state COMMITTED and revision -1 for none */
+    struct store_policy_update update;
+    /* out */
+    int64_t now_us;
+    int64_t incarnation;      /* the run's, after the operation */
+    int64_t current_revision; /* the run's, after the operation; -1: none */
 };
 
 /* Sums and denominators of one objective call; the same part again replaces. NOT_FOUND: no such run. */
@@ -329,6 +369,7 @@ struct store_op {
         struct store_close_group close_group;
         struct store_close_batch close_batch;
         struct store_declare_policy declare_policy;
+        struct store_update_policy update_policy;
         struct store_record_objective record_objective;
         struct store_engine put_engine;
         struct text delete_engine;
@@ -363,7 +404,8 @@ struct store_batch {
     enum store_purpose purpose;
     enum store_batch_state state;
     int64_t policy_revision;
-    int64_t max_staleness; /* -1: none */
+    int64_t moved_to_revision; /* of members without a row, by an update in mode abort; -1: policy_revision */
+    int64_t max_staleness;     /* -1: none */
     uint64_t seed;
     uint8_t request_sha256[SHA256_BYTES];
     struct text idempotency_key;
@@ -531,6 +573,8 @@ struct store_run {
     int64_t scored;
     int64_t failed;
     int64_t cancelled;
+    bool has_update;
+    struct store_policy_update update; /* the newest, if there is one */
 };
 struct store_runs {
     struct store_run *runs; /* in order of creation */
@@ -570,6 +614,8 @@ struct store_run_detail {
     struct store_memory *memory;
 };
 #define STORE_RUN_REVISIONS 1000
+/* Runs whose newest update is open, in order of creation. Finish with store_runs_finish(). */
+enum store_status store_read_open_updates(struct store_reader *reader, struct store_runs *ret_runs);
 enum store_status store_read_run(struct store_reader *reader, struct text run, struct store_run_detail *ret_run);
 void store_run_detail_finish(struct store_run_detail *run);
 
