@@ -244,6 +244,7 @@ static void begin_unstored(struct server *server, struct request *request)
     live->reserved_bytes = bytes;
     batch_spec_drop_body(live->spec);
     live->policy_revision = new_batch->policy_revision;
+    live->sampled_revision = new_batch->policy_revision;
     live->incarnation = new_batch->incarnation;
     live->jobs++;
     waiter_add(live, request, &(struct waiter_rules){.created = true, .until_us = NEVER_US});
@@ -311,6 +312,7 @@ static void begin_batch(struct creation *creation)
     creation->bytes = 0;
     batch_spec_drop_body(live->spec);
     live->policy_revision = created->policy_revision;
+    live->sampled_revision = created->policy_revision;
     live->incarnation = created->incarnation;
     live->admitted_utc_us = created->created_at_us;
     live->has_key = creation->key != NULL;

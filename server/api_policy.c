@@ -95,6 +95,8 @@ static void refuse(struct request *request, const struct store_op *op)
         request_refuse(request, ERR_REVISION_CONFLICT, "revision",
                        "the run is at revision %lld; a smaller one needs rewind_to_step",
                        (long long)declared->current_revision);
+    else if (op->status == STORE_STATE_CONFLICT)
+        request_refuse(request, ERR_STATE_CONFLICT, "run", "a weight update of the run is open: commit or cancel it");
     else if (op->status == STORE_DISK_FULL)
         request_refuse(request, ERR_DISK_FULL, NULL, "the disk is full");
     else
@@ -105,8 +107,10 @@ void policy_declared(struct store_op *op)
 {
     struct declaration *declaration = op->context;
     const struct store_declare_policy *declared = &op->declare_policy;
-    if (op->status == STORE_OK || op->status == STORE_EXISTS)
+    if (op->status == STORE_OK || op->status == STORE_EXISTS) {
         batches_declared(declaration->server->batches, declared);
+        update_forget_warning(declaration->server->batches, declared->run);
+    }
     if (declaration->request && (op->status == STORE_OK || op->status == STORE_EXISTS))
         answer(declaration->request, declared);
     else if (declaration->request)

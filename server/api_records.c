@@ -439,6 +439,14 @@ static void put_run(struct json_write *json, const struct store_run *run)
     json_put_int(json, "failed", run->failed);
     json_put_int(json, "cancelled", run->cancelled);
     json_object_end(json);
+    json_key(json, "update");
+    if (!run->has_update) {
+        json_write_null(json);
+        return;
+    }
+    json_object_begin(json);
+    update_write_record(json, &run->update);
+    json_object_end(json);
 }
 
 void list_runs(struct call *call)

@@ -193,5 +193,6 @@ void get_pending(struct server *server, struct request *request)
             live_write_pending(&json, live);
     json_array_end(&json);
     json_put_int(&json, "count", (int64_t)server->batches->count);
+    updates_write(&json, server->batches, run);
     end(&json, request, 200);
 }

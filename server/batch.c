@@ -70,6 +70,7 @@ void batch_restore_rollout(struct batch *batch, uint32_t index)
     set_phase(batch, index, PHASE_DONE);
     rollout->end = END_SCORED;
     batch->groups[rollout->group].unstored--;
+    batch->groups[rollout->group].begun = true;
 }
 
 void batch_restore_group(struct batch *batch, uint32_t index)
@@ -106,6 +107,35 @@ static void drop_stale_head(struct batch *batch)
 int64_t batch_peek_queued(const struct batch *batch)
 {
     return batch->queue_count > 0 ? (int64_t)batch->queue[batch->queue_first] : -1;
+}
+
+int64_t batch_peek_begun(struct batch *batch)
+{
+    size_t place = 0;
+    while (place < batch->queue_count) {
+        uint32_t index = batch->queue[(batch->queue_first + place) % batch->rollout_count];
+        if (batch->rollouts[index].phase == PHASE_QUEUED && batch->groups[batch->rollouts[index].group].begun)
+            break;
+        place++;
+    }
+    if (place == batch->queue_count)
+        return -1;
+    uint32_t found = batch->queue[(batch->queue_first + place) % batch->rollout_count];
+    for (; place > 0; place--)
+        batch->queue[(batch->queue_first + place) % batch->rollout_count] =
+            batch->queue[(batch->queue_first + place - 1) % batch->rollout_count];
+    batch->queue[batch->queue_first] = found;
+    return found;
+}
+
+size_t batch_count_owed(const struct batch *batch)
+{
+    size_t owed = 0;
+    if (batch->in_phase[PHASE_QUEUED] + batch->in_phase[PHASE_BACKOFF] == 0)
+        return 0;
+    for (size_t i = 0; i < batch->rollout_count; i++)
+        owed += batch->rollouts[i].phase <= PHASE_BACKOFF && batch->groups[batch->rollouts[i].group].begun;
+    return owed;
 }
 
 /* --- time ------------------------------------------------------------------------------------------------ */
@@ -161,7 +191,7 @@ static void sample_failed(struct batch *batch, const struct batch_event *event, 
     struct batch_rollout *rollout = &batch->rollouts[event->index];
     rollout->attempts = (uint16_t)(rollout->attempts + event->sent - event->failure.unsent);
     int64_t wait_us = backoff_us(batch, event->index, event->failure.retry_after_us);
-    bool again = event->failure.retryable && rollout->attempts < batch->rules.attempts_max &&
+    bool again = event->failure.retryable && rollout->attempts < batch->rules.attempts_max + rollout->aborts &&
                  wait_us < batch_time_left(batch, event->index, now_us);
     if (!again) {
         store(batch, event->index, END_FAILED, actions);
@@ -250,8 +280,24 @@ static void on_dispatched(struct batch *batch, const struct batch_event *event, 
     rollout->attempts = (uint16_t)(rollout->attempts + event->sent);
     if (!rollout->first_dispatch_us)
         rollout->first_dispatch_us = now_us;
+    batch->groups[rollout->group].begun = true;
     set_phase(batch, event->index, PHASE_SAMPLING);
     drop_stale_head(batch);
+}
+
+static void on_aborted(struct batch *batch, const struct batch_event *event, int64_t now_us, struct actions *actions)
+{
+    (void)now_us;
+    struct batch_rollout *rollout = &batch->rollouts[event->index];
+    if (rollout->phase != PHASE_SAMPLING)
+        return;
+    rollout->tries--;
+    rollout->aborts++;
+    rollout->first_dispatch_us = 0;
+    act(actions, ACTION_STOP_SAMPLE, event->index);
+    set_phase(batch, event->index, PHASE_QUEUED);
+    enqueue(batch, event->index);
+    act(actions, ACTION_DISPATCH, 0);
 }
 
 static void on_sampled(struct batch *batch, const struct batch_event *event, int64_t now_us, struct actions *actions)
@@ -342,6 +388,7 @@ void batch_step(struct batch *batch, const struct batch_event *event, int64_t no
     static void (*const steps[])(struct batch *, const struct batch_event *, int64_t, struct actions *) = {
         [EVENT_STARTED] = on_started,
         [EVENT_DISPATCHED] = on_dispatched,
+        [EVENT_ABORTED] = on_aborted,
         [EVENT_SAMPLED] = on_sampled,
         [EVENT_SAMPLE_FAILED] = on_sample_failed,
         [EVENT_JUDGED] = on_judged,

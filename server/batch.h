@@ -7,6 +7,7 @@
  *   rollout   QUEUED -> SAMPLING -> VERIFYING -> STORING -> DONE
  *                ^         | a retryable failure, attempts left and time left
  *                +-BACKOFF-+            anything else that fails: -> STORING, with a typed failure
+ *                +---------+ an abort: as if it had not been sent
  *
  * A group is closed when all its rollouts are stored, the batch when all its groups are closed. The deadline and a
  * cancellation stop what runs and store every rollout that is not on its way into the store yet as failed or cancelled;
@@ -42,6 +43,7 @@ struct batch_rollout {
     uint8_t end;               /* enum rollout_end */
     uint16_t tries;            /* dispatches */
     uint16_t attempts;         /* requests that were sent for it, the first included: what attempts_max bounds */
+    uint16_t aborts;           /* requests among them that a weight update took back: not bounded */
     uint16_t resample;         /* complete answers that were refused: part of the seed */
     int64_t first_dispatch_us; /* 0: never dispatched */
     int64_t retry_at_us;       /* in BACKOFF */
@@ -52,6 +54,7 @@ struct batch_group {
     uint32_t count;
     uint32_t unstored;
     bool closed;
+    bool begun; /* a member was dispatched, or is on record */
 };
 
 enum batch_state { BATCH_RUNNING, BATCH_CLOSING, BATCH_COMPLETE, BATCH_CANCELLED, BATCH_EXPIRED };
@@ -90,6 +93,7 @@ void batch_finish(struct batch *batch);
 enum batch_event_kind {
     EVENT_STARTED,       /* once, after init and batch_restore() */
     EVENT_DISPATCHED,    /* the rollout from batch_peek_queued() goes to an engine now */
+    EVENT_ABORTED,       /* a weight update takes a sample back: queued again, its first dispatch still to come */
     EVENT_SAMPLED,       /* a whole, sound sample; `judged`: there is nothing to verify */
     EVENT_SAMPLE_FAILED, /* see failure */
     EVENT_JUDGED,        /* verdicts are in, whatever they say */
@@ -148,6 +152,10 @@ void batch_restore_cut(struct batch *batch, enum batch_state outcome);
 
 /* The next rollout to dispatch, or -1. */
 int64_t batch_peek_queued(const struct batch *batch);
+/* The next one of a group that was begun, which becomes the next of all; or -1. */
+int64_t batch_peek_begun(struct batch *batch);
+/* How many members of groups that were begun are still to be dispatched, at once or after a pause. */
+size_t batch_count_owed(const struct batch *batch);
 
 /* When EVENT_TIME is due. */
 int64_t batch_next_time(const struct batch *batch);

@@ -165,6 +165,12 @@ static void come_back(struct batches *batches, int64_t at_us, int64_t now_us)
 /* NOT_NOW: this rollout has to wait, another batch's may not; FULL: whatever comes next would have to wait, too. */
 enum dispatched { DISPATCHED, NOT_NOW, FULL };
 
+/* From when on its pool's absence counts: engines may be away while their weights are changed. */
+static int64_t usable_since(const struct live_batch *live)
+{
+    return live->run->resumed_us > live->admitted_us ? live->run->resumed_us : live->admitted_us;
+}
+
 /* One rollout of one batch. */
 static enum dispatched dispatch_one(struct batches *batches, struct live_batch *live, uint32_t rollout)
 {
@@ -176,7 +182,7 @@ static enum dispatched dispatch_one(struct batches *batches, struct live_batch *
     struct pool_want want = {.pool = live->queue->pool,
                              .prefix = prefix_of(live, group),
                              .avoid = live->failed_at[rollout],
-                             .since_us = live->admitted_us};
+                             .since_us = usable_since(live)};
 
     switch (pool_pick(batches->server->pool, &want, now_us, &engine, &at_us)) {
     case POOL_PICKED:
@@ -202,13 +208,14 @@ static bool sample_next(struct batches *batches, struct pool_queue *queue)
     size_t passed_over = 0;
     while (queue->ring && passed_over <= batches->count) {
         struct live_batch *live = queue->ring;
-        int64_t rollout = batch_peek_queued(&live->batch);
-        if (rollout < 0) {
+        bool held = false;
+        int64_t rollout = update_next_rollout(live, &held);
+        if (rollout < 0 && !held) {
             dispatch_remove(live);
             continue;
         }
         queue->ring = live->ring_next;
-        enum dispatched what = pool_may_serve(live) ? dispatch_one(batches, live, (uint32_t)rollout) : NOT_NOW;
+        enum dispatched what = !held && pool_may_serve(live) ? dispatch_one(batches, live, (uint32_t)rollout) : NOT_NOW;
         if (what == DISPATCHED)
             return true;
         if (what == FULL) {

@@ -30,6 +30,8 @@ struct flight *flight_create(struct live_batch *live, uint32_t rollout)
     flight->live = live;
     flight->rollout = rollout;
     flight->revision = live->group_revisions[live->batch.rollouts[rollout].group];
+    flight->seed_revision = live->sampled_revision;
+    flight->mixed_revision = -1;
     flight->given = find_given(live, rollout);
     buffer_init(&flight->frame, FRAME_MAX_BYTES);
     buffer_init(&flight->verdicts_json, VERDICTS_MAX_BYTES);
@@ -97,7 +99,7 @@ uint64_t flight_seed(const struct flight *flight)
     const struct group_spec *group = flight_group(flight);
     if (flight->given) /* sampled elsewhere, with a seed that may not be known */
         return flight->given->seed < 0 ? 0 : (uint64_t)flight->given->seed;
-    return sample_seed(live->spec->seed, live->policy_revision, group->task, group->draw, flight_sample_index(flight),
+    return sample_seed(live->spec->seed, flight->seed_revision, group->task, group->draw, flight_sample_index(flight),
                        live->batch.rollouts[flight->rollout].resample);
 }
 
@@ -180,7 +182,8 @@ static bool may_be_repeated(struct flight *flight)
     const struct batch_rollout *rollout = &live->batch.rollouts[flight->rollout];
     bool wanted = flight->error.retryable || may_ask_another(flight);
 
-    if (!wanted || !flight->engine || rollout->attempts + flight->resends >= (unsigned)live->batch.rules.attempts_max)
+    if (!wanted || !flight->engine ||
+        rollout->attempts + flight->resends >= (unsigned)live->batch.rules.attempts_max + rollout->aborts)
         return wanted;
     if (pool_take_retry(live->server->pool, flight->engine, &live->retries, &flight->error,
                         live->failed_at[flight->rollout], clock_monotonic_us()))
@@ -309,6 +312,9 @@ static void parsed(struct job *job)
     }
     learn_prompt(flight, flight->sample.prompt_ids, flight->sample.prompt_id_count);
     flight->engine_us = clock_monotonic_us() - flight->dispatched_us;
+    flight->end_revision = live->run->revision;
+    flight->end_incarnation = live->run->incarnation;
+    flight->mixed_revision = update_mixed_revision(live);
     live_event(live, &(struct batch_event){.kind = EVENT_SAMPLED,
                                            .index = flight->rollout,
                                            .judged = flight_group(flight)->verifiers->count == 0,
@@ -431,11 +437,11 @@ void flight_dispatch(struct flight *flight, struct engine *engine)
 {
     struct live_batch *live = flight->live;
     uint32_t group = live->batch.rollouts[flight->rollout].group;
-    bool current = live->spec->policy_revision < 0 && live->run->revision > live->policy_revision;
+    bool current = live->spec->policy_revision < 0 && live->run->revision > live->sampled_revision;
 
     /* A batch that names no revision gets the one current when the group is first dispatched. */
     if (live->group_revisions[group] < 0)
-        live->group_revisions[group] = current ? live->run->revision : live->policy_revision;
+        live->group_revisions[group] = current ? live->run->revision : live->sampled_revision;
     flight->revision = live->group_revisions[group];
     flight->engine = engine;
     engine_hold(engine);

@@ -145,11 +145,11 @@ static const char *plain_type(const char *value)
     return "";
 }
 
-static int check_type(struct call *call, unsigned flags)
+static int check_type(struct call *call, unsigned flags, bool has_body)
 {
     bool json = strcmp(call->content_type, "application/json") == 0;
     bool tensors = strcmp(call->content_type, "application/x-safetensors") == 0;
-    if (!(flags & ROUTE_BODY) || json || (tensors && flags & ROUTE_SAFETENSORS))
+    if (!(flags & ROUTE_BODY) || (flags & ROUTE_NO_BODY && !has_body) || json || (tensors && flags & ROUTE_SAFETENSORS))
         return 0;
     return call_refuse(call, ERR_UNSUPPORTED_MEDIA_TYPE, NULL,
                        "this route takes Content-Type: application/json%s (curl: use --json)",
@@ -174,7 +174,7 @@ static int check_body(struct request *request, const struct headers *headers, si
                            tensors ? "safetensors_limit" : "body_limit", request->body_limit_bytes);
     request->announced_bytes = length_bytes;
     bool has_body = length_bytes > 0 || headers->transfer_encoding;
-    if (check_type(call, request->route->flags) < 0)
+    if (check_type(call, request->route->flags, has_body) < 0)
         return -1;
     if (!(request->route->flags & ROUTE_BODY) && has_body && strcmp(request->route->method, "DELETE") != 0)
         return call_refuse(call, ERR_BAD_REQUEST, NULL, "this route takes no body");

@@ -51,6 +51,7 @@ void batches_destroy(struct batches *batches)
     loop_timer_clear(batches->server->loop, &batches->try_timer);
     batches_forget_unread(batches);
     probes_forget(batches);
+    updates_finish(batches);
     dispatch_finish(batches);
     free(batches);
 }
@@ -77,6 +78,7 @@ static struct run_state *find_or_add_run(struct batches *batches, struct text na
     run = xcalloc(1, sizeof(*run));
     run->name = xstrndup(name.data, name.length_bytes);
     run->revision = -1;
+    run->update = update_find(batches, name);
     HASH_ADD_KEYPTR(hh, batches->runs, run->name, name.length_bytes, run);
     return run;
 }
@@ -335,6 +337,7 @@ void live_event(struct live_batch *live, const struct batch_event *event)
     set_timer(live);
     if (batch_peek_queued(&live->batch) >= 0)
         dispatch(live->server->batches);
+    update_look(live->run);
     live_destroy_if_done(live);
 }
 

@@ -18,6 +18,7 @@
 #include "server/server.h"
 #include "server/store/store.h"
 #include "server/verify_pool.h"
+#include "server/weight_update.h"
 #include "server/workers.h"
 
 #include <uthash.h>
@@ -25,9 +26,11 @@
 /* What the service knows about a run while it has batches of it. */
 struct run_state {
     char *name;
-    int64_t revision;    /* the current one; -1: none declared */
-    int64_t incarnation; /* how often the trainer went back */
-    size_t batches;      /* live ones; without any it is forgotten */
+    int64_t revision;             /* the current one; -1: none declared */
+    int64_t incarnation;          /* how often the trainer went back */
+    size_t batches;               /* live ones; without any it is forgotten */
+    struct weight_update *update; /* stops its dispatch; NULL: none is open */
+    int64_t resumed_us;           /* when the last one ended */
     UT_hash_handle hh;
 };
 
@@ -44,7 +47,9 @@ struct live_batch {
     struct run_state *run;
     struct pool_queue *queue;    /* where it waits for engines; NULL: it needs none */
     struct retry_budget retries; /* what may be repeated for it */
-    int64_t policy_revision;     /* of the batch; part of the seeds */
+    int64_t policy_revision;     /* of the batch */
+    int64_t sampled_revision; /* part of the seeds: the batch's, or the one that an update in mode abort moved it to */
+    bool moved;               /* that is so */
     int64_t incarnation;
     int64_t admitted_us;
     int64_t admitted_utc_us;
@@ -114,8 +119,12 @@ struct flight {
     struct buffer rewards_json;
     struct buffer heldout_json;
 
-    int64_t revision;    /* of its group */
-    int64_t incarnation; /* the run's at dispatch, as is the next */
+    int64_t revision; /* of its group */
+    int64_t seed_revision;
+    int64_t end_revision; /* when the sample was complete, as is the next */
+    int64_t end_incarnation;
+    int64_t mixed_revision; /* of an update that was open then, in mode straddle; -1: none */
+    int64_t incarnation;    /* the run's at dispatch, as is the next */
     int64_t run_revision;
     int64_t dispatched_us;
     int64_t engine_us;
@@ -141,6 +150,7 @@ struct batches {
     struct live_batch *first;
     size_t count;
     struct run_state *runs;
+    struct weight_update *updates; /* weight_update.c */
 
     /* dispatch.c */
     struct pool_queue **queues; /* one for each named pool of which there were batches */
@@ -234,6 +244,7 @@ void store_ops_finished(struct server *server, struct store_op *list);
 /* What becomes of each kind, in the file that submitted it. */
 void batch_created(struct store_op *op);      /* api_batches.c */
 void policy_declared(struct store_op *op);    /* api_policy.c */
+void policy_stepped(struct store_op *op);     /* api_policy.c */
 void objective_recorded(struct store_op *op); /* api_objective_loop.c */
 void engine_changed(struct store_op *op);     /* api_engines.c */
 

@@ -56,6 +56,8 @@ static const char *waits_for(const struct live_batch *live, char why[ENGINE_SENT
     bool given = live->spec->origin == BATCH_GIVEN;
     if (live->server->batches->store_failing)
         return "the store, which cannot write";
+    if (in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] > 0 && update_holds(live))
+        return "a weight update of its run, which is open";
     if (in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] > 0 && live_waits_for_pool(live))
         return "the engines, which serve another run";
     if (in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] > 0 && live->queue &&

@@ -19,16 +19,20 @@
 static int64_t revision_at_end(const struct flight *flight)
 {
     const struct live_batch *live = flight->live;
-    bool changed = live->run->revision != flight->run_revision;
+    bool changed = flight->end_revision != flight->run_revision;
+    if (flight->mixed_revision >= 0)
+        return flight->mixed_revision;
     if (live->spec->purpose == STORE_EVAL && !changed)
         return flight->revision;
-    return live->run->revision >= 0 ? live->run->revision : flight->revision;
+    return flight->end_revision >= 0 ? flight->end_revision : flight->revision;
 }
 
-/* The trainer went back to a checkpoint meanwhile, perhaps to one of the same number. */
-static bool went_back(const struct flight *flight)
+/* A weight update may have reached the engine before the sample was complete: its revision changed, the trainer went
+ * back to a checkpoint (perhaps to one of the same number), or an update in mode straddle was open. */
+static bool straddles(const struct flight *flight)
 {
-    return flight->live->run->incarnation != flight->incarnation;
+    return flight->row.revision_at_end != flight->row.policy_revision ||
+           flight->end_incarnation != flight->incarnation || flight->mixed_revision >= 0;
 }
 
 static void fill_sample(struct flight *flight)
@@ -51,7 +55,7 @@ static void fill_sample(struct flight *flight)
     row->seed_sent = (int64_t)sample->seed_sent;
     row->seed_honoured = sample->seed_honoured ? STORE_KNOWN_YES : STORE_KNOWN_NO;
     row->revision_at_end = revision_at_end(flight);
-    row->straddles = row->revision_at_end != row->policy_revision || went_back(flight);
+    row->straddles = straddles(flight);
 }
 
 /* Sampled elsewhere: what is not said about it is not known. */
@@ -82,7 +86,7 @@ static void fill_common(struct flight *flight)
         .reward = NAN,
         .advantage = NAN,
         .shaped_reward = NAN,
-        .policy_revision = flight->revision >= 0 ? flight->revision : live->policy_revision,
+        .policy_revision = flight->revision >= 0 ? flight->revision : live->sampled_revision,
         .revision_at_end = -1,
         .resample = rollout->resample,
         .attempts = rollout->attempts,
@@ -548,10 +552,15 @@ static void batch_or_unread_closed(struct store_op *op)
 void store_ops_finished(struct server *server, struct store_op *list)
 {
     static void (*const finished[])(struct store_op * op) = {
-        [STORE_CREATE_BATCH] = batch_created,     [STORE_INSERT_ROLLOUT] = rollout_stored,
-        [STORE_CLOSE_GROUP] = group_closed,       [STORE_CLOSE_BATCH] = batch_or_unread_closed,
-        [STORE_DECLARE_POLICY] = policy_declared, [STORE_RECORD_OBJECTIVE] = objective_recorded,
-        [STORE_PUT_ENGINE] = engine_changed,      [STORE_DELETE_ENGINE] = engine_changed,
+        [STORE_CREATE_BATCH] = batch_created,
+        [STORE_INSERT_ROLLOUT] = rollout_stored,
+        [STORE_CLOSE_GROUP] = group_closed,
+        [STORE_CLOSE_BATCH] = batch_or_unread_closed,
+        [STORE_DECLARE_POLICY] = policy_declared,
+        [STORE_UPDATE_POLICY] = policy_stepped,
+        [STORE_RECORD_OBJECTIVE] = objective_recorded,
+        [STORE_PUT_ENGINE] = engine_changed,
+        [STORE_DELETE_ENGINE] = engine_changed,
         [STORE_TRY_WRITE] = store_tried,
     };
     while (list) {

@@ -50,6 +50,9 @@ void render_batch_members(struct json_write *json, const struct store_batch *bat
 /* The short form of lists. */
 void render_batch_line(struct json_write *json, const struct store_batch *batch);
 
+/* Members of an object that the caller has opened: a weight update. */
+void update_write_record(struct json_write *json, const struct store_policy_update *record);
+
 /* `return` of a request, a list of names of arrays. 0, or -1 with the call refused (400, path return[i]). list NULL:
  * everything. */
 int render_read_returns(struct call *call, const json_t *list, render_fields *ret_fields);

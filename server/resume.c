@@ -16,6 +16,7 @@ struct resumed {
     uint8_t *group_closed; /* [group] */
     char id[ID_BYTES];
     int64_t policy_revision;
+    int64_t moved_to_revision; /* -1: it was not */
     int64_t incarnation;
     int64_t run_revision;
     int64_t run_incarnation;
@@ -28,6 +29,7 @@ struct resume_job {
     struct job job;
     struct server *server;
     struct resumed *first; /* newest first */
+    struct store_runs updating;
     size_t failed;
     void (*done)(struct server *server);
 };
@@ -108,6 +110,7 @@ static struct resumed *read_one(struct store_reader *reader, const struct settin
     if (resumed->spec) {
         resumed->spec->seed = batch.seed;
         resumed->policy_revision = batch.policy_revision;
+        resumed->moved_to_revision = batch.moved_to_revision;
         resumed->incarnation = batch.incarnation;
         resumed->created_at_us = batch.created_at_us;
         resumed->has_key = batch.idempotency_key.data != NULL;
@@ -130,6 +133,8 @@ static void read_unfinished(struct job *job, struct store_reader *reader)
         resume->failed++;
         return;
     }
+    if (store_read_open_updates(reader, &resume->updating) != STORE_OK)
+        resume->failed++;
     for (size_t i = 0; i < batches.count; i++) {
         struct resumed *resumed = read_one(reader, resume->server->settings, batches.batches[i].id);
         if (!resumed) {
@@ -160,7 +165,8 @@ static void restore_member(struct live_batch *live, const struct store_member *m
     if (place < 0 || place >= group->count)
         return;
     live->rewards[group->first + place] = member->reward;
-    live->group_revisions[member->group_index] = member->policy_revision;
+    if (!live->moved || member->policy_revision == live->sampled_revision)
+        live->group_revisions[member->group_index] = member->policy_revision;
     batch_restore_rollout(&live->batch, group->first + (uint32_t)place);
     restore_cut(live, member);
 }
@@ -169,6 +175,8 @@ static void go_on(struct server *server, struct resumed *resumed)
 {
     struct live_batch *live = live_create(server->batches, resumed->spec, resumed->id, resumed->deadline_us);
     live->policy_revision = resumed->policy_revision;
+    live->moved = resumed->moved_to_revision >= 0;
+    live->sampled_revision = live->moved ? resumed->moved_to_revision : resumed->policy_revision;
     live->incarnation = resumed->incarnation;
     live->admitted_utc_us = resumed->created_at_us;
     live->has_key = resumed->has_key;
@@ -191,6 +199,9 @@ static void go_on(struct server *server, struct resumed *resumed)
 static void resumed_all(struct job *job)
 {
     struct resume_job *resume = (struct resume_job *)job;
+    for (size_t i = 0; i < resume->updating.count; i++)
+        update_restore(resume->server->batches, resume->updating.runs[i].name, &resume->updating.runs[i].update);
+    store_runs_finish(&resume->updating);
     while (resume->first) {
         struct resumed *resumed = resume->first;
         resume->first = resumed->next;

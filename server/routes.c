@@ -37,6 +37,9 @@ const struct route routes[] = {
     {"GET", "/v1/runs", 0, list_runs, NULL},
     {"GET", "/v1/runs/{run}", 0, get_run, NULL},
     {"PUT", "/v1/runs/{run}/policy", ROUTE_CREATES | ROUTE_BODY, parse_policy, declare_policy},
+    {"POST", "/v1/runs/{run}/policy/begin", ROUTE_CREATES | ROUTE_BODY, parse_policy_begin, begin_policy},
+    {"POST", "/v1/runs/{run}/policy/commit", ROUTE_BODY | ROUTE_NO_BODY, parse_policy_end, commit_policy},
+    {"POST", "/v1/runs/{run}/policy/cancel", ROUTE_BODY | ROUTE_NO_BODY, parse_policy_end, cancel_policy},
     {"GET", "/v1/pending", 0, NULL, get_pending},
 
     {"GET", "/v1/engines", 0, NULL, list_engines},

@@ -14,6 +14,7 @@ enum route_flags {
     ROUTE_BODY = 4,        /* takes a JSON body */
     ROUTE_SAFETENSORS = 8, /* or one of tensors, which may be larger */
     ROUTE_HASHED = 16,     /* call->body_sha256 is wanted */
+    ROUTE_NO_BODY = 32,    /* or none */
 };
 
 struct route {

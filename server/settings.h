@@ -52,6 +52,8 @@ struct settings {
     int64_t rollout_timeout_us;
     int64_t wait_get_us;
     int64_t max_staleness; /* -1: none */
+    int policy_mode;       /* enum store_update_mode */
+    int64_t policy_deadline_us;
     int64_t sampling_n;
     int64_t sampling_max_tokens;
     double sampling_temperature;

@@ -6,6 +6,7 @@
 static const char *const log_levels[] = {"debug", "info", "warning", "error", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};
 static const char *const booleans[] = {"false", "true", NULL};
+static const char *const policy_modes[] = {"wait", "abort", "straddle", NULL};
 static const char *const durabilities[] = {[DURABILITY_FULL] = "full", [DURABILITY_NORMAL] = "normal", NULL};
 
 const char *const engine_kinds[] = {"vllm", "vllm_generate", "sglang", "llamacpp", "openai_compat", NULL};
@@ -54,6 +55,13 @@ const struct setting_row setting_rows[] = {
      0, DAYS(1), NULL},
     {"max_staleness", SETTING_OPTIONAL_INT, AT(max_staleness), "none",
      "Revisions that a batch may lag behind its run where it names no limit; none: any number.", 0, INT64_MAX, NULL},
+    {"policy.mode", SETTING_CHOICE, AT(policy_mode), "wait",
+     "What a weight update does with samples in flight where it does not say: it waits, aborts them, or lets them"
+     " straddle.",
+     0, 0, policy_modes},
+    {"policy.deadline", SETTING_DURATION, AT(policy_deadline_us), "10m",
+     "A weight update that is neither committed nor cancelled by then ends, with a warning, where it does not say.",
+     US_PER_MS, DAYS(1), NULL},
     {"max_rollouts_per_batch", SETTING_INT, AT(max_rollouts_per_batch), "65536", "Rollouts in one batch.", 1, 10000000,
      NULL},
     {"batches_limit", SETTING_INT, AT(batches_limit), "256", "Batches running at once; beyond it a new one gets 429.",

@@ -56,8 +56,7 @@ extern const char *const store_update_state_names[];
 /* The index of a word in such a list, or -1. */
 int store_name_index(const char *const *names, struct text word);
 
-/* ---- open and close
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------------------- */
 
 struct store_op;
 
@@ -118,8 +117,7 @@ struct store_metrics {
 };
 const struct store_metrics *store_metrics(const struct store *store);
 
-/* ---- the things on record
- * ------------------------------------------------------------------------------------------------- */
+/* ---- the things on record -------------------------------------------------------------------------------- */
 
 struct store_failure { /* code TEXT_NONE: no failure */
     struct text stage; /* sample, verify, store */
@@ -192,8 +190,7 @@ void store_rollout_init(struct store_rollout *rollout);
 
 enum store_with { STORE_WITH_TEXT = 1, STORE_WITH_ARRAYS = 2, STORE_WITH_VERDICTS = 4, STORE_WITH_ALL = 7 };
 
-/* ---- write
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- write ----------------------------------------------------------------------------------------------- */
 
 enum store_op_kind {
     STORE_CREATE_BATCH,
@@ -384,8 +381,7 @@ bool store_submit(struct store *store, struct store_op *op);
 bool store_reserve(struct store *store, size_t ops);
 void store_release(struct store *store, size_t ops); /* gives back what was reserved and not used */
 
-/* ---- read
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- read ------------------------------------------------------------------------------------------------ */
 
 struct store_reader;
 struct store_memory; /* what a result owns: its texts and arrays live until the result's finish function */

@@ -124,6 +124,11 @@ def test_replies_have_the_promised_shape(document, service, engine):
         check(document, "GET", path, service.get(path.replace("{id}", arguments or "")))
     check(document, "GET", "/v1/rollouts/{id}", service.get("/v1/rollouts/r_nobody"))
     check(document, "PUT", "/v1/runs/{run}/policy", service.put("/v1/runs/test/policy", {"revision": 8}))
+    for step, fields in [("begin", {"revision": 9, "deadline": "5m"}), ("cancel", {}), ("begin", {"revision": 9}), ("commit", {"revision": 9})]:
+        check(document, "POST", f"/v1/runs/{{run}}/policy/{step}", service.post(f"/v1/runs/test/policy/{step}", fields))
+        check(document, "GET", "/v1/pending", service.get("/v1/pending"))
+        check(document, "GET", "/v1/runs", service.get("/v1/runs"))
+    check(document, "POST", "/v1/runs/{run}/policy/commit", service.post("/v1/runs/test/policy/commit", {"revision": 10}))
     check(document, "POST", "/v1/objective", service.post("/v1/objective", {"objective": {"preset": "grpo"}, "sequences": [{"rollout": rollout["id"], "logprobs": rollout["logprobs"]}]}))
     check(document, "POST", "/v1/verify", service.post("/v1/verify", {"verifiers": [{"name": "math"}], "items": [{"id": "1", "completion": "x", "reference": "\\frac{"}]}))
     check(document, "POST", "/v1/verify", service.post("/v1/verify", {"oops": 1}))

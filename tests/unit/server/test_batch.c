@@ -96,6 +96,85 @@ static void test_a_batch_of_two_groups_is_scored_closed_and_answered_in_this_ord
     end_life(&life);
 }
 
+static void test_an_aborted_sample_is_queued_as_if_it_had_not_been_sent(void **state)
+{
+    (void)state;
+    struct life life;
+    begin_life(&life, (uint32_t[]){2}, 1);
+    happen(&life, EVENT_DISPATCHED, 0);
+    life.now_us += 40 * SECOND;
+    happen(&life, EVENT_ABORTED, 0);
+    assert_true(acted(&life, ACTION_STOP_SAMPLE, 0));
+    assert_true(acted(&life, ACTION_DISPATCH, 0));
+    assert_int_equal(life.batch.rollouts[0].phase, PHASE_QUEUED);
+    assert_int_equal(batch_peek_queued(&life.batch), 1);
+    assert_int_equal(life.batch.rollouts[0].attempts, 1);
+    assert_int_equal(batch_time_left(&life.batch, 0, life.now_us), 50 * SECOND);
+    end_life(&life);
+}
+
+static void test_an_abort_takes_no_attempt_and_no_longer_pause(void **state)
+{
+    (void)state;
+    struct life life;
+    begin_life(&life, (uint32_t[]){1}, 1);
+    for (int i = 0; i < 5; i++) {
+        happen(&life, EVENT_DISPATCHED, 0);
+        happen(&life, EVENT_ABORTED, 0);
+    }
+    for (int attempt = 1; attempt <= 3; attempt++) { /* attempts_max */
+        happen(&life, EVENT_DISPATCHED, 0);
+        sample_fails(&life, 0, true, false, 0);
+        assert_int_equal(life.batch.rollouts[0].phase, attempt < 3 ? PHASE_BACKOFF : PHASE_STORING);
+        if (attempt < 3)
+            life.now_us = batch_next_time(&life.batch);
+        happen(&life, EVENT_TIME, 0);
+    }
+    assert_int_equal(life.batch.rollouts[0].attempts, 8);
+    end_life(&life);
+}
+
+static void test_only_what_is_being_sampled_can_be_aborted(void **state)
+{
+    (void)state;
+    struct life life;
+    begin_life(&life, (uint32_t[]){1}, 1);
+    happen(&life, EVENT_ABORTED, 0);
+    assert_int_equal(life.actions.count, 0);
+    happen(&life, EVENT_DISPATCHED, 0);
+    happen(&life, EVENT_SAMPLED, 0);
+    happen(&life, EVENT_ABORTED, 0);
+    assert_int_equal(life.actions.count, 0);
+    assert_int_equal(life.batch.rollouts[0].phase, PHASE_VERIFYING);
+    end_life(&life);
+}
+
+static void test_members_of_begun_groups_come_first_when_only_they_may_go(void **state)
+{
+    (void)state;
+    struct life life;
+    begin_life(&life, (uint32_t[]){2, 2, 2}, 3);
+    assert_int_equal(batch_peek_begun(&life.batch), -1);
+    assert_int_equal(batch_count_owed(&life.batch), 0);
+    happen(&life, EVENT_DISPATCHED, 0);
+    sample_fails(&life, 0, true, false, 0);
+    happen(&life, EVENT_DISPATCHED, 1);
+    assert_int_equal(batch_count_owed(&life.batch), 1); /* the one that pauses */
+    assert_int_equal(batch_peek_begun(&life.batch), -1);
+    life.now_us = batch_next_time(&life.batch);
+    happen(&life, EVENT_TIME, 0);
+    assert_int_equal(batch_peek_queued(&life.batch), 2);
+    assert_int_equal(batch_peek_begun(&life.batch), 0);
+    assert_int_equal(batch_peek_queued(&life.batch), 0);
+    happen(&life, EVENT_DISPATCHED, 0);
+    assert_int_equal(batch_count_owed(&life.batch), 0);
+    for (int64_t next = 2; next < 6; next++) { /* the others kept their order */
+        assert_int_equal(batch_peek_queued(&life.batch), next);
+        happen(&life, EVENT_DISPATCHED, (uint32_t)next);
+    }
+    end_life(&life);
+}
+
 static void test_a_retryable_failure_waits_longer_each_time_and_ends_after_the_attempts(void **state)
 {
     (void)state;
@@ -338,6 +417,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_batch_of_two_groups_is_scored_closed_and_answered_in_this_order),
+        cmocka_unit_test(test_an_aborted_sample_is_queued_as_if_it_had_not_been_sent),
+        cmocka_unit_test(test_an_abort_takes_no_attempt_and_no_longer_pause),
+        cmocka_unit_test(test_only_what_is_being_sampled_can_be_aborted),
+        cmocka_unit_test(test_members_of_begun_groups_come_first_when_only_they_may_go),
         cmocka_unit_test(test_a_retryable_failure_waits_longer_each_time_and_ends_after_the_attempts),
         cmocka_unit_test(test_a_dispatch_that_reached_no_engine_uses_up_no_attempt),
         cmocka_unit_test(test_a_connection_that_was_not_taken_was_no_attempt),
