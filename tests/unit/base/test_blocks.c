@@ -4,6 +4,7 @@
 
 #include <malloc.h>
 #include <stdint.h>
+#include <stdio.h>
 
 static int begin(void **state)
 {
@@ -95,10 +96,12 @@ static void test_a_buffer_grows_into_a_kept_block_with_what_it_holds(void **stat
         buffer_append_format(&buffer, "%d,", i);
     assert_ptr_equal(buffer.data, block);
     const char *at = buffer.data;
-    for (int i = 0; at < buffer.data + buffer.length_bytes; i++) {
-        char *behind;
-        assert_int_equal(strtol(at, &behind, 10), i);
-        at = behind + 1;
+    for (int i = 0; at < buffer.data + buffer.length_bytes;
+         i++) { /* strtol() under strict_string_checks reads it all */
+        char number[16];
+        int length = snprintf(number, sizeof(number), "%d,", i);
+        assert_memory_equal(at, number, (size_t)length);
+        at += length;
     }
 }
 
