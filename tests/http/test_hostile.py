@@ -208,6 +208,7 @@ def test_who_leaves_in_the_middle_of_a_batch_that_he_asked_for_again_leaves_noth
     first = service.post("/v1/batches", body, {"Idempotency-Key": "k"})
     assert first.status == 200 and len(first.body) > 6_000_000, "more than the sockets hold"
     with service.wire() as other:
+        assert other.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").reply().status == 200  # it has been accepted, and counts
         before = descriptors(service)
         for _ in range(2):
             with service.wire() as wire:
