@@ -74,15 +74,32 @@ static bool still_samples(const struct live_batch *live)
     return in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] + in_phase[PHASE_SAMPLING] > 0;
 }
 
-/* A pool has one run's weights: another run's batch waits until the first has nothing left to sample there. */
+static bool has_begun(const struct live_batch *live)
+{
+    return live->batch.in_phase[PHASE_QUEUED] < live->batch.rollout_count;
+}
+
+/* `other` comes first: it has the pool, or it was there before a batch of the run that has it, which could keep the
+ * pool for ever with one batch after the other. */
+static bool comes_before(const struct live_batch *other, const struct live_batch *live)
+{
+    bool earlier = other->admitted_us < live->admitted_us;
+    if (other->queue != live->queue || other->run == live->run || !still_samples(other))
+        return false;
+    return live->queue->run == live->run ? earlier : other->run == live->queue->run && (earlier || has_begun(other));
+}
+
+/* A pool has one run's weights: another run's batch waits until those of the first that came before it, or have begun,
+ * have nothing left to sample there. */
 bool live_waits_for_pool(const struct live_batch *live)
 {
     const struct batches *batches = live->server->batches;
     const struct pool_queue *queue = live->queue;
-    if (!queue || queue->run == live->run || pool_named_is_shared(batches->server->pool, queue->pool))
+    if (!queue || (queue->run == live->run && has_begun(live)) ||
+        pool_named_is_shared(batches->server->pool, queue->pool))
         return false;
     for (const struct live_batch *other = batches->first; other; other = other->next)
-        if (other->queue == queue && other->run == queue->run && still_samples(other))
+        if (comes_before(other, live))
             return true;
     return false;
 }

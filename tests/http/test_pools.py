@@ -228,3 +228,21 @@ def test_a_limit_that_is_learned_falls_when_the_engine_is_overloaded(start, engi
     assert service.batch(make_batch(sampling=sampling(1)))["summary"]["scored"] == 1
     after = service.read("/readyz")["engines"][0]["in_flight_limit"]
     assert 1 <= after < before
+
+
+def test_a_run_with_one_batch_after_the_other_does_not_keep_the_pool_for_itself(start, engine):
+    engine.rules({**RIGHT, "hold": True})
+    service = start(of(engine, in_flight=1))
+    wait_until_up(service)
+
+    def post(run):
+        return service.post("/v1/batches", make_batch(run=run, sampling=sampling(2)), headers={"Prefer": "respond-async"}).json["id"]
+    first = post("greedy")
+    eventually(lambda: engine.open, "the first to have the pool")
+    patient = post("patient")
+    later = [post("greedy") for _ in range(3)]
+    engine.release()
+    ended = [service.settled(batch) for batch in (first, patient, *later)]
+    assert [batch["state"] for batch in ended] == ["complete"] * 5
+    order = [entry["request_id"].rsplit("-", 2)[0] for entry in engine.samples]
+    assert order[:4] == [first, first, patient, patient] and sorted(order[4:]) == sorted(2 * later)
