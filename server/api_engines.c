@@ -257,6 +257,7 @@ static void submit(struct engine_change *change)
     }
     if (before)
         before->changing = true;
+    change->server->engines->creating += change->creates;
     request_on_hangup(request, hung_up, change);
 }
 
@@ -324,7 +325,7 @@ static int check_change(struct server *server, struct call *call, const struct e
                            "can be said");
     if (!engine && !fields->url.data)
         return call_refuse(call, ERR_MISSING_FIELD, "url", "an engine that is not known yet needs a url");
-    if (!engine && pool_count(server->pool) >= POOL_ENGINES_MAX)
+    if (!engine && pool_count(server->pool) + server->engines->creating >= POOL_ENGINES_MAX)
         return call_refuse(call, ERR_STATE_CONFLICT, NULL, "there are %d engines already", POOL_ENGINES_MAX);
     return 0;
 }
@@ -428,6 +429,7 @@ void engine_changed(struct store_op *op)
     struct known_engine *before = engines_known(change->server->engines, text_of(change->name));
     if (before)
         before->changing = false;
+    change->server->engines->creating -= change->creates;
     if (op->status == STORE_OK)
         make_change(change);
     else if (change->request)

@@ -37,6 +37,7 @@ struct known_engine {
 struct engines {
     struct server *server;
     struct known_engine *known;                  /* by name */
+    size_t creating;                             /* new ones on their way into the store */
     int64_t settings_read_at_us;                 /* UTC: when the settings were read last */
     int64_t settings_tried_at_us;                /* UTC: likewise, or tried to be */
     char settings_error[SETTINGS_MESSAGE_BYTES]; /* why the last try failed; "": it did not */

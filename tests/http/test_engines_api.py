@@ -529,6 +529,16 @@ def test_there_are_only_so_many_engines(start):
     service = start(settings={**QUICK, "engine.check_interval": "1h"})
     for index in range(256):
         put(service, f"n{index}", {"url": f"http://127.0.0.1:{1 + index % 7}", "kind": "vllm"}, 201)
+    assert service.delete("/v1/engines/n0").status == 200
+    replies = []
+    threads = [threading.Thread(target=lambda name=name: replies.append(service.put(f"/v1/engines/{name}", {"url": URL}).status)) for name in "abcdefgh"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(replies) == [201] + 7 * [409]  # also what is on its way to the record counts
+    service.restart()
+    assert len(engines(service)) == 256 and sum(name in "abcdefgh" for name in engines(service)) == 1
     reply = service.put("/v1/engines/more", {"url": URL})
     assert reply.status == 409 and "256" in reply.error["message"], reply
     assert service.delete("/v1/engines/n7").status == 200
