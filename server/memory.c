@@ -35,23 +35,31 @@ size_t memory_cache_bytes(const struct settings *settings)
                                                     : share_bytes);
 }
 
+/* Blocks wait so long, and so much of the budget, for the next request: 128 MiB of 1 GiB hold those of two million
+ * tokens as JSON. */
+#define KEPT_US (2 * US_PER_S)
+#define KEPT_SHARE 8
+
 int64_t memory_for_batches_bytes(const struct settings *settings)
 {
+    int64_t budget_bytes = settings->memory_budget_bytes;
     int64_t cache_bytes = (int64_t)memory_cache_bytes(settings);
     int64_t left_bytes =
-        settings->memory_budget_bytes - cache_bytes - settings->workers * cache_bytes / STORE_READER_SHARE;
-    int64_t least_bytes = settings->memory_budget_bytes / 2;
+        budget_bytes - cache_bytes - settings->workers * cache_bytes / STORE_READER_SHARE - budget_bytes / KEPT_SHARE;
+    int64_t least_bytes = budget_bytes / 2;
     return left_bytes > least_bytes ? left_bytes : least_bytes;
 }
 
-/* Blocks wait so long, and so much of the budget, for the next request: 128 MiB of 1 GiB hold those of two million
- * tokens as JSON. Under a sanitizer none does, so that it sees what is used after it was given back. */
-#define KEPT_US (2 * US_PER_S)
+/* Under a sanitizer no block is kept, so that it sees what is used after it was given back. */
+static size_t kept_bytes_max(int64_t budget_bytes)
+{
 #ifdef __SANITIZE_ADDRESS__
-#define KEPT_BYTES(budget_bytes) ((size_t)(budget_bytes)*0)
+    (void)budget_bytes;
+    return 0;
 #else
-#define KEPT_BYTES(budget_bytes) ((size_t)(budget_bytes) / 8)
+    return (size_t)budget_bytes / KEPT_SHARE;
 #endif
+}
 
 /* Large blocks are mapped one by one from the start, so they are gone as soon as they are freed; a threshold that glibc
  * moves by itself would end that. */
@@ -59,7 +67,7 @@ void memory_setup(const struct settings *settings)
 {
     int64_t budget_bytes = settings->memory_budget_bytes;
     json_memory_setup((size_t)(budget_bytes > JSON_MEMORY_MIN_BYTES ? budget_bytes : JSON_MEMORY_MIN_BYTES));
-    blocks_setup(KEPT_BYTES(budget_bytes));
+    blocks_setup(kept_bytes_max(budget_bytes));
     (void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES);
     (void)mallopt(M_ARENA_MAX, ARENAS_MAX);
 }

@@ -21,7 +21,8 @@ struct memory_trim {
 
 /* The pages of the record that the store's writer keeps: a share of memory_budget, at most what pays. */
 size_t memory_cache_bytes(const struct settings *settings);
-/* What is left of memory_budget beside the caches of the writer and of each worker. */
+/* What is left of memory_budget beside the caches of the writer and of each worker and the blocks that are kept for the
+ * next request (base/blocks.h): at least half of it. */
 int64_t memory_for_batches_bytes(const struct settings *settings);
 
 /* Before threads. */

@@ -47,6 +47,12 @@ def parent_of(pid):
 
 # -- metrics -----------------------------------------------------------------------------------------------------------------
 
+def test_what_batches_may_use_leaves_room_for_the_caches_and_for_what_is_kept(start):
+    service = start(settings={"memory_budget": "64MiB", "workers": 2})
+    caches = (1 << 20) + 2 * (1 << 20) // 4
+    assert Watch(service)("memory_limit_bytes") == (64 << 20) - caches - (64 << 20) // 8
+
+
 def test_gauges_follow_what_is_under_way(start, engine):
     engine.rules({"delay": 60})
     service = start(f"{engine.for_rolloutd}&in_flight=3")

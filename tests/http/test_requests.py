@@ -355,7 +355,7 @@ def test_chunks_beyond_the_limit_end_in_413(start):
 
 
 def test_a_large_body_is_read_whole(plain):
-    """Larger than what is kept in memory: it goes through a file."""
+    """Larger than a block, so that it moves while it grows."""
     completion = "x" * 5_000_000 + " \\boxed{42}"
     body = {"verifiers": [{"name": "regex", "options": {"pattern": "boxed"}}], "items": [{"id": "1", "completion": completion[-1000:]}] * 1}
     body["items"] += [{"id": str(index), "completion": "boxed " + "y" * 4000} for index in range(1500)]
