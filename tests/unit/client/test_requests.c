@@ -238,6 +238,29 @@ static void test_what_an_engine_cannot_do_is_refused_before_it_is_asked(void **s
 
 /* --- the others ---------------------------------------------------------------------------------- */
 
+static void test_a_request_that_would_be_too_large_is_not_built(void **state)
+{
+    struct sample_request request = plain_request();
+    size_t length_bytes = ENGINE_CALL_BODY_BYTES;
+    char *prompt = malloc(length_bytes);
+    struct exchange exchange;
+    struct engine_call call;
+    struct sample_error error;
+
+    (void)state;
+    assert_non_null(prompt);
+    memset(prompt, 'a', length_bytes);
+    request.prompt_ids = NULL;
+    request.prompt_id_count = 0;
+    request.prompt = (struct text){prompt, length_bytes};
+    exchange_init(&exchange, kind("vllm"), &request);
+    assert_false(exchange_build(&exchange, &call, &error));
+    assert_int_equal(error.code, SAMPLE_CONTEXT_OVERFLOW);
+    assert_false(error.retryable);
+    exchange_finish(&exchange);
+    free(prompt);
+}
+
 static void test_sglang_has_its_parameters_in_an_object_of_their_own(void **state)
 {
     struct sample_request request = plain_request();
@@ -362,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_llamacpp_renders_tokenizes_and_completes),
         cmocka_unit_test(test_llamacpp_samples_without_filters_unless_asked),
         cmocka_unit_test(test_what_an_engine_cannot_do_is_refused_before_it_is_asked),
+        cmocka_unit_test(test_a_request_that_would_be_too_large_is_not_built),
         cmocka_unit_test(test_sglang_has_its_parameters_in_an_object_of_their_own),
         cmocka_unit_test(test_vllm_generate_asks_for_the_text_afterwards),
         cmocka_unit_test(test_engine_options_are_handed_over_and_win_over_our_defaults),
