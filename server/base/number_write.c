@@ -242,8 +242,9 @@ static inline size_t place_scientific(const struct digits *digits, int exponent,
 /* 0.000ddd */
 static inline size_t place_small(const struct digits *digits, int exponent, char *text)
 {
+    static const char zeros[5] = {'0', '.', '0', '0', '0'};
     size_t before = (size_t)(1 - exponent);
-    memcpy(text, "0.000", 5);
+    memcpy(text, zeros, sizeof(zeros));
     text[before] = digits->first;
     store_rest(digits, text + before + 1);
     return before + digits->count;
@@ -283,8 +284,10 @@ static inline size_t place(struct decimal decimal, char *text)
 
 static size_t format_zero(bool negative, char *text)
 {
-    memcpy(text, negative ? "-0.0" : "0.0", 4);
-    return 3 + (size_t)negative;
+    static const char zero[3] = {'0', '.', '0'};
+    text[0] = '-';
+    memcpy(text + negative, zero, sizeof(zero));
+    return sizeof(zero) + negative;
 }
 
 size_t number_format_double(double value, char *ret_text)
