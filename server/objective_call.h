@@ -136,6 +136,8 @@ int objective_read_scores(struct objective_call *objective);
 /* calloc that lives as long as the objective_call. NULL: no memory (the call is refused then). */
 void *objective_allocate(struct objective_call *objective, size_t count, size_t size_bytes);
 void objective_note(struct objective_call *objective, const char *text); /* once each */
+/* objective_reply.c: all of them, as the member "notes" of the open object. */
+void objective_write_notes(struct json_write *json, const struct objective_call *objective);
 
 /* `sequences[index].field`, or with [token]; then refuses. */
 #define NO_TOKEN SIZE_MAX

@@ -512,10 +512,6 @@ void objective_explain_write(struct objective_call *objective, const struct obje
     objective_json_write_totals(&json, &result->totals);
     json_object_end(&json);
     write_explanation(&explanation);
-    json_key(&json, "notes");
-    json_array_begin(&json);
-    if (objective->notes.length_bytes)
-        json_raw(&json, buffer_text(&objective->notes));
-    json_array_end(&json);
+    objective_write_notes(&json, objective);
     json_object_end(&json);
 }

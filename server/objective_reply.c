@@ -212,6 +212,15 @@ static void add_notes(struct objective_call *objective, unsigned notes)
         objective_note(objective, "advantages use the population deviation (ddof 0); TRL and verl use the sample one");
 }
 
+void objective_write_notes(struct json_write *json, const struct objective_call *objective)
+{
+    json_key(json, "notes");
+    json_array_begin(json);
+    if (objective->notes.length_bytes)
+        json_raw(json, buffer_text(&objective->notes));
+    json_array_end(json);
+}
+
 /* --- the whole --- */
 
 void objective_reply_write(struct objective_call *objective, const struct objective_request *request,
@@ -240,10 +249,6 @@ void objective_reply_write(struct objective_call *objective, const struct object
         write_sequence(objective, &json, i);
     json_array_end(&json);
     add_notes(objective, result->notes);
-    json_key(&json, "notes");
-    json_array_begin(&json);
-    if (objective->notes.length_bytes)
-        json_raw(&json, buffer_text(&objective->notes));
-    json_array_end(&json);
+    objective_write_notes(&json, objective);
     json_object_end(&json);
 }

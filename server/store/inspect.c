@@ -17,8 +17,7 @@ enum { CHECK_AFTER_CRASH_US = 2000 * 1000, CHECK_AFTER_STOP_US = 500 * 1000, CHE
 
 static const char file_magic[16] = "SQLite format 3";
 
-__attribute__((format(printf, 3, 4))) static int refuse(int error, char message[STORE_MESSAGE_BYTES],
-                                                        const char *format, ...)
+int store_refuse(int error, char message[STORE_MESSAGE_BYTES], const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -62,9 +61,9 @@ int inspect_resolve(const char *path, char **ret_path, char message[STORE_MESSAG
     _cleanup_free_ char *directory = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
     _cleanup_free_ char *real_directory = realpath(directory, NULL);
     if (!real_directory)
-        return refuse(errno, message, "the directory of the database %s cannot be reached: %m", path);
+        return store_refuse(errno, message, "the directory of the database %s cannot be reached: %m", path);
     if (!*name)
-        return refuse(EISDIR, message, "the database %s is a directory", path);
+        return store_refuse(EISDIR, message, "the database %s is a directory", path);
     *ret_path = xasprintf("%s/%s", strcmp(real_directory, "/") == 0 ? "" : real_directory, name);
     return 0;
 }
@@ -74,13 +73,13 @@ int inspect_place(const char *path, char message[STORE_MESSAGE_BYTES])
     _cleanup_free_ char *directory = xstrndup(path, (size_t)(strrchr(path, '/') - path) + 1);
     struct statfs file_system;
     if (statfs(directory, &file_system) < 0)
-        return refuse(errno, message, "the directory of the database %s cannot be reached: %m", path);
+        return store_refuse(errno, message, "the directory of the database %s cannot be reached: %m", path);
     const char *network = inspect_network_name((unsigned long)file_system.f_type);
     if (network)
-        return refuse(EREMOTE, message, "the database %s is on a network file system (%s); it needs a local one", path,
-                      network);
+        return store_refuse(EREMOTE, message, "the database %s is on a network file system (%s); it needs a local one",
+                            path, network);
     if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) < 0)
-        return refuse(errno, message, "the directory of the database %s is not writable: %m", path);
+        return store_refuse(errno, message, "the directory of the database %s is not writable: %m", path);
     return 0;
 }
 
@@ -89,17 +88,17 @@ static int inspect_header(const char *path, char message[STORE_MESSAGE_BYTES])
 {
     _cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return errno == ENOENT ? 0 : refuse(errno, message, "the database %s is not writable: %m", path);
+        return errno == ENOENT ? 0 : store_refuse(errno, message, "the database %s is not writable: %m", path);
     struct stat status;
     if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
-        return refuse(EINVAL, message, "the database %s is not a regular file", path);
+        return store_refuse(EINVAL, message, "the database %s is not a regular file", path);
     if (status.st_size == 0)
         return 0;
     char header[100];
     ssize_t length = pread(fd, header, sizeof(header), 0);
     if (length < (ssize_t)sizeof(header) || memcmp(header, file_magic, sizeof(file_magic)) != 0)
-        return refuse(EUCLEAN, message, "the file %s is damaged, or is no database at all; it was left untouched",
-                      path);
+        return store_refuse(EUCLEAN, message, "the file %s is damaged, or is no database at all; it was left untouched",
+                            path);
     return 1;
 }
 
@@ -113,8 +112,8 @@ static bool is_filled(const char *path, const char *suffix)
 static int refuse_damaged(struct database *database, const char *path, const char *detail,
                           char message[STORE_MESSAGE_BYTES])
 {
-    return refuse(EUCLEAN, message, "the database %s is damaged (%s); it was left untouched", path,
-                  detail ? detail : sqlite3_errmsg(database->handle));
+    return store_refuse(EUCLEAN, message, "the database %s is damaged (%s); it was left untouched", path,
+                        detail ? detail : sqlite3_errmsg(database->handle));
 }
 
 /* One number from one statement. */
@@ -140,9 +139,10 @@ static int inspect_version(struct database *database, const char *path, char mes
         read_number(database, "SELECT count(*) FROM sqlite_schema", &things) != SQLITE_OK)
         return refuse_damaged(database, path, NULL, message);
     if (application != STORE_APPLICATION_ID && (application != 0 || version != 0 || things != 0))
-        return refuse(EMEDIUMTYPE, message, "the database %s belongs to another program; it was left untouched", path);
+        return store_refuse(EMEDIUMTYPE, message, "the database %s belongs to another program; it was left untouched",
+                            path);
     if (version > migrate_latest())
-        return refuse(
+        return store_refuse(
             EPROTONOSUPPORT, message,
             "the database %s has schema version %lld, newer than this program knows (%lld); it was left untouched",
             path, (long long)version, (long long)migrate_latest());

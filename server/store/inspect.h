@@ -13,4 +13,8 @@ int inspect_file(const char *path, char message[STORE_MESSAGE_BYTES]);
 /* Why a file system with this magic number (statfs) is refused: its name, or NULL if it is fine. */
 const char *inspect_network_name(unsigned long magic);
 
+/* The negated errno value `error`, with the message in words. */
+__attribute__((format(printf, 3, 4))) int store_refuse(int error, char message[STORE_MESSAGE_BYTES], const char *format,
+                                                       ...);
+
 #endif

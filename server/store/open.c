@@ -13,23 +13,13 @@ static const size_t default_queue_ops = 8192;
 static const size_t default_queue_bytes = (size_t)256 << 20;
 static const size_t default_cache_bytes = (size_t)8 << 20;
 
-__attribute__((format(printf, 3, 4))) static int refuse(int error, char message[STORE_MESSAGE_BYTES],
-                                                        const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, STORE_MESSAGE_BYTES, format, arguments);
-    va_end(arguments);
-    return -error;
-}
-
 static int refuse_locked(int fd, const char *path, char message[STORE_MESSAGE_BYTES])
 {
     char pid[32] = "";
     ssize_t length = pread(fd, pid, sizeof(pid) - 1, 0);
     pid[length > 0 ? strcspn(pid, "\n") : 0] = '\0';
-    return refuse(EWOULDBLOCK, message, "the database %s is already open in process %s", path,
-                  *pid ? pid : "(unknown)");
+    return store_refuse(EWOULDBLOCK, message, "the database %s is already open in process %s", path,
+                        *pid ? pid : "(unknown)");
 }
 
 /* The lock is a file of its own, because SQLite's locks live on the database file and are let go by any close() of it.
@@ -39,14 +29,14 @@ static int take_lock(struct store *store, char message[STORE_MESSAGE_BYTES])
     _cleanup_free_ char *name = xasprintf("%s-lock", store->path);
     store->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (store->lock_fd < 0)
-        return refuse(errno, message, "the lock file %s cannot be opened: %m", name);
+        return store_refuse(errno, message, "the lock file %s cannot be opened: %m", name);
     if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? refuse_locked(store->lock_fd, store->path, message)
-                                    : refuse(errno, message, "the lock file %s cannot be locked: %m", name);
+                                    : store_refuse(errno, message, "the lock file %s cannot be locked: %m", name);
     char pid[32];
     int length = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
     if (ftruncate(store->lock_fd, 0) < 0 || pwrite(store->lock_fd, pid, (size_t)length, 0) != length)
-        return refuse(errno ? errno : EIO, message, "the lock file %s cannot be written: %m", name);
+        return store_refuse(errno ? errno : EIO, message, "the lock file %s cannot be written: %m", name);
     return 0;
 }
 
@@ -83,8 +73,8 @@ static int open_database(struct store *store, bool durability_normal, char messa
     if (result == SQLITE_OK)
         return 0;
     bool full = database_status(database, result) == STORE_DISK_FULL;
-    return refuse(full ? ENOSPC : EIO, message, "the database %s cannot be opened: %s", store->path,
-                  sqlite3_errmsg(database->handle));
+    return store_refuse(full ? ENOSPC : EIO, message, "the database %s cannot be opened: %s", store->path,
+                        sqlite3_errmsg(database->handle));
 }
 
 static void take_options(struct store *store, const struct store_options *options)
@@ -115,7 +105,7 @@ static int open_steps(struct store *store, const struct store_options *options, 
     if (refused < 0)
         return refused;
     int error = writer_start(store);
-    return error ? refuse(error, message, "the writer thread of the database cannot be started") : 0;
+    return error ? store_refuse(error, message, "the writer thread of the database cannot be started") : 0;
 }
 
 static void store_free(struct store *store)
