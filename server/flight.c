@@ -31,7 +31,6 @@ struct flight *flight_create(struct live_batch *live, uint32_t rollout)
     flight->rollout = rollout;
     flight->revision = live->group_revisions[live->batch.rollouts[rollout].group];
     flight->seed_revision = live->sampled_revision;
-    flight->mixed_revision = -1;
     flight->given = find_given(live, rollout);
     buffer_init(&flight->frame, FRAME_MAX_BYTES);
     buffer_init(&flight->verdicts_json, VERDICTS_MAX_BYTES);
@@ -181,9 +180,8 @@ static bool may_be_repeated(struct flight *flight)
     struct live_batch *live = flight->live;
     const struct batch_rollout *rollout = &live->batch.rollouts[flight->rollout];
     bool wanted = flight->error.retryable || may_ask_another(flight);
-
-    if (!wanted || !flight->engine ||
-        rollout->attempts + flight->resends >= (unsigned)live->batch.rules.attempts_max + rollout->aborts)
+    unsigned counted = rollout->attempts + flight->resends - rollout->aborts;
+    if (!wanted || !flight->engine || counted >= (unsigned)live->batch.rules.attempts_max)
         return wanted;
     if (pool_take_retry(live->server->pool, flight->engine, &live->retries, &flight->error,
                         live->failed_at[flight->rollout], clock_monotonic_us()))
@@ -312,9 +310,7 @@ static void parsed(struct job *job)
     }
     learn_prompt(flight, flight->sample.prompt_ids, flight->sample.prompt_id_count);
     flight->engine_us = clock_monotonic_us() - flight->dispatched_us;
-    flight->end_revision = live->run->revision;
-    flight->end_incarnation = live->run->incarnation;
-    flight->mixed_revision = update_mixed_revision(live);
+    update_stamp_end(flight);
     live_event(live, &(struct batch_event){.kind = EVENT_SAMPLED,
                                            .index = flight->rollout,
                                            .judged = flight_group(flight)->verifiers->count == 0,

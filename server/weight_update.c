@@ -374,10 +374,13 @@ int64_t update_next_rollout(struct live_batch *live, bool *ret_held)
     return next;
 }
 
-int64_t update_mixed_revision(const struct live_batch *live)
+void update_stamp_end(struct flight *flight)
 {
-    const struct weight_update *update = live->run->update;
-    return update && hold_mixes(&update->hold) ? update->record.revision : -1;
+    const struct run_state *run = flight->live->run;
+    const struct weight_update *update = run->update;
+    flight->end_revision = run->revision;
+    flight->end_incarnation = run->incarnation;
+    flight->mixed_revision = update && hold_mixes(&update->hold) ? update->record.revision : -1;
 }
 
 bool update_holds(const struct live_batch *live)

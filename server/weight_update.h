@@ -13,6 +13,7 @@
 #include "server/weight_hold.h"
 
 struct batches;
+struct flight;
 struct live_batch;
 struct run_state;
 struct weight_update;
@@ -44,9 +45,9 @@ void update_look(const struct run_state *run);
 
 /* The next rollout of the batch that its run may dispatch, or -1. *ret_held: only the update is in the way. */
 int64_t update_next_rollout(struct live_batch *live, bool *ret_held);
-/* The revision that a sample which ends now may have been made by, beside its own: that of an update in mode straddle.
- * -1: none. */
-int64_t update_mixed_revision(const struct live_batch *live);
+/* The sample of a flight is complete: which revision the run has now, and that of an update in mode straddle, by which
+ * it may have been made in part. */
+void update_stamp_end(struct flight *flight);
 bool update_holds(const struct live_batch *live);
 
 /* The member "updates" of GET /v1/pending: open ones, and those that a deadline ended. run TEXT_NONE: of all runs. */

@@ -14,6 +14,7 @@
 #include "server/base/hash.h"
 #include "server/base/ids.h"
 #include "server/base/text.h"
+#include "server/store/policy_update.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -40,8 +41,6 @@ enum store_batch_state { STORE_BATCH_RUNNING, STORE_BATCH_COMPLETE, STORE_BATCH_
 enum store_group_state { STORE_GROUP_RUNNING, STORE_GROUP_COMPLETE };
 enum store_rollout_state { STORE_ROLLOUT_SCORED, STORE_ROLLOUT_FAILED, STORE_ROLLOUT_CANCELLED };
 enum store_logprobs_mode { STORE_LOGPROBS_UNKNOWN, STORE_LOGPROBS_RAW, STORE_LOGPROBS_PROCESSED };
-enum store_update_mode { STORE_UPDATE_WAIT, STORE_UPDATE_ABORT, STORE_UPDATE_STRADDLE };
-enum store_update_state { STORE_UPDATE_OPEN, STORE_UPDATE_COMMITTED, STORE_UPDATE_CANCELLED, STORE_UPDATE_EXPIRED };
 enum store_known { STORE_KNOWN_UNKNOWN = -1, STORE_KNOWN_NO, STORE_KNOWN_YES };
 
 /* The words on record and on the wire, by enum value, each list ended by NULL. */
@@ -51,8 +50,6 @@ extern const char *const store_batch_state_names[];
 extern const char *const store_group_state_names[];
 extern const char *const store_rollout_state_names[];
 extern const char *const store_logprobs_mode_names[];
-extern const char *const store_update_mode_names[];
-extern const char *const store_update_state_names[];
 /* The index of a word in such a list, or -1. */
 int store_name_index(const char *const *names, struct text word);
 
@@ -294,38 +291,6 @@ struct store_declare_policy {
     int64_t incarnation;
     int64_t current_revision;  /* after the operation */
     int64_t previous_revision; /* before it, -1: none */
-};
-
-/* A weight update in steps, as it is on record. */
-struct store_policy_update {
-    int64_t revision;
-    int64_t rewind_to_step; /* -1: none */
-    enum store_update_mode mode;
-    enum store_update_state state;
-    int64_t begun_at_us;
-    int64_t deadline_us;
-    int64_t ended_at_us;       /* -1: open */
-    int64_t incarnation;       /* of the run when it was begun; committed: the one it led to */
-    int64_t previous_revision; /* the run's before it, -1: none declared */
-};
-
-enum store_update_step { STORE_STEP_BEGIN, STORE_STEP_COMMIT, STORE_STEP_CANCEL, STORE_STEP_EXPIRE };
-
-/* BEGIN opens an update; the others end the open one. COMMIT declares its revision, opens the next incarnation if it is
- * a rewind, and in mode abort moves unfinished batches to it: all for training, and evaluations of the revision that
- * was current. A step that was taken before (the same begin while it is open; the end of the newest update) is EXISTS,
- * and `update` is what it was then. STATE_CONFLICT: another update is open, none is open, or it ended otherwise.
- * REVISION_CONFLICT: BEGIN with a revision smaller than the run's, without a rewind. The run is made if it is new. */
-struct store_update_policy {
-    enum store_update_step step;
-    struct text run;
-    /* in; BEGIN: all of them. COMMIT, CANCEL: the open update must be to this revision, -1: whichever it is.
-     * out: the update; if there is a conflict the one that is in the way, state COMMITTED and revision -1 for none */
-    struct store_policy_update update;
-    /* out */
-    int64_t now_us;
-    int64_t incarnation;      /* the run's, after the operation */
-    int64_t current_revision; /* the run's, after the operation; -1: none */
 };
 
 /* Sums and denominators of one objective call; the same part again replaces. NOT_FOUND: no such run. */
