@@ -36,6 +36,7 @@ struct flight *flight_create(struct live_batch *live, uint32_t rollout)
     buffer_init(&flight->verdicts_json, VERDICTS_MAX_BYTES);
     buffer_init(&flight->rewards_json, VERDICTS_MAX_BYTES);
     buffer_init(&flight->heldout_json, VERDICTS_MAX_BYTES);
+    buffer_init(&flight->segments_json, VERDICTS_MAX_BYTES);
     live->flights[rollout] = flight;
     live->jobs++;
     return flight;
@@ -75,6 +76,7 @@ void flight_destroy(struct flight *flight)
     buffer_finish(&flight->verdicts_json);
     buffer_finish(&flight->rewards_json);
     buffer_finish(&flight->heldout_json);
+    buffer_finish(&flight->segments_json);
     free(flight);
     live->jobs--;
     live_destroy_if_done(live);

@@ -118,6 +118,7 @@ struct flight {
     struct buffer verdicts_json;
     struct buffer rewards_json;
     struct buffer heldout_json;
+    struct buffer segments_json;
 
     int64_t revision; /* of its group */
     int64_t seed_revision;

@@ -35,6 +35,23 @@ static bool straddles(const struct flight *flight)
            flight->end_incarnation != flight->incarnation || flight->mixed_revision >= 0;
 }
 
+/* Only where the engine named several: the weights of a whole sample are its engine_revision. */
+static void write_segments(struct flight *flight)
+{
+    const struct sample *sample = &flight->sample;
+    struct json_write json;
+    json_write_init(&json, &flight->segments_json);
+    json_array_begin(&json);
+    for (size_t i = 0; i < sample->segment_count; i++) {
+        json_object_begin(&json);
+        json_put_int(&json, "start", (int64_t)sample->segments[i].start);
+        json_put_int(&json, "end", (int64_t)sample->segments[i].end);
+        json_put_text(&json, "engine_revision", sample->segments[i].revision);
+        json_object_end(&json);
+    }
+    json_array_end(&json);
+}
+
 static void fill_sample(struct flight *flight)
 {
     struct store_rollout *row = &flight->row;
@@ -55,7 +72,11 @@ static void fill_sample(struct flight *flight)
     row->seed_sent = (int64_t)sample->seed_sent;
     row->seed_honoured = sample->seed_honoured ? STORE_KNOWN_YES : STORE_KNOWN_NO;
     row->revision_at_end = revision_at_end(flight);
-    row->straddles = straddles(flight);
+    row->straddles = straddles(flight) || sample->segment_count > 1;
+    if (sample->segment_count <= 1)
+        return;
+    write_segments(flight);
+    row->segments = buffer_text(&flight->segments_json);
 }
 
 /* Sampled elsewhere: what is not said about it is not known. */

@@ -154,6 +154,7 @@ static const struct member members[] = {
     {"revision_at_end", MEMBER_INT_OR_NULL, 0, 0, AT(revision_at_end), NULL, NULL},
     {"engine_revision", MEMBER_TEXT, 0, 0, AT(engine_revision), NULL, NULL},
     {"straddles", MEMBER_BOOL, 0, 0, AT(straddles), NULL, NULL},
+    {"segments", MEMBER_LIST, 0, STORE_WITH_TEXT, AT(segments), NULL, NULL},
     {"seed", MEMBER_INT, 0, 0, AT(seed), NULL, NULL},
     {"seed_sent", MEMBER_INT_OR_NULL, 0, 0, AT(seed_sent), NULL, NULL},
     {"seed_honoured", MEMBER_KNOWN, 0, 0, AT(seed_honoured), NULL, NULL},

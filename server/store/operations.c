@@ -19,16 +19,11 @@ static enum store_status try_write(struct store *store, struct store_op *op)
 }
 
 static enum store_status (*const operations[])(struct store *store, struct store_op *op) = {
-    [STORE_CREATE_BATCH] = operation_create_batch,
-    [STORE_INSERT_ROLLOUT] = operation_insert_rollout,
-    [STORE_CLOSE_GROUP] = operation_close_group,
-    [STORE_CLOSE_BATCH] = operation_close_batch,
-    [STORE_DECLARE_POLICY] = operation_declare_policy,
-    [STORE_UPDATE_POLICY] = operation_update_policy,
-    [STORE_RECORD_OBJECTIVE] = operation_record_objective,
-    [STORE_PUT_ENGINE] = operation_put_engine,
-    [STORE_DELETE_ENGINE] = operation_delete_engine,
-    [STORE_TRY_WRITE] = try_write,
+    [STORE_CREATE_BATCH] = operation_create_batch,         [STORE_INSERT_ROLLOUT] = operation_insert_rollout,
+    [STORE_CLOSE_GROUP] = operation_close_group,           [STORE_CLOSE_BATCH] = operation_close_batch,
+    [STORE_DECLARE_POLICY] = operation_declare_policy,     [STORE_UPDATE_POLICY] = operation_update_policy,
+    [STORE_RECORD_OBJECTIVE] = operation_record_objective, [STORE_PUT_ENGINE] = operation_put_engine,
+    [STORE_DELETE_ENGINE] = operation_delete_engine,       [STORE_TRY_WRITE] = try_write,
 };
 
 enum store_status operation_run(struct store *store, struct store_op *op)
@@ -64,9 +59,9 @@ static size_t create_batch_bytes(const struct store_create_batch *batch)
 static size_t insert_rollout_bytes(const struct store_insert_rollout *insert)
 {
     const struct store_rollout *rollout = insert->rollout;
-    return rollout->text.length_bytes + rollout->verdicts.length_bytes + rollout->rewards.length_bytes +
-           rollout->heldout.length_bytes + rollout->token_count * (sizeof(uint32_t) + sizeof(float) + 1) +
-           insert->prompt_id_count * sizeof(uint32_t);
+    return rollout->text.length_bytes + rollout->segments.length_bytes + rollout->verdicts.length_bytes +
+           rollout->rewards.length_bytes + rollout->heldout.length_bytes +
+           rollout->token_count * (sizeof(uint32_t) + sizeof(float) + 1) + insert->prompt_id_count * sizeof(uint32_t);
 }
 
 size_t operation_bytes(const struct store_op *op)

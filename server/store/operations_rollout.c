@@ -134,7 +134,13 @@ static int insert_text(struct store *store, int64_t seq, const struct store_roll
     bind_int(insert, 1, seq);
     bind_text(insert, 2, rollout->text);
     bind_int(insert, 3, rollout->text_replaced);
-    return database_run(insert);
+    int result = database_run(insert);
+    if (result != SQLITE_OK || !rollout->segments.data)
+        return result;
+    sqlite3_stmt *segments = database_statement(&store->writer, SQL_INSERT_SEGMENTS);
+    bind_int(segments, 1, seq);
+    bind_text(segments, 2, rollout->segments);
+    return database_run(segments);
 }
 
 static int insert_verdicts(struct store *store, int64_t seq, const struct store_rollout *rollout)

@@ -68,6 +68,7 @@ static void read_text(sqlite3_stmt *row, struct store_memory *memory, struct sto
 {
     rollout->text = column_text(row, 0, memory);
     rollout->text_replaced = sqlite3_column_int64(row, 1);
+    rollout->segments = column_text(row, 2, memory);
 }
 
 static void read_verdicts(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *rollout)

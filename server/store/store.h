@@ -169,6 +169,7 @@ struct store_rollout {
     /* read only with STORE_WITH_TEXT */
     struct text text;
     int64_t text_replaced; /* broken bytes that became U+FFFD */
+    struct text segments;  /* JSON: which weights made which tokens, if there is more than one */
 
     /* read only with STORE_WITH_VERDICTS; JSON */
     struct text verdicts;

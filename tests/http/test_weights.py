@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from engines import ScriptedEngine
 from harness import eventually
 from material import make_batch, make_group, rollouts, seed_of
 
@@ -440,3 +441,48 @@ def test_rollouts_that_an_abort_moved_to_a_checkpoint_are_of_the_new_incarnation
     for rollout in rollouts(service.settled(identity)):
         assert (rollout["policy_revision"], rollout["straddles"]) == (95, False)
         assert service.read(f"/v1/rollouts/{rollout['id']}")["incarnation"] == 1
+
+
+# -- what the engine itself says ---------------------------------------------------------------------------------------------------
+
+
+GIVEN = {"task": "t1", "prompt_ids": [1, 411, 907, 23], "reference": "42"}
+
+
+@pytest.fixture
+def generating():
+    """A vLLM that says which weights made which ids."""
+    scripted = ScriptedEngine(kind="vllm_generate")
+    yield scripted
+    scripted.close()
+
+
+def test_spans_of_an_engine_become_segments_and_the_rollout_straddles(start, generating):
+    service = start(generating)
+    generating.rules({"versions": [{"version": "step-1", "start": 0, "end": 2}, {"version": "step-2", "start": 2, "end": 3}]})
+    for rollout in rollouts(service.batch(make_batch(GIVEN))):
+        assert rollout["segments"] == [{"start": 0, "end": 2, "engine_revision": "step-1"}, {"start": 2, "end": 3, "engine_revision": "step-2"}]
+        assert (rollout["engine_revision"], rollout["straddles"], rollout["revision_at_end"]) == ("step-2", True, 1)
+        assert service.read(f"/v1/rollouts/{rollout['id']}")["segments"] == rollout["segments"]
+    assert len(service.read("/v1/rollouts", straddles="true")["items"]) == 2
+
+
+def test_one_version_is_the_engine_s_revision_and_no_segment(start, generating):
+    service = start(generating)
+    generating.rules({"versions": [{"version": "step-1", "start": 0, "end": 3}]})
+    for rollout in rollouts(service.batch(make_batch(GIVEN))):
+        assert (rollout["segments"], rollout["engine_revision"], rollout["straddles"]) == ([], "step-1", False)
+
+
+def test_an_engine_gets_its_weights_between_begin_and_commit(start, toy):
+    service = start(toy)
+    groups = [make_group(f"t{i}", prompt=f"{i}+1=") for i in range(16)]
+    identity = service.post("/v1/batches", make_batch(*groups, policy_revision=1), ASYNC).json["id"]
+    assert step(service, "begin", revision=2).status == 200
+    toy.post("/weights", {"revision": 2, "table": {}})
+    assert step(service, "commit").status == 200
+    batch = service.settled(identity)
+    made = rollouts(batch)
+    assert {r["state"] for r in made} == {"scored"}
+    assert all(len({r["revision_at_end"] for r in group["rollouts"]}) == 1 for group in batch["groups"])
+    assert all(r["straddles"] == (r["revision_at_end"] == 2) for r in made)

@@ -410,11 +410,35 @@ static void test_groups_are_read_in_pages(void **state)
     store_groups_finish(&groups);
 }
 
+static void test_segments_are_kept_beside_the_text(void **state)
+{
+    struct fixture *own = *state;
+    char batch_id[ID_BYTES];
+    char group_id[ID_BYTES];
+    char rollout_id[ID_BYTES];
+    static const char *const segments[] = {"[{\"start\":0,\"end\":1,\"engine_revision\":\"a\"}]", NULL};
+    struct store_rollouts read;
+    record_batch(own, 1, 2, batch_id);
+    id_of_group(batch_id, 0, group_id);
+    for (int64_t i = 0; i < 2; i++) {
+        struct store_rollout rollout = scored_rollout(i, 1);
+        rollout.text = TEXT_LITERAL("4");
+        rollout.segments = text_of(segments[i]);
+        assert_int_equal(insert(own, batch_id, 0, &rollout), STORE_OK);
+        id_of_rollout(group_id, i, rollout_id);
+        assert_int_equal(store_read_rollout(own->reader, text_of(rollout_id), STORE_WITH_TEXT, &read), STORE_OK);
+        assert_true(segments[i] ? text_equals(read.rollouts->segments, segments[i]) : !read.rollouts->segments.data);
+        assert_true(text_equals(read.rollouts->text, "4"));
+        store_rollouts_finish(&read);
+    }
+}
+
 #define CLAIM(function) cmocka_unit_test_setup_teardown(function, fixture_open, fixture_close)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CLAIM(test_segments_are_kept_beside_the_text),
         CLAIM(test_a_created_batch_is_read_back_with_every_column),
         CLAIM(test_the_request_is_kept_byte_by_byte),
         CLAIM(test_what_is_not_on_record_is_not_found),
