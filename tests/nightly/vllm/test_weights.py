@@ -4,7 +4,7 @@ import itertools
 import pytest
 
 from harness import eventually
-from material import make_batch, make_group, rollouts, sampling
+from material import make_batch, make_group, rollouts, sampling, seed_of
 from test_samples import assert_is_plain, farthest
 
 TALE = "Once upon a time"
@@ -107,3 +107,67 @@ def test_abort_breaks_off_what_runs_and_it_is_sampled_again_with_the_new_weights
         assert rollout["engine_revision"] == engine_says(kind, after)
         assert_is_plain(rollout, plain(vllm, rollout))
     assert_new_batches_have_the_new_weights(service, vllm, kind, after)
+
+
+# -- in steps: begin, new weights, commit ---------------------------------------------------------------------------------
+
+def step(service, name, **fields):
+    reply = service.post(f"/v1/runs/test/policy/{name}", fields)
+    assert reply.status == 200, reply
+    return reply.json
+
+
+def load_second(vllm, mode):
+    before, after = version_of(vllm), f"v{next(VERSIONS)}"
+    vllm.pause(mode)
+    vllm.load("second", after)
+    vllm.resume()
+    return before, after
+
+
+def under_way(service, vllm):
+    identity = posted(service, tale())
+    eventually(lambda: vllm.running == 2, "both samples to be under way")
+    return identity
+
+
+def test_a_begin_that_waits_is_answered_when_vllm_is_idle(service, vllm, kind):
+    old = [plain(vllm, rollout) for rollout in rollouts(service.batch(tale(tokens=1)))]
+    identity = under_way(service, vllm)
+    assert step(service, "begin", revision=2, mode="wait")["state"] == "open"
+    assert vllm.running == 0
+    waiting = posted(service, tale(policy_revision=None))
+    before, after = load_second(vllm, "wait")
+    assert vllm.running == 0, "nothing is dispatched before the commit"
+    step(service, "commit", revision=2)
+    for rollout, was in zip(rollouts(service.settled(identity)), old, strict=True):
+        assert (rollout["policy_revision"], rollout["revision_at_end"], rollout["straddles"]) == (1, 1, False)
+        assert rollout["engine_revision"] == engine_says(kind, before)
+        assert_is_plain(rollout, was)
+    for rollout in rollouts(service.settled(waiting)):
+        assert (rollout["policy_revision"], rollout["straddles"], rollout["engine_revision"]) == (2, False, engine_says(kind, after))
+        assert_is_plain(rollout, plain(vllm, rollout))
+
+
+def test_a_begin_that_aborts_stops_vllm_and_the_samples_are_made_by_the_new_weights(service, vllm, kind):
+    finished = vllm.ended("length")
+    identity = under_way(service, vllm)
+    assert step(service, "begin", revision=2, mode="abort")["state"] == "open"
+    eventually(lambda: vllm.running == 0, "vLLM to stop")
+    assert vllm.ended("length") == finished
+    _, after = load_second(vllm, "wait")
+    step(service, "commit", revision=2)
+    for rollout in rollouts(service.settled(identity)):
+        assert (rollout["policy_revision"], rollout["revision_at_end"], rollout["straddles"]) == (2, 2, False)
+        assert rollout["seed_sent"] == seed_of(7, 2, "tale", 0, rollout["sample_index"]) and rollout["engine_revision"] == engine_says(kind, after)
+        assert_is_plain(rollout, plain(vllm, rollout))
+
+
+def test_a_begin_that_straddles_keeps_what_runs_and_marks_it(service, vllm, kind):
+    identity = under_way(service, vllm)
+    assert step(service, "begin", revision=2, mode="straddle")["state"] == "open"
+    _, after = load_second(vllm, "keep")
+    step(service, "commit", revision=2)
+    for rollout in rollouts(service.settled(identity)):
+        assert (rollout["policy_revision"], rollout["revision_at_end"], rollout["straddles"]) == (1, 2, True)
+        assert rollout["attempts"] == 1 and rollout["engine_revision"] == engine_says(kind, after)
