@@ -54,11 +54,12 @@ class Vllm(ProcessEngine):
         return f"{self.url}#kind={kind}&model={MODEL}"
 
     def kill(self):
-        """kill -9, with the processes that hold the model."""
+        """kill -9, with the processes that hold the model: stopped first and the listener last, so that they die as one and nothing is sent to what is half dead."""
+        self.process.send_signal(signal.SIGSTOP)
         self.family = descendants(self.process.pid)
+        self.end_family()
         self.process.kill()
         self.process.wait()
-        self.end_family()
 
     def end_family(self):
         for child in self.family:
