@@ -191,7 +191,8 @@ static int compare_tasks(const void *left, const void *right, void *tasks)
 static void add_clusters(const struct pass_tally *tally, const double *values, const size_t *order,
                          struct estimate *estimate)
 {
-    double squares = 0, cluster = 0;
+    double squares = 0;
+    double cluster = 0;
     const size_t *last = NULL;
 
     for (size_t i = 0; i < tally->count; i++) {
