@@ -37,8 +37,8 @@ const struct setting_row setting_rows[] = {
     {"safetensors_limit", SETTING_SIZE, AT(safetensors_limit_bytes), "1GiB",
      "The largest safetensors body that is read.", 1024, GIB(64), NULL},
     {"memory_budget", SETTING_SIZE, AT(memory_budget_bytes), "1GiB",
-     "Bytes for bodies, engine replies, rollouts that are not answered yet, the record's caches and what is kept for the"
-     " next body; beyond it requests get 429.",
+     "Bytes for bodies, engine replies, rollouts that are not answered yet, the record's caches and what is kept "
+     "for the next body; beyond it requests get 429.",
      1048576, GIB(4096), NULL},
     {"connection_limit", SETTING_INT, AT(connection_limit), "4096", "Client connections at once.", 1, 1000000, NULL},
     {"connection_timeout", SETTING_DURATION, AT(connection_timeout_us), "60s",

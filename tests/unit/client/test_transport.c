@@ -224,19 +224,15 @@ static void test_half_a_body_or_header_is_cut(void **state)
 }
 
 /* curl does not tell a byte that begins no header from none. */
-static void test_one_byte_is_as_good_as_none(void **state)
+static void test_one_byte_is_as_good_as_none_and_unreachable(void **state)
 {
     assert_result(*state, "/one-byte", TRANSFER_UNREACHABLE);
+    assert_result(*state, "/nothing", TRANSFER_UNREACHABLE);
 }
 
 static void test_what_is_no_http_is_cut(void **state)
 {
     assert_result(*state, "/no-http", TRANSFER_CUT);
-}
-
-static void test_a_close_without_a_byte_is_unreachable(void **state)
-{
-    assert_result(*state, "/nothing", TRANSFER_UNREACHABLE);
 }
 
 static void test_a_body_over_the_limit_is_stopped(void **state)
@@ -571,9 +567,8 @@ int main(void)
         TEST(a_redirect_is_an_answer_not_an_order),
         TEST(an_interim_reply_is_passed_over),
         TEST(half_a_body_or_header_is_cut),
-        TEST(one_byte_is_as_good_as_none),
+        TEST(one_byte_is_as_good_as_none_and_unreachable),
         TEST(what_is_no_http_is_cut),
-        TEST(a_close_without_a_byte_is_unreachable),
         TEST(a_body_over_the_limit_is_stopped),
         TEST(headers_without_end_are_stopped),
         TEST(nobody_listening_is_unreachable),
