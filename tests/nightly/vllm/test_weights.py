@@ -56,6 +56,16 @@ def engine_says(kind, version):
     return version if kind == "vllm_generate" else None
 
 
+def assert_two_segments(rollout, kind, before, after):
+    """vllm_generate says where the weights changed; with vllm nobody knows."""
+    if kind == "vllm":
+        assert rollout["segments"] == []
+        return
+    first, second = rollout["segments"]
+    assert (first["start"], first["engine_revision"], second["end"], second["engine_revision"]) == (0, before, len(rollout["completion_ids"]), after)
+    assert 0 < first["end"] == second["start"] < second["end"]
+
+
 def assert_new_batches_have_the_new_weights(service, vllm, kind, version):
     for rollout in rollouts(service.batch(tale(policy_revision=2, tokens=16))):
         assert (rollout["policy_revision"], rollout["revision_at_end"], rollout["straddles"]) == (2, 2, False)
@@ -83,19 +93,23 @@ def test_wait_lets_what_runs_end_with_the_old_weights(service, vllm, kind):
     before, after = replace(service, vllm, "wait", 2)
     for rollout, was in zip(rollouts(service.settled(identity)), old, strict=True):
         assert_is_plain(rollout, was)
-        assert rollout["engine_revision"] == engine_says(kind, before) and rollout["policy_revision"] == 1 and rollout["attempts"] == 1
+        assert rollout["segments"] == [] and rollout["engine_revision"] == engine_says(kind, before) and rollout["policy_revision"] == 1 and rollout["attempts"] == 1
     assert_new_batches_have_the_new_weights(service, vllm, kind, after)
 
 
 def test_keep_continues_what_runs_with_the_new_weights_and_it_straddles(service, vllm, kind):
     old = [vllm.plain(TALE, rollout["seed"], max_tokens=TOKENS, ignore_eos=True) for rollout in rollouts(service.batch(tale(tokens=1)))]
     identity = posted(service, tale())
-    _, after = replace(service, vllm, "keep", 2)
+    before, after = replace(service, vllm, "keep", 2)
     for rollout, was in zip(rollouts(service.settled(identity)), old, strict=True):
         assert rollout["state"] == "scored" and rollout["attempts"] == 1 and len(rollout["completion_ids"]) == TOKENS
         assert (rollout["policy_revision"], rollout["revision_at_end"], rollout["straddles"]) == (1, 2, True)
         assert rollout["engine_revision"] == engine_says(kind, after)
-        assert rollout["completion_ids"][0] == was[0][0] and rollout["logprobs"] != was[1], "it began with the old ones and did not end with them"
+        assert_two_segments(rollout, kind, before, after)
+        if kind == "vllm_generate":
+            swapped = rollout["segments"][1]["start"]
+            assert rollout["completion_ids"][:swapped] == was[0][:swapped], "what the old weights made is what they make alone"
+        assert rollout["logprobs"] != was[1], "it did not end with the old ones"
     assert_new_batches_have_the_new_weights(service, vllm, kind, after)
 
 
@@ -166,8 +180,9 @@ def test_a_begin_that_aborts_stops_vllm_and_the_samples_are_made_by_the_new_weig
 def test_a_begin_that_straddles_keeps_what_runs_and_marks_it(service, vllm, kind):
     identity = under_way(service, vllm)
     assert step(service, "begin", revision=2, mode="straddle")["state"] == "open"
-    _, after = load_second(vllm, "keep")
+    before, after = load_second(vllm, "keep")
     step(service, "commit", revision=2)
     for rollout in rollouts(service.settled(identity)):
         assert (rollout["policy_revision"], rollout["revision_at_end"], rollout["straddles"]) == (1, 2, True)
         assert rollout["attempts"] == 1 and rollout["engine_revision"] == engine_says(kind, after)
+        assert_two_segments(rollout, kind, before, after)
