@@ -313,6 +313,7 @@ static void begin_batch(struct creation *creation)
     batch_spec_drop_body(live->spec);
     live->policy_revision = created->policy_revision;
     live->sampled_revision = created->policy_revision;
+    live->was_current = created->policy_revision == created->current_revision;
     live->incarnation = created->incarnation;
     live->admitted_utc_us = created->created_at_us;
     live->has_key = creation->key != NULL;

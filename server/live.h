@@ -50,6 +50,7 @@ struct live_batch {
     int64_t policy_revision;     /* of the batch */
     int64_t sampled_revision; /* part of the seeds: the batch's, or the one that an update in mode abort moved it to */
     bool moved;               /* that is so */
+    bool was_current;         /* policy_revision was the run's when it was admitted */
     int64_t incarnation;
     int64_t admitted_us;
     int64_t admitted_utc_us;

@@ -15,14 +15,15 @@
 
 /* --- a row ------------------------------------------------------------------------------------------------ */
 
-/* An evaluation may be of older weights than the run's, so only a change while it was in flight counts for it. */
+/* An evaluation may be meant of older weights than the run's: then only a change while the sample was in flight counts.
+ */
 static int64_t revision_at_end(const struct flight *flight)
 {
     const struct live_batch *live = flight->live;
     bool changed = flight->end_revision != flight->run_revision;
     if (flight->mixed_revision >= 0)
         return flight->mixed_revision;
-    if (live->spec->purpose == STORE_EVAL && !changed)
+    if (live->spec->purpose == STORE_EVAL && !live->was_current && !changed)
         return flight->revision;
     return flight->end_revision >= 0 ? flight->end_revision : flight->revision;
 }

@@ -185,6 +185,7 @@ static void go_on(struct server *server, struct resumed *resumed)
         live->run->incarnation = resumed->run_incarnation;
         live->run->revision = resumed->run_revision;
     }
+    live->was_current = live->sampled_revision == live->run->revision;
     for (size_t i = 0; i < resumed->members.count; i++)
         restore_member(live, &resumed->members.members[i]);
     for (uint32_t g = 0; g < live->spec->group_count; g++)

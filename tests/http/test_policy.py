@@ -2,7 +2,7 @@
 import pytest
 
 from harness import eventually
-from material import make_batch, rollouts
+from material import make_batch, make_group, rollouts
 
 
 def put(service, revision, run="test", **fields):
@@ -63,6 +63,22 @@ def test_a_rollout_in_flight_at_an_update_straddles(service, engine):
         assert (rollout["policy_revision"], rollout["revision_at_end"], rollout["straddles"]) == (1, 2, True)
     for rollout in rollouts(service.batch(make_batch(policy_revision=2))):
         assert (rollout["policy_revision"], rollout["revision_at_end"], rollout["straddles"]) == (2, 2, False)
+
+
+def test_an_evaluation_of_the_current_weights_says_what_was_sampled_after_an_update(start, engine):
+    """One that names older weights means them: its engines have them, whatever the run is at."""
+    engine.rules({"in": "held", "hold": True}, {})
+    service = start(f"{engine.for_rolloutd}&in_flight=1")
+    put(service, 5)
+    held = make_batch(make_group("t", "held"), policy_revision=5, purpose="eval")
+    identity = service.post("/v1/batches", held, {"Prefer": "respond-async"}).json["id"]
+    eventually(lambda: engine.open == 1, "one sample to be in flight and the other to wait")
+    put(service, 6)
+    engine.release()
+    for rollout in rollouts(service.settled(identity)):
+        assert (rollout["policy_revision"], rollout["revision_at_end"], rollout["straddles"]) == (5, 6, True)
+    for rollout in rollouts(service.batch(make_batch(policy_revision=5, purpose="eval"))):
+        assert (rollout["policy_revision"], rollout["revision_at_end"], rollout["straddles"]) == (5, 5, False)
 
 
 @pytest.mark.parametrize("body, path", [({}, "revision"), ({"revision": -1}, "revision"), ({"revision": "3"}, "revision"), ({"revision": 3, "mode": "wait"}, "mode")])
