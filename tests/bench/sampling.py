@@ -9,7 +9,8 @@ rolloutd samples one batch, verifies each completion in its text workers, stores
 without arrays; client_lib (BUILD/tests/bench/client, ninja -C BUILD tests/bench/client) and the peer (aiohttp, json) only fetch and
 parse. They take turns, --repeats times. Figures: CPU seconds per 1,000 samples (rolloutd with all its processes; the loop's process
 alone beside it), the time added to what the engine took, from the decision to send to the parsed reply (warm: without the first of
-each connection), rollouts per commit: the best of the repeats, and the worst where it is named. Nothing is asserted.
+each connection; of rolloutd, whose connections are open, without the first of the batch, which go out at once), rollouts per
+commit: the best of the repeats, and the worst where it is named. Nothing is asserted.
 """
 import argparse
 import http.client
@@ -115,7 +116,7 @@ def latencies(added):
     return {"added_ms_p50": quantile(added, 0.5), "added_ms_p99": quantile(added, 0.99)}
 
 
-def measure_service(service, rollouts, seed):
+def measure_service(service, rollouts, in_flight, seed):
     before, commits = service.cpu(), service.commits()
     began = time.perf_counter()
     reply = json.loads(service.call("POST", "/v1/batches?arrays=none", batch(rollouts, seed)))
@@ -124,7 +125,8 @@ def measure_service(service, rollouts, seed):
     assert all(member["state"] == "scored" for member in members), reply["summary"]
     added = [member["timing"]["engine_us"] / 1000 - int(member["engine_revision"]) / 1000 for member in members]
     return {"cpu_s_per_1000": (after[1] - before[1]) * 1000 / len(members),
-            "cpu_s_per_1000_service": (after[0] - before[0]) * 1000 / len(members), **latencies(added), "wall_s": wall,
+            "cpu_s_per_1000_service": (after[0] - before[0]) * 1000 / len(members), **latencies(added),
+            "warm_ms_p50": quantile(added[in_flight:], 0.5), "warm_ms_p99": quantile(added[in_flight:], 0.99), "wall_s": wall,
             "rollouts_per_commit": len(members) / max(1, service.commits() - commits)}
 
 
@@ -161,7 +163,7 @@ def measure(options, in_flight, folder):
     try:
         service.call("POST", "/v1/batches?arrays=none", batch(2 * in_flight, 1))  # warm: connections open
         for repeat in range(options.repeats):
-            runs["rolloutd"].append(measure_service(service, options.rollouts, 2 + repeat))
+            runs["rolloutd"].append(measure_service(service, options.rollouts, in_flight, 2 + repeat))
             runs["client_lib"].append(measure_client(options.build, engine, options.rollouts, in_flight))
             if options.peer_python:
                 runs["aiohttp"].append(measure_peer(options.peer_python, engine, options.rollouts, in_flight))
