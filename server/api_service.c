@@ -150,7 +150,7 @@ void service_set_gauges(struct server *server)
     metric_set(METRIC_MEMORY_LIMIT_BYTES, 0, server->batches->bytes_max);
     metric_set(METRIC_TEXT_WORKERS_ALIVE, 0, (int64_t)counts.workers_alive);
     int64_t places = server->settings->text_workers; /* whoever came after the first in each is a replacement */
-    int64_t started = (int64_t)counts.workers_started;
+    int64_t started = (int64_t)(counts.workers_started - counts.workers_retired);
     metric_set(METRIC_TEXT_WORKERS_REPLACED, 0, started > places ? started - places : 0);
 }
 

@@ -228,10 +228,8 @@ static void read_verdicts(const struct verify_item *item, struct verdict_set *re
     if (item->failed)
         verdict_set_fail(item->list, item->failure.failure_code, item->failure.failure_message, item->failure.retryable,
                          ret_set);
-    else if (job->reply)
-        verdict_set_parse(item->list, (struct text){job->reply, job->reply_bytes}, ret_set);
     else
-        verdict_set_fail(item->list, job->failure_code, job->failure_message, true, ret_set);
+        verdict_set_read(job, ret_set);
 }
 
 static void write_judged(struct json_write *json, const struct verify_item *item, enum reward_missing missing)

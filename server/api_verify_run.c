@@ -69,6 +69,8 @@ static bool start_item(struct verify_request *request, struct verify_item *item)
     item->request = request;
     item->job.frame = item->frame.data;
     item->job.frame_bytes = item->frame.length_bytes;
+    item->job.list = item->list;
+    item->job.verifier_count = item->list->count;
     item->job.timeout_us = request->context->item_timeout_us;
     item->job.done = item_done;
     item->running = verify_submit(request->context->pool, &item->job);

@@ -32,10 +32,8 @@ static void judge(struct job *job, struct store_reader *reader)
     const struct verifier_list *list = flight->given ? flight->given->verifiers : asked;
     struct json_write json;
 
-    if (flight->verify.reply)
-        verdict_set_parse(asked, (struct text){flight->verify.reply, flight->verify.reply_bytes}, &flight->verdicts);
-    else
-        verdict_set_fail(asked, flight->verify.failure_code, flight->verify.failure_message, true, &flight->verdicts);
+    flight->verify.list = asked; /* also where the verifiers were not asked */
+    verdict_set_read(&flight->verify, &flight->verdicts);
     if (flight->given)
         verdict_set_add_given(&flight->verdicts, flight->given->given_scores, flight->given->given_count);
     metric_add(METRIC_VERDICTS_UNDECIDED, 0, (int64_t)verdict_set_undecided(&flight->verdicts));
@@ -61,10 +59,17 @@ static void verified(struct verify_job *verify)
 
 void flight_verify(struct flight *flight)
 {
+    char group_id[ID_BYTES];
     flight->stage = FLIGHT_VERIFYING;
     flight->verify_began_us = clock_monotonic_us();
     flight->verify.frame = flight->frame.data;
     flight->verify.frame_bytes = flight->frame.length_bytes;
+    flight->verify.list = flight_group(flight)->verifiers;
+    flight->verify.verifier_count = flight->verify.list->count;
+    flight->verify.run = flight->live->run->name;
+    flight->verify.rollout = flight->rollout_id;
+    id_of_group(flight->live->id, flight->live->batch.rollouts[flight->rollout].group, group_id);
+    id_of_rollout(group_id, flight_sample_index(flight), flight->rollout_id);
     flight->verify.timeout_us = flight->live->server->settings->verify_timeout_us;
     flight->verify.done = verified;
     if (flight->frame_too_large) {

@@ -111,6 +111,7 @@ struct flight {
     struct sample_error error;           /* message "" if there was none */
 
     struct verify_job verify;
+    char rollout_id[ID_BYTES]; /* for who looks into what a verifier did */
     struct buffer frame;
     bool frame_too_large;
     struct verdict_set verdicts;

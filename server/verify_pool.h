@@ -2,13 +2,15 @@
  *
  * One job is one completion with all its verifiers, one frame there and one back. A worker is given a few small jobs at
  * once and judges them one after the other; the others wait in a bounded queue. A job that passes its deadline gets its
- * worker killed and replaced; one whose worker died by itself is tried once more on a fresh worker; those behind it go
- * back to the queue. If the spawner dies another one is started. */
+ * worker killed and replaced; one whose worker died by itself is tried once more on another worker. What then is lost
+ * is the verdict of the verifier that was judging: the job is judged again without it. Jobs behind it go back to the
+ * queue. A worker that has served many jobs is replaced when it is idle. If the spawner dies another one is started. */
 #ifndef SERVER_VERIFY_POOL_H
 #define SERVER_VERIFY_POOL_H
 
 #include "server/loop.h"
 #include "verifiers/spawner.h"
+#include "verifiers/verifier.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,13 +18,18 @@
 
 struct verify_pool;
 struct verify_worker;
+struct verifier_list;
 
 /* Lives in its owner's object. The owner fills the first part; `done` is called exactly once, on the loop thread, never
  * from inside verify_submit(), unless the job is cancelled. */
 struct verify_job {
-    const char *frame; /* of verify_request_build(), header included; must live until done */
+    char *frame; /* of verify_request_build(), header included; must live until done. The pool changes its header */
     size_t frame_bytes;
-    int64_t timeout_us; /* from the moment a worker has nothing else before it */
+    const struct verifier_list *list; /* whose frame it is; for the observer */
+    size_t verifier_count;
+    int64_t timeout_us;  /* from the moment a worker has nothing else before it, and again after a lost verdict */
+    const char *run;     /* for the observer, as is the next; NULL: none */
+    const char *rollout; /* where it belongs */
     void (*done)(struct verify_job *job);
 
     /* the result: a reply, or a failure */
@@ -31,6 +38,8 @@ struct verify_job {
     const char *failure_code; /* verifier_timeout, verifier_crashed, verifier_unavailable; static text, NULL if there is
                                  a reply */
     const char *failure_message;
+    uint64_t crashed; /* a bit for each verifier that has no verdict for that reason, beside a reply or a failure */
+    uint64_t timed_out;
     int attempts;
 
     /* private */
@@ -44,11 +53,25 @@ struct verify_pool_limits {
     size_t queue_limit;  /* jobs waiting for a worker; those that have one do not count */
 };
 
+#define VERIFIER_CRASHED "verifier_crashed"
+#define VERIFIER_CRASHED_MESSAGE "the text worker ended twice while this was judged"
+#define VERIFIER_TIMEOUT "verifier_timeout"
+#define VERIFIER_TIMEOUT_MESSAGE "the time limit was over while this was judged; the text worker was killed"
+
+/* Who wants to know what becomes of jobs. Called on the loop thread; must not submit or cancel. */
+struct verify_observer {
+    void *arg;
+    /* A verdict is lost: index of the verifier, or -1: of all, because none was judging. The frame is still there. */
+    void (*lost)(void *arg, const struct verify_job *job, int index, bool timed_out);
+    void (*judged)(void *arg, const struct verify_job *job); /* just before its `done` */
+};
+
 /* Takes the spawner over (stops it at the end). Starts the workers at once. */
 struct verify_pool *verify_pool_create(struct loop *loop, const struct spawner *spawner,
                                        const struct verify_pool_limits *limits);
 /* Jobs that are still there are dropped without `done`. */
 void verify_pool_destroy(struct verify_pool *pool);
+void verify_pool_observe(struct verify_pool *pool, const struct verify_observer *observer);
 
 bool verify_pool_has_room(const struct verify_pool *pool);
 bool verify_submit(struct verify_pool *pool,
@@ -64,6 +87,7 @@ struct verify_pool_counts {
     uint64_t timeouts;
     uint64_t crashes;
     uint64_t workers_started;
+    uint64_t workers_retired; /* those that had served enough */
     uint64_t spawners_started;
 };
 void verify_pool_count(const struct verify_pool *pool, struct verify_pool_counts *ret_counts);

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct verify_job;
+
 struct verifier_spec {
     const struct verifier *verifier;
     char *id;
@@ -105,6 +107,8 @@ void verdict_set_parse(const struct verifier_list *list, struct text reply, stru
 /* Every verdict unscored with the same failure: a killed worker, a frame that is too large. */
 void verdict_set_fail(const struct verifier_list *list, const char *code, const char *message, bool retryable,
                       struct verdict_set *ret_set);
+/* What became of a job: its reply or failure, and the verdicts that were lost. */
+void verdict_set_read(const struct verify_job *job, struct verdict_set *ret_set);
 /* Appends what `given` says: the score, or for NAN unscored with not_given. */
 void verdict_set_add_given(struct verdict_set *set, const double *scores, size_t count);
 void verdict_set_finish(struct verdict_set *set);

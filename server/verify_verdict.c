@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "server/verify_pool.h"
 #include "server/verify_spec.h"
 #include "verifiers/registry.h"
 #include "verifiers/worker.h"
@@ -40,10 +41,10 @@ int verify_request_build(const struct verifier_list *list, struct text completio
     struct json_write json;
     size_t length_bytes;
 
-    buffer_append(out, (char[FRAME_HEADER_BYTES]){0}, FRAME_HEADER_BYTES);
+    buffer_append(out, (char[REQUEST_HEADER_BYTES]){0}, REQUEST_HEADER_BYTES);
     json_write_init(&json, out);
     write_request(&json, list, completion, prompt, completion_tokens, reference_json);
-    length_bytes = out->length_bytes - start - FRAME_HEADER_BYTES;
+    length_bytes = out->length_bytes - start - REQUEST_HEADER_BYTES;
     if (out->failed || length_bytes > VERIFIER_FRAME_LIMIT_BYTES)
         return -1;
     frame_put_length(out->data + start, length_bytes);
@@ -158,6 +159,23 @@ void verdict_set_fail(const struct verifier_list *list, const char *code, const 
     allocate(list, ret_set);
     for (size_t i = 0; i < list->count; i++)
         fail(&ret_set->verdicts[i], code, message, retryable);
+}
+
+static void lose(struct verdict_set *set, uint64_t lost, const char *code, const char *message)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (lost >> i & 1)
+            fail(&set->verdicts[i], code, message, true);
+}
+
+void verdict_set_read(const struct verify_job *job, struct verdict_set *ret_set)
+{
+    if (job->reply)
+        verdict_set_parse(job->list, (struct text){job->reply, job->reply_bytes}, ret_set);
+    else
+        verdict_set_fail(job->list, job->failure_code, job->failure_message, true, ret_set);
+    lose(ret_set, job->crashed, VERIFIER_CRASHED, VERIFIER_CRASHED_MESSAGE);
+    lose(ret_set, job->timed_out, VERIFIER_TIMEOUT, VERIFIER_TIMEOUT_MESSAGE);
 }
 
 size_t verdict_set_undecided(const struct verdict_set *set)

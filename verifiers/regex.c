@@ -11,7 +11,7 @@
 #define PATTERN_BYTES 16384
 #define MATCH_LIMIT 1000000
 #define DEPTH_LIMIT 100000
-#define HEAP_LIMIT_KIB 65536
+#define HEAP_LIMIT_KIB 16384
 #define WORKSPACE_INTS 65536
 
 static const char *const modes[] = {"search", "fullmatch", "absent", NULL};
@@ -109,7 +109,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
 
 const struct verifier verifier_regex = {
     .name = "regex",
-    .version = "1",
+    .version = "2",
     .help = "1 if a pattern matches (search, fullmatch) or does not match (absent) the completion",
     .options = options,
     .option_count = ARRAY_LENGTH(options),

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 #include "server/base/cleanup.h"
 #include "verifiers/sanitizer.h"
 #include "verifiers/spawner_wire.h"
+#include "verifiers/worker.h"
 
 #define STOP_MS 1000
 
@@ -124,14 +126,28 @@ int spawner_kill_worker(const struct spawner *spawner, uint32_t id)
     return order(spawner, SPAWNER_ORDER_KILL, id);
 }
 
-static int passed_descriptor(struct msghdr *message)
+static void passed_descriptors(struct msghdr *message, int ret_fds[2])
 {
     const struct cmsghdr *control = CMSG_FIRSTHDR(message);
-    int fd = -1;
 
-    if (control && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS)
-        memcpy(&fd, CMSG_DATA(control), sizeof fd);
-    return fd;
+    ret_fds[0] = ret_fds[1] = -1;
+    if (control && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS &&
+        control->cmsg_len == CMSG_LEN(2 * sizeof(int)))
+        memcpy(ret_fds, CMSG_DATA(control), 2 * sizeof(int));
+}
+
+/* Its size is sealed: a worker cannot take it away from under the service. */
+static const struct worker_page *map_page(int fd)
+{
+    void *page = mmap(NULL, sizeof(struct worker_page), PROT_READ, MAP_SHARED, fd, 0);
+
+    return page == MAP_FAILED ? NULL : page;
+}
+
+void worker_page_unmap(const struct worker_page *page)
+{
+    if (page)
+        munmap((void *)(uintptr_t)page, sizeof *page);
 }
 
 void spawner_receive(const struct spawner *spawner, struct spawner_event *ret_event)
@@ -140,8 +156,9 @@ void spawner_receive(const struct spawner *spawner, struct spawner_event *ret_ev
     struct iovec part = {&report, sizeof report};
     union {
         struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
     } control;
+    int fds[2];
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
     ssize_t count = recvmsg(spawner->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -155,7 +172,12 @@ void spawner_receive(const struct spawner *spawner, struct spawner_event *ret_ev
     }
     ret_event->kind = (enum spawner_event_kind)report.kind;
     ret_event->id = report.id;
-    ret_event->fd = passed_descriptor(&message);
+    passed_descriptors(&message, fds);
+    ret_event->fd = fds[0];
+    if (fds[1] >= 0) {
+        ret_event->page = map_page(fds[1]);
+        close(fds[1]);
+    }
     ret_event->error = report.kind == SPAWNER_FAILED ? report.value : 0;
     ret_event->status = report.kind == SPAWNER_ENDED ? report.value : 0;
 }

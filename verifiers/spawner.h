@@ -1,9 +1,9 @@
 /* spawner: the small process that makes, kills and reaps workers, so that the service never forks.
  *
  * It is this same binary, executed again with a private argument before the service has settings, secrets, a database
- * or threads. The service talks to it over one SOCK_SEQPACKET socket in fixed messages; a new worker's socket comes
- * back by SCM_RIGHTS. It ends when that socket ends, and its children with it (PDEATHSIG). If it dies, start another
- * one. Service side: any one thread (the loop). */
+ * or threads. The service talks to it over one SOCK_SEQPACKET socket in fixed messages; a new worker's socket and page
+ * come back by SCM_RIGHTS. It ends when that socket ends, and its children with it (PDEATHSIG). If it dies, start
+ * another one. Service side: any one thread (the loop). */
 #ifndef VERIFIERS_SPAWNER_H
 #define VERIFIERS_SPAWNER_H
 
@@ -14,6 +14,8 @@
 /* Call first in main(), and in a test's main(). Never returns in a process that is a spawner; returns at once in any
  * other. */
 void spawner_main(int argc, char **argv);
+
+struct worker_page;
 
 struct spawner {
     pid_t pid;
@@ -42,9 +44,12 @@ struct spawner_event {
     enum spawner_event_kind kind;
     uint32_t id;
     int fd;
+    const struct worker_page *page; /* SPAWNER_MADE: what the worker is at; the caller's, worker_page_unmap() */
     int error;
     int status;
 };
+
+void worker_page_unmap(const struct worker_page *page); /* NULL is fine */
 
 void spawner_receive(const struct spawner *spawner, struct spawner_event *ret_event);
 

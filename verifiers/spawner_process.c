@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -44,29 +45,29 @@ static struct child *free_child(struct state *state)
     return NULL;
 }
 
-/* fd: passed along, or -1. A service that is gone is noticed by the next read. */
-static void report(enum spawner_event_kind kind, uint32_t id, int value, int fd)
+/* fds: passed along; NULL: none. A service that is gone is noticed by the next read. */
+static void report(enum spawner_event_kind kind, uint32_t id, int value, const int fds[2])
 {
     struct spawner_report what = {kind, id, value};
     struct iovec part = {&what, sizeof what};
     union {
         struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
     } control = {.bytes = {0}};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 
-    if (fd >= 0) {
+    if (fds) {
         message.msg_control = control.bytes;
         message.msg_controllen = sizeof control.bytes;
-        control.header = (struct cmsghdr){CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
-        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+        control.header = (struct cmsghdr){CMSG_LEN(2 * sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.header), fds, 2 * sizeof(int));
     }
     while (sendmsg(SPAWNER_FD, &message, MSG_NOSIGNAL) < 0 && errno == EINTR)
         continue;
 }
 
 /* In the child: keep the socket alone, then serve it. Standard error stays only where a sanitizer reports to it. */
-static void become_worker(int fd, pid_t parent)
+static void become_worker(int fd, struct worker_page *page, pid_t parent)
 {
     sigset_t none;
 
@@ -80,42 +81,76 @@ static void become_worker(int fd, pid_t parent)
         _exit(1);
     if (!UNDER_SANITIZER && dup2(0, 2) < 0)
         _exit(1);
-    worker_main(SPAWNER_FD);
+    worker_main(SPAWNER_FD, page);
 }
 
-static int make_child(struct child *child, uint32_t id, int *ret_fd)
+/* A page that says that nothing is judged, of a size that cannot be changed. -1 with errno. */
+static int make_page(struct worker_page **ret_page)
 {
-    pid_t self = getpid();
-    int pair[2];
-    pid_t pid;
+    int fd = memfd_create("worker-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    void *page = MAP_FAILED;
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return -1;
-    pid = fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0 ? -1 : fork();
-    if (pid == 0)
-        become_worker(pair[1], self);
-    close(pair[1]);
-    if (pid < 0) {
-        close(pair[0]);
+    if (fd >= 0 && ftruncate(fd, sizeof **ret_page) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
+        page = mmap(NULL, sizeof **ret_page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED) {
+        closep(&fd);
         return -1;
     }
+    *ret_page = page;
+    (*ret_page)->at = WORKER_READS;
+    return fd;
+}
+
+static int fork_worker(struct child *child, uint32_t id, const int pair[2], struct worker_page *page)
+{
+    pid_t self = getpid();
+    pid_t pid = fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0 ? -1 : fork();
+
+    if (pid == 0)
+        become_worker(pair[1], page, self);
+    if (pid < 0)
+        return -1;
     *child = (struct child){id, pid};
-    *ret_fd = pair[0];
     return 0;
+}
+
+/* ret_fds: the service's end of the socket, and the page. */
+static int make_child(struct child *child, uint32_t id, int ret_fds[2])
+{
+    struct worker_page *page;
+    int pair[2];
+    int result;
+
+    ret_fds[1] = make_page(&page);
+    if (ret_fds[1] < 0)
+        return -1;
+    result = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
+    if (result == 0) {
+        result = fork_worker(child, id, pair, page);
+        close(pair[1]);
+        ret_fds[0] = pair[0];
+        if (result < 0)
+            close(pair[0]);
+    }
+    munmap(page, sizeof *page);
+    if (result < 0)
+        close(ret_fds[1]);
+    return result;
 }
 
 static void make_worker(struct state *state, uint32_t id)
 {
     struct child *child = free_child(state);
-    int fd;
+    int fds[2];
 
     if (!child)
-        report(SPAWNER_FAILED, id, EMFILE, -1);
-    else if (make_child(child, id, &fd) < 0)
-        report(SPAWNER_FAILED, id, errno, -1);
+        report(SPAWNER_FAILED, id, EMFILE, NULL);
+    else if (make_child(child, id, fds) < 0)
+        report(SPAWNER_FAILED, id, errno, NULL);
     else {
-        report(SPAWNER_MADE, id, 0, fd);
-        close(fd);
+        report(SPAWNER_MADE, id, 0, fds);
+        close(fds[0]);
+        close(fds[1]);
     }
 }
 
@@ -139,7 +174,7 @@ static void reap(struct state *state)
         for (size_t i = 0; i < CHILDREN_MAX; i++)
             if (state->children[i].pid == pid) {
                 state->children[i].pid = 0;
-                report(SPAWNER_ENDED, state->children[i].id, status, -1);
+                report(SPAWNER_ENDED, state->children[i].id, status, NULL);
             }
 }
 

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <seccomp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -16,7 +17,7 @@
 #include "verifiers/registry.h"
 #include "verifiers/sanitizer.h"
 
-#define DATA_LIMIT_BYTES (256u << 20)
+#define DATA_LIMIT_BYTES (48u << 20) /* beside what the program and its libraries map */
 #define STACK_LIMIT_BYTES (8u << 20)
 #define KEEP_FRAME_BYTES (1u << 20)
 #define READ_BYTES ((size_t)64 << 10)
@@ -70,7 +71,26 @@ static int answer_one(const json_t *wanted, const struct verifier_input *shared,
     return 0;
 }
 
-static int answer_all(const json_t *request, struct json_write *json)
+/* Those of one request: each is on the page before it begins. */
+struct turn {
+    uint64_t left_out;
+    struct worker_page *page;
+    uint64_t at;
+};
+
+static int answer_turn(const json_t *wanted, size_t index, const struct turn *turn, const struct verifier_input *shared,
+                       struct json_write *json)
+{
+    if (index < VERIFIER_LIST_LIMIT && turn->left_out >> index & 1) {
+        json_write_null(json);
+        return 0;
+    }
+    if (turn->page)
+        atomic_store_explicit(&turn->page->at, turn->at + index, memory_order_relaxed);
+    return answer_one(wanted, shared, json);
+}
+
+static int answer_all(const json_t *request, const struct turn *turn, struct json_write *json)
 {
     const json_t *tokens = json_object_get(request, "completion_tokens");
     const json_t *wanted;
@@ -83,26 +103,29 @@ static int answer_all(const json_t *request, struct json_write *json)
     };
     size_t i;
 
-    if (!shared.completion.data || !json_is_array(list))
+    if (!shared.completion.data || !json_is_array(list) || json_array_size(list) > VERIFIER_LIST_LIMIT)
         return -1;
     json_object_begin(json);
     json_key(json, "verdicts");
     json_array_begin(json);
-    json_array_foreach(list, i, wanted) if (answer_one(wanted, &shared, json) < 0) return -1;
+    json_array_foreach(list, i, wanted) if (answer_turn(wanted, i, turn, &shared, json) < 0) return -1;
     json_array_end(json);
     json_object_end(json);
     return 0;
 }
 
-int worker_answer(struct text request, struct buffer *out)
+int worker_answer(struct text request, uint64_t left_out, struct worker_page *page, uint64_t at, struct buffer *out)
 {
     json_t *root = json_loadb(request.data, request.length_bytes, JSON_ALLOW_NUL, NULL);
+    struct turn turn = {left_out, page, at};
     struct json_write json;
     int result;
 
     json_write_init(&json, out);
-    result = root ? answer_all(root, &json) : -1;
+    result = root ? answer_all(root, &turn, &json) : -1;
     json_decref(root);
+    if (page)
+        atomic_store_explicit(&page->at, WORKER_READS, memory_order_relaxed);
     return result < 0 || out->failed ? -1 : 0;
 }
 
@@ -121,6 +144,21 @@ size_t frame_get_length(const char header[FRAME_HEADER_BYTES])
     for (int i = 0; i < FRAME_HEADER_BYTES; i++)
         length_bytes |= (size_t)(unsigned char)header[i] << (8 * i);
     return length_bytes;
+}
+
+void request_put_left_out(char *frame, uint64_t left_out)
+{
+    for (int i = 0; i < 8; i++)
+        frame[FRAME_HEADER_BYTES + i] = (char)(left_out >> (8 * i));
+}
+
+uint64_t request_get_left_out(const char header[REQUEST_HEADER_BYTES])
+{
+    uint64_t left_out = 0;
+
+    for (int i = 0; i < 8; i++)
+        left_out |= (uint64_t)(unsigned char)header[FRAME_HEADER_BYTES + i] << (8 * i);
+    return left_out;
 }
 
 static int write_all(int fd, const char *bytes, size_t length_bytes)
@@ -169,30 +207,33 @@ static int read_until(struct inbox *inbox, size_t wanted_bytes)
 }
 
 /* *ret_frame lives until the next one is read. */
-static int read_frame(struct inbox *inbox, struct text *ret_frame)
+static int read_request(struct inbox *inbox, struct text *ret_frame, uint64_t *ret_left_out)
 {
     if (left_bytes(inbox) == 0 && inbox->bytes.capacity_bytes > KEEP_FRAME_BYTES) {
         buffer_finish(&inbox->bytes);
         inbox->used_bytes = 0;
     }
-    if (read_until(inbox, FRAME_HEADER_BYTES) < 0)
+    if (read_until(inbox, REQUEST_HEADER_BYTES) < 0)
         return -1;
     size_t length_bytes = frame_get_length(inbox->bytes.data + inbox->used_bytes);
-    if (length_bytes > VERIFIER_FRAME_LIMIT_BYTES || read_until(inbox, FRAME_HEADER_BYTES + length_bytes) < 0)
+    if (length_bytes > VERIFIER_FRAME_LIMIT_BYTES || read_until(inbox, REQUEST_HEADER_BYTES + length_bytes) < 0)
         return -1;
-    *ret_frame = (struct text){inbox->bytes.data + inbox->used_bytes + FRAME_HEADER_BYTES, length_bytes};
-    inbox->used_bytes += FRAME_HEADER_BYTES + length_bytes;
+    *ret_left_out = request_get_left_out(inbox->bytes.data + inbox->used_bytes);
+    *ret_frame = (struct text){inbox->bytes.data + inbox->used_bytes + REQUEST_HEADER_BYTES, length_bytes};
+    inbox->used_bytes += REQUEST_HEADER_BYTES + length_bytes;
     return 0;
 }
 
 /* Each reply is written at once: whoever waits must know at which request it ends, if it does. */
-static int serve_one(struct inbox *inbox, struct buffer *reply)
+static int serve_one(struct inbox *inbox, struct worker_page *page, uint64_t number, struct buffer *reply)
 {
     struct text request;
+    uint64_t left_out;
 
     buffer_clear(reply);
     buffer_append(reply, (char[FRAME_HEADER_BYTES]){0}, FRAME_HEADER_BYTES);
-    if (read_frame(inbox, &request) < 0 || worker_answer(request, reply) < 0)
+    if (read_request(inbox, &request, &left_out) < 0 ||
+        worker_answer(request, left_out, page, WORKER_AT(number, 0), reply) < 0)
         return -1;
     frame_put_length(reply->data, reply->length_bytes - FRAME_HEADER_BYTES);
     return write_all(inbox->fd, reply->data, reply->length_bytes);
@@ -271,18 +312,18 @@ int worker_lock_down(void)
     return limit_resources() < 0 ? -1 : load_filter();
 }
 
-void worker_main(int fd)
+void worker_main(int fd, struct worker_page *page)
 {
     struct inbox inbox = {.fd = fd};
     struct buffer reply;
 
     /* Now, while jansson can still read the random bytes it seeds its hash tables with. */
     json_object_seed(0);
-    buffer_init(&inbox.bytes, VERIFIER_FRAME_LIMIT_BYTES + FRAME_HEADER_BYTES + READ_BYTES);
+    buffer_init(&inbox.bytes, VERIFIER_FRAME_LIMIT_BYTES + REQUEST_HEADER_BYTES + READ_BYTES);
     buffer_init(&reply, WORKER_REPLY_LIMIT_BYTES);
     if (worker_lock_down() < 0)
         _exit(2);
-    while (serve_one(&inbox, &reply) == 0)
+    for (uint64_t number = 0; serve_one(&inbox, page, number, &reply) == 0; number++)
         continue;
     _exit(1);
 }

@@ -65,7 +65,7 @@ static void check_worker(struct text request)
     _cleanup_buffer_ struct buffer out;
 
     buffer_init(&out, 4 << 20);
-    if (worker_answer(request, &out) < 0)
+    if (worker_answer(request, 0, NULL, 0, &out) < 0)
         return;
     json_t *root = json_loadb(out.data, out.length_bytes, JSON_ALLOW_NUL, NULL);
     FUZZ_CHECK(json_is_array(json_object_get(root, "verdicts")) && out.length_bytes <= WORKER_REPLY_LIMIT_BYTES);

@@ -14,10 +14,10 @@ static void check_item(const struct verify_item *item)
         return;
     }
     struct text frame = buffer_text(&item->frame);
-    FUZZ_CHECK(item->list && frame.length_bytes > FRAME_HEADER_BYTES);
-    FUZZ_CHECK(frame_get_length(frame.data) == frame.length_bytes - FRAME_HEADER_BYTES);
+    FUZZ_CHECK(item->list && frame.length_bytes > REQUEST_HEADER_BYTES);
+    FUZZ_CHECK(frame_get_length(frame.data) == frame.length_bytes - REQUEST_HEADER_BYTES);
     json_t *root =
-        json_loadb(frame.data + FRAME_HEADER_BYTES, frame.length_bytes - FRAME_HEADER_BYTES, JSON_ALLOW_NUL, NULL);
+        json_loadb(frame.data + REQUEST_HEADER_BYTES, frame.length_bytes - REQUEST_HEADER_BYTES, JSON_ALLOW_NUL, NULL);
     FUZZ_CHECK(json_is_string(json_object_get(root, "completion")));
     FUZZ_CHECK(json_array_size(json_object_get(root, "verifiers")) == item->list->count);
     json_decref(root);

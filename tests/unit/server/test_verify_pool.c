@@ -1,5 +1,5 @@
 /* The pool on a real loop with a real spawner and real workers. */
-#include "server/verify_pool.h"
+#include "server/verify_pool_private.h"
 
 #include "server/base/clock.h"
 #include "server/verify_spec.h"
@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -77,8 +78,8 @@ static void put_frame(struct buffer *frame, struct text body)
     size_t length_bytes = body.length_bytes;
 
     buffer_init(frame, 64 << 20);
-    for (int i = 0; i < 4; i++)
-        buffer_append_byte(frame, (char)(length_bytes >> (8 * i)));
+    for (int i = 0; i < 12; i++)
+        buffer_append_byte(frame, i < 4 ? (char)(length_bytes >> (8 * i)) : 0);
     buffer_append(frame, body.data, body.length_bytes);
 }
 
@@ -86,8 +87,11 @@ static void put_frame(struct buffer *frame, struct text body)
 
 static void submit(struct verify_job *job, const struct buffer *frame, int64_t timeout_us)
 {
-    *job = (struct verify_job){
-        .frame = frame->data, .frame_bytes = frame->length_bytes, .timeout_us = timeout_us, .done = job_done};
+    *job = (struct verify_job){.frame = frame->data,
+                               .frame_bytes = frame->length_bytes,
+                               .verifier_count = 1,
+                               .timeout_us = timeout_us,
+                               .done = job_done};
     assert_true(verify_submit(pool, job));
     outstanding++;
 }
@@ -153,7 +157,7 @@ static void put_slow_frame(struct buffer *frame)
 
     buffer_init(&body, 32 << 20);
     buffer_append_string(&body, "{\"completion\":\"");
-    for (int i = 0; i < 1 << 20; i++)
+    for (int i = 0; i < 1 << 19; i++)
         buffer_append_string(&body, "7 \\u0041 ");
     buffer_append_string(&body, "\",\"reference\":\"yes\",\"verifiers\":[{\"name\":\"exact\",\"options\":{}}]}");
     put_frame(frame, buffer_text(&body));
@@ -226,6 +230,161 @@ static void test_a_job_that_kills_its_worker_takes_none_of_its_company_along(voi
     assert_int_equal(behind.attempts, 1);
     expect_answer(&before);
     expect_answer(&behind);
+}
+
+/* --- what one verifier does to its worker costs its verdict alone --- */
+
+/* Would take minutes: a second algorithm without backtracking, from each byte to the end of the text. */
+#define ENDLESS "{\"name\":\"regex\",\"options\":{\"pattern\":\"(?:a|aa)+[^a]x?\",\"mode\":\"search\"}}"
+#define QUICK "{\"name\":\"exact\",\"options\":{}}"
+
+static void put_endless_frame(struct buffer *frame)
+{
+    _cleanup_buffer_ struct buffer body;
+
+    buffer_init(&body, 32 << 20);
+    buffer_append_string(&body, "{\"completion\":\"");
+    for (int i = 0; i < 1 << 20; i++)
+        buffer_append_byte(&body, 'a');
+    buffer_append_string(&body, "\",\"reference\":\"yes\",\"verifiers\":[" QUICK "," ENDLESS "," QUICK "]}");
+    put_frame(frame, buffer_text(&body));
+}
+
+static void submit_three(struct verify_job *job, const struct buffer *frame, int64_t timeout_us)
+{
+    submit(job, frame, timeout_us);
+    job->verifier_count = 3;
+}
+
+static void expect_all_but_the_second(struct verify_job *job)
+{
+    json_t *reply = json_loadb(job->reply ? job->reply : "", job->reply_bytes, 0, NULL);
+    const json_t *verdicts = json_object_get(reply, "verdicts");
+
+    assert_null(job->failure_code);
+    assert_int_equal(json_array_size(verdicts), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const char *verdict = json_string_value(json_object_get(json_array_get(verdicts, i), "verdict"));
+        assert_true(i == 1 ? verdict == NULL : verdict && strcmp(verdict, "incorrect") == 0);
+    }
+    json_decref(reply);
+    free(job->reply);
+}
+
+static void test_a_verifier_that_does_not_end_costs_its_own_verdict(void **state)
+{
+    _cleanup_buffer_ struct buffer frame;
+    struct verify_job job;
+
+    (void)state;
+    put_endless_frame(&frame);
+    submit_three(&job, &frame, 2 * US_PER_S);
+    run_until_done();
+    expect_all_but_the_second(&job);
+    assert_int_equal(job.timed_out, 2);
+    assert_int_equal(job.crashed, 0);
+    expect_one_more_is_answered();
+}
+
+static pid_t only_child_of(pid_t parent)
+{
+    char path[64];
+    int pid = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", parent, parent);
+    FILE *file = fopen(path, "r");
+    if (file) {
+        if (fscanf(file, "%d", &pid) != 1)
+            pid = 0;
+        fclose(file);
+    }
+    return pid;
+}
+
+static struct loop_timer watching;
+static size_t killed;
+
+/* Kills the worker each time that it is seen at the second verifier. */
+static void kill_at_the_second(void *arg)
+{
+    const struct verify_worker *worker = &pool->workers[0];
+
+    if (worker->job_count && worker->page && verify_worker_judging(worker) == 1) {
+        pid_t pid = only_child_of(spawner.pid);
+        killed += pid > 0 && kill(pid, SIGKILL) == 0;
+    }
+    loop_timer_set(loop, &watching, clock_monotonic_us() + US_PER_MS, kill_at_the_second, arg);
+}
+
+static void test_a_verifier_at_which_the_worker_dies_twice_costs_its_own_verdict(void **state)
+{
+    _cleanup_buffer_ struct buffer frame;
+    struct verify_pool_counts counts;
+    struct verify_job job;
+
+    (void)state;
+    killed = 0;
+    put_endless_frame(&frame);
+    submit_three(&job, &frame, 60 * US_PER_S);
+    kill_at_the_second(NULL);
+    run_until_done();
+    loop_timer_clear(loop, &watching);
+    expect_all_but_the_second(&job);
+    assert_int_equal(job.crashed, 2);
+    assert_int_equal(job.timed_out, 0);
+    verify_pool_count(pool, &counts);
+    assert_int_equal(counts.crashes, 2);
+    assert_true(killed >= 2);
+}
+
+struct seen {
+    int index;
+    bool timed_out;
+    size_t lost;
+    size_t judged;
+};
+
+static void see_lost(void *arg, const struct verify_job *job, int index, bool timed_out)
+{
+    struct seen *seen = arg;
+
+    assert_non_null(job->frame);
+    seen->index = index;
+    seen->timed_out = timed_out;
+    seen->lost++;
+}
+
+static void see_judged(void *arg, const struct verify_job *job)
+{
+    struct seen *seen = arg;
+
+    (void)job;
+    seen->judged++;
+}
+
+static void test_the_observer_is_told_of_each_lost_verdict_and_each_end(void **state)
+{
+    _cleanup_buffer_ struct buffer endless, garbage;
+    struct verify_job slow, deadly;
+    struct seen seen = {0};
+
+    (void)state;
+    verify_pool_observe(pool, &(struct verify_observer){&seen, see_lost, see_judged});
+    put_endless_frame(&endless);
+    put_frame(&garbage, TEXT_LITERAL("garbage"));
+    submit_three(&slow, &endless, 2 * US_PER_S);
+    run_until_done();
+    expect_all_but_the_second(&slow);
+    assert_int_equal(seen.lost, 1);
+    assert_int_equal(seen.index, 1);
+    assert_true(seen.timed_out);
+    assert_int_equal(seen.judged, 1);
+    submit(&deadly, &garbage, 20 * US_PER_S);
+    run_until_done();
+    assert_int_equal(seen.lost, 2);
+    assert_int_equal(seen.index, -1);
+    assert_false(seen.timed_out);
+    assert_int_equal(seen.judged, 2);
 }
 
 static struct verify_job *to_be_cancelled;
@@ -309,6 +468,10 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_a_job_that_kills_its_worker_takes_none_of_its_company_along,
                                         begin_with_one, end),
         cmocka_unit_test_setup_teardown(test_a_job_s_end_may_cancel_the_next_of_its_company, begin_with_one, end),
+        cmocka_unit_test_setup_teardown(test_a_verifier_that_does_not_end_costs_its_own_verdict, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_verifier_at_which_the_worker_dies_twice_costs_its_own_verdict,
+                                        begin_with_one, end),
+        cmocka_unit_test_setup_teardown(test_the_observer_is_told_of_each_lost_verdict_and_each_end, begin, end),
         cmocka_unit_test_setup_teardown(test_a_cancelled_job_is_forgotten_wherever_it_is, begin, end),
         cmocka_unit_test_setup_teardown(test_a_lost_spawner_is_replaced_and_its_jobs_are_judged, begin, end),
     };

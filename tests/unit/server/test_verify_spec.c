@@ -126,9 +126,9 @@ static void test_a_frame_is_answered_by_a_worker_and_read_back(void **state)
     buffer_init(&reply, 1 << 20);
     assert_int_equal(
         verify_request_build(list, TEXT_LITERAL("\\boxed{42}"), TEXT_NONE, -1, TEXT_LITERAL("\"42\""), &frame), 0);
-    assert_int_equal(frame_get_length(frame.data), frame.length_bytes - FRAME_HEADER_BYTES);
-    body = (struct text){frame.data + FRAME_HEADER_BYTES, frame.length_bytes - FRAME_HEADER_BYTES};
-    assert_int_equal(worker_answer(body, &reply), 0);
+    assert_int_equal(frame_get_length(frame.data), frame.length_bytes - REQUEST_HEADER_BYTES);
+    body = (struct text){frame.data + REQUEST_HEADER_BYTES, frame.length_bytes - REQUEST_HEADER_BYTES};
+    assert_int_equal(worker_answer(body, 0, NULL, 0, &reply), 0);
     verdict_set_parse(list, buffer_text(&reply), &set);
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(set.verdicts[i].kind, VERDICT_CORRECT);

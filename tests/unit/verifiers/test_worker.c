@@ -50,7 +50,7 @@ static void wait_ended(uint32_t id)
 
 static void send_frame(int fd, const char *bytes, size_t length_bytes)
 {
-    char header[FRAME_HEADER_BYTES];
+    char header[REQUEST_HEADER_BYTES] = {0};
 
     frame_put_length(header, length_bytes);
     assert_int_equal(send(fd, header, sizeof header, MSG_NOSIGNAL), sizeof header);
@@ -171,6 +171,63 @@ static void test_every_case_survives_the_filter_with_the_verdict_it_has_outside(
     wait_ended(last_id);
 }
 
+/* The most memory that the newest worker has had. */
+static long peak_kib(void)
+{
+    char path[64], line[256];
+    int pid = 0;
+    long peak = -1;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", spawner.pid, spawner.pid);
+    FILE *children = fopen(path, "r");
+    assert_non_null(children);
+    while (fscanf(children, "%d", &pid) == 1)
+        continue;
+    fclose(children);
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    FILE *status = fopen(path, "r");
+    assert_non_null(status);
+    while (fgets(line, sizeof line, status))
+        sscanf(line, "VmHWM: %ld", &peak);
+    fclose(status);
+    return peak;
+}
+
+/* The largest request that is read, filled up with `unit`. */
+static void send_largest(int fd, const char *unit, const char *verifier)
+{
+    _cleanup_buffer_ struct buffer body;
+    _cleanup_free_ char *end = xasprintf("\",\"reference\":\"yes\",\"verifiers\":[%s]}", verifier);
+
+    buffer_init(&body, VERIFIER_FRAME_LIMIT_BYTES);
+    buffer_append_string(&body, "{\"completion\":\"");
+    while (body.length_bytes + strlen(unit) + strlen(end) <= VERIFIER_FRAME_LIMIT_BYTES)
+        buffer_append_string(&body, unit);
+    buffer_append_string(&body, end);
+    assert_false(body.failed);
+    send_frame(fd, body.data, body.length_bytes);
+    json_decref(receive_reply(fd));
+}
+
+static void test_a_worker_stays_below_64_mebibytes_with_the_largest_requests(void **state)
+{
+    static const char exact[] = "{\"name\":\"exact\",\"options\":{}}";
+    static const char math[] = "{\"name\":\"math\",\"options\":{\"extract\":\"last_number\"}}";
+    static const char greedy[] = "{\"name\":\"regex\",\"options\":{\"pattern\":\"^(a|\\\\\\\\|b)+c\"}}";
+    int fd = make_worker();
+
+    (void)state;
+    send_largest(fd, "a", exact);
+    send_largest(fd, "\\u0001", exact);
+    send_largest(fd, "\\\\boxed{", math);
+    send_largest(fd, "9", math);
+    send_largest(fd, "a", greedy);
+    if (!UNDER_SANITIZER)
+        assert_in_range(peak_kib(), 1, 64 * 1024);
+    close(fd);
+    wait_ended(last_id);
+}
+
 static void test_garbage_ends_the_worker_and_nobody_else(void **state)
 {
     int other = make_worker();
@@ -189,7 +246,7 @@ static void test_garbage_ends_the_worker_and_nobody_else(void **state)
 
 static void test_a_frame_beyond_the_limit_is_refused_before_it_is_read(void **state)
 {
-    char header[FRAME_HEADER_BYTES];
+    char header[REQUEST_HEADER_BYTES] = {0};
     int fd = make_worker();
 
     (void)state;
@@ -297,7 +354,7 @@ static void map_executable_memory(void)
 
 static void take_much_memory(void)
 {
-    volatile char *bytes = malloc((size_t)512 << 20);
+    volatile char *bytes = malloc((size_t)64 << 20);
     if (bytes)
         _exit(3);
 }
@@ -335,6 +392,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_worker_answers_a_thousand_requests),
         cmocka_unit_test(test_every_case_survives_the_filter_with_the_verdict_it_has_outside),
+        cmocka_unit_test(test_a_worker_stays_below_64_mebibytes_with_the_largest_requests),
         cmocka_unit_test(test_garbage_ends_the_worker_and_nobody_else),
         cmocka_unit_test(test_a_frame_beyond_the_limit_is_refused_before_it_is_read),
         cmocka_unit_test(test_a_worker_is_killed_on_command_and_reaped),
