@@ -28,6 +28,8 @@ extern const char *const math_decision_names[MATH_DECISIONS];
 
 struct math_decider; /* of one verdict: the allowance of work, Calcium's context */
 
+/* work: in word operations, near a nanosecond each; an ordinary verdict takes less than a hundredth of this. */
+#define MATH_DECIDER_WORK 50000000
 struct math_decider *math_decider_create(struct math_arena *arena, int64_t work);
 void math_decider_destroy(struct math_decider *decider); /* NULL is fine */
 int64_t math_decider_work_left(const struct math_decider *decider);
@@ -38,7 +40,7 @@ enum math_decision math_decide_equal(struct math_decider *decider, const struct 
                                      const struct math_node *right);
 
 /* left = c · right with a constant c that is not 0, both not 0 (for equations; rational functions: denominators are
- * cleared first). *ret_sign: of c, for inequalities. */
+ * cleared first). *ret_sign: of c, for inequalities; 0 if it is not known, or only the numerators are proportional. */
 enum math_decision math_decide_proportional(struct math_decider *decider, const struct math_node *left,
                                             const struct math_node *right, int *ret_sign);
 

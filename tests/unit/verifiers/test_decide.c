@@ -1,0 +1,212 @@
+/* decide: pairs of scalars and what must be said of them, in both orders. The values are arithmetic on paper. */
+#include "expression.h"
+#include "verifiers/math/decide.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define WORK MATH_DECIDER_WORK
+#define ARENA_BYTES 1000000
+
+struct pair {
+    const char *left, *right;
+    enum math_decision decision;
+};
+
+static enum math_decision decide(const char *left, const char *right)
+{
+    _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
+    struct math_decider *decider = math_decider_create(arena, WORK);
+    enum math_decision decision = math_decide_equal(decider, expression(arena, left), expression(arena, right));
+
+    math_decider_destroy(decider);
+    return decision;
+}
+
+static int wrong_order(const char *left, const char *right, enum math_decision expected)
+{
+    enum math_decision decision = decide(left, right);
+
+    if (decision == expected)
+        return 0;
+    print_error("%s against %s: %s, must be %s\n", left, right, math_decision_names[decision],
+                math_decision_names[expected]);
+    return 1;
+}
+
+static void check(const struct pair *pairs, size_t count)
+{
+    int wrong = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        wrong += wrong_order(pairs[i].left, pairs[i].right, pairs[i].decision);
+        wrong += wrong_order(pairs[i].right, pairs[i].left, pairs[i].decision);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+#define CHECK(...)                                                                                                     \
+    do {                                                                                                               \
+        static const struct pair pairs[] = {__VA_ARGS__};                                                              \
+        check(pairs, ARRAY_LENGTH(pairs));                                                                             \
+    } while (0)
+
+static void test_rationals_are_decided_exactly(void **state)
+{
+    (void)state;
+    CHECK({"1/2", "0.5", MATH_EQUAL}, {"1/2", "2/4", MATH_EQUAL}, {"1/2", "2^-1", MATH_EQUAL},
+          {"1/3", "0.3333333333", MATH_DIFFERENT}, {"2^100", "4^50", MATH_EQUAL},
+          {"2^100", "1267650600228229401496703205377", MATH_DIFFERENT}, {"mixed(1, 5/12)", "17/12", MATH_EQUAL},
+          {"10!/8!", "90", MATH_EQUAL}, {"dfac(7)", "105", MATH_EQUAL}, {"binom(10, 3)", "120", MATH_EQUAL},
+          {"binom(5, 7)", "0", MATH_EQUAL}, {"sqrt(49)", "7", MATH_EQUAL}, {"root(3, -8)", "-2", MATH_EQUAL},
+          {"(-8)^(1/3)", "-2", MATH_EQUAL}, {"(-8)^(2/3)", "4", MATH_EQUAL}, {"50%", "1/2", MATH_EQUAL},
+          {"floor(-7/2)", "-4", MATH_EQUAL}, {"mod(-7, 3)", "2", MATH_EQUAL}, {"gcd(12, 18)", "6", MATH_EQUAL},
+          {"max(1, 2, 1/2)", "2", MATH_EQUAL}, {"sum(k, 1, 10, k)", "55", MATH_EQUAL},
+          {"prod(k, 1, 5, k)", "120", MATH_EQUAL}, {"abs(-7)", "7", MATH_EQUAL},
+          {"1/2024!", "1/2025!", MATH_DIFFERENT});
+}
+
+static void test_what_has_no_value_equals_nothing(void **state)
+{
+    (void)state;
+    CHECK({"1/0", "1/0", MATH_UNDEFINED}, {"0/0", "1", MATH_UNDEFINED}, {"0^0", "1", MATH_UNDEFINED},
+          {"ln(0)", "1", MATH_UNDEFINED}, {"1/(2-2)", "inf", MATH_UNDEFINED}, {"(-1)!", "1", MATH_UNDEFINED},
+          {"tan(90deg)", "1", MATH_UNDEFINED}, {"1/(x-x)", "x", MATH_UNDEFINED});
+}
+
+static void test_what_is_too_large_is_not_worked_out(void **state)
+{
+    (void)state;
+    CHECK({"9^9^9^9", "5", MATH_LIMIT}, {"9^9^9^9", "9^9^9^9", MATH_LIMIT}, {"2^10^9", "3^10^9", MATH_DIFFERENT},
+          {"10^-1000000000", "0", MATH_DIFFERENT}, {"(x+y+z)^1000", "x", MATH_LIMIT},
+          {"100000!", "100001!", MATH_DIFFERENT});
+}
+
+static void test_polynomials_are_decided_by_expansion(void **state)
+{
+    (void)state;
+    CHECK({"x^2+2*x+1", "(x+1)^2", MATH_EQUAL}, {"x^2+2*x+1", "x*(x+2)+1", MATH_EQUAL},
+          {"x^2+2*x+1", "(x-1)^2", MATH_DIFFERENT}, {"x^2+2*x+1", "y^2+2*y+1", MATH_DIFFERENT},
+          {"x^2+2*x+1", "3", MATH_DIFFERENT}, {"(a-b)*(a+b)", "a^2-b^2", MATH_EQUAL},
+          {"(x^2-1)/(x-1)", "x+1", MATH_EQUAL}, {"1/x+1/y", "(x+y)/(x*y)", MATH_EQUAL},
+          {"(1+x)^100*(1+x)", "(1+x)^101", MATH_EQUAL}, {"(1+x)^100", "(1+x)^100+1", MATH_DIFFERENT});
+}
+
+static void test_infinities_are_equal_by_their_sign(void **state)
+{
+    (void)state;
+    CHECK({"inf", "inf", MATH_EQUAL}, {"inf", "-inf", MATH_DIFFERENT}, {"-2*inf+sqrt(3)", "-inf", MATH_EQUAL},
+          {"inf", "10", MATH_DIFFERENT}, {"inf-inf", "0", MATH_UNDEFINED}, {"0*inf", "0", MATH_UNDEFINED});
+}
+
+struct order {
+    const char *left, *right;
+    enum math_decision decision;
+    int sign;
+};
+
+static void test_order(void **state)
+{
+    static const struct order orders[] = {
+        {"1/2", "2/3", MATH_DIFFERENT, -1},
+        {"0.5", "1/2", MATH_EQUAL, 0},
+        {"sqrt(2)", "1.4142", MATH_DIFFERENT, 1},
+        {"-inf", "sqrt(2)", MATH_DIFFERENT, -1},
+        {"inf", "inf", MATH_EQUAL, 0},
+        {"sqrt(8)", "2*sqrt(2)", MATH_EQUAL, 0},
+        {"i", "1", MATH_UNDEFINED, 0},
+        {"sqrt(2)", "sqrt(2)+10^-100", MATH_DIFFERENT, -1},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(orders); i++) {
+        _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
+        struct math_decider *decider = math_decider_create(arena, WORK);
+        int sign = 7;
+        print_message("%s against %s\n", orders[i].left, orders[i].right);
+        assert_int_equal(
+            math_decide_order(decider, expression(arena, orders[i].left), expression(arena, orders[i].right), &sign),
+            orders[i].decision);
+        if (orders[i].decision != MATH_UNDEFINED)
+            assert_int_equal(sign, orders[i].sign);
+        math_decider_destroy(decider);
+    }
+}
+
+static void test_equations_are_equal_up_to_a_factor(void **state)
+{
+    static const struct order pairs[] = {
+        {"y-2*x-3", "4*x-2*y+6", MATH_EQUAL, -1},
+        {"y-2*x-3", "2*x+y+3", MATH_DIFFERENT, 0},
+        {"(x^2-1)/(x-1)", "2*x+2", MATH_EQUAL, 1},
+        {"1/x-1/y", "x-y", MATH_EQUAL, 0},
+        {"0", "x", MATH_DIFFERENT, 0},
+        {"x/0", "x", MATH_UNDEFINED, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(pairs); i++) {
+        _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
+        struct math_decider *decider = math_decider_create(arena, WORK);
+        int sign = 7;
+        print_message("%s against %s\n", pairs[i].left, pairs[i].right);
+        assert_int_equal(math_decide_proportional(decider, expression(arena, pairs[i].left),
+                                                  expression(arena, pairs[i].right), &sign),
+                         pairs[i].decision);
+        assert_int_equal(sign, pairs[i].sign);
+        math_decider_destroy(decider);
+    }
+}
+
+static void test_tolerance_is_exact_at_its_boundary(void **state)
+{
+    static const struct {
+        const char *reference, *answer, *relative, *absolute;
+        enum math_decision decision;
+    } rows[] = {
+        {"100", "101", "0.01", "0", MATH_EQUAL},        {"100", "101.0000000001", "0.01", "0", MATH_DIFFERENT},
+        {"66.7", "200/3", "0", "0.05", MATH_EQUAL},     {"pi", "3.1416", "0.0001", "0", MATH_EQUAL},
+        {"pi", "3.14", "0.0001", "0", MATH_DIFFERENT},  {"sqrt(2)", "sqrt(2)+1/10", "0", "0.1", MATH_UNDECIDED},
+        {"sqrt(8)", "2*sqrt(2)", "0", "0", MATH_EQUAL}, {"1/0", "1", "1", "1", MATH_UNDEFINED},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
+        struct math_decider *decider = math_decider_create(arena, WORK);
+        print_message("%s against %s\n", rows[i].reference, rows[i].answer);
+        assert_int_equal(
+            math_decide_within(decider, expression(arena, rows[i].reference), expression(arena, rows[i].answer),
+                               expression(arena, rows[i].relative)->value, expression(arena, rows[i].absolute)->value),
+            rows[i].decision);
+        math_decider_destroy(decider);
+    }
+}
+
+static void test_constants(void **state)
+{
+    (void)state;
+    CHECK({"2*sqrt(2)", "sqrt(8)", MATH_EQUAL}, {"2*sqrt(2)", "2^1.5", MATH_EQUAL},
+          {"2*sqrt(2)", "2.8284271247", MATH_DIFFERENT}, {"1+sqrt(2)", "sqrt(3+2*sqrt(2))", MATH_EQUAL},
+          {"e^2", "e*e", MATH_EQUAL}, {"log(2, 3)", "ln(3)/ln(2)", MATH_EQUAL}, {"sin(60deg)", "sqrt(3)/2", MATH_EQUAL},
+          {"pi/2", "asin(1)", MATH_EQUAL}, {"(sqrt(5)-1)/2", "2*sin(18deg)", MATH_EQUAL},
+          {"e^(i*pi/3)", "1/2+sqrt(3)/2*i", MATH_EQUAL}, {"sqrt(-4)", "2*i", MATH_EQUAL},
+          {"22/7", "pi", MATH_DIFFERENT});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rationals_are_decided_exactly),
+        cmocka_unit_test(test_what_has_no_value_equals_nothing),
+        cmocka_unit_test(test_what_is_too_large_is_not_worked_out),
+        cmocka_unit_test(test_polynomials_are_decided_by_expansion),
+        cmocka_unit_test(test_constants),
+        cmocka_unit_test(test_infinities_are_equal_by_their_sign),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_equations_are_equal_up_to_a_factor),
+        cmocka_unit_test(test_tolerance_is_exact_at_its_boundary),
+    };
+
+    return cmocka_run_group_tests_name("decide", tests, NULL, NULL);
+}

@@ -1,0 +1,27 @@
+/* form: a scalar as a fraction of polynomials in generators: names, constants, roots of primes, and parts that are not
+ * looked into (\sqrt{x^2+1}, \ln x, 2^n, …), which are the same generator wherever their arguments are equal.
+ *
+ * A difference that reduces to 0 by the generators' relations ((\sqrt 2)^2 = 2, i^2 = -1, \sin^2 + \cos^2 = 1) proves
+ * "equal", where both sides have a value at all. Another difference proves "different" only if all generators are
+ * names. */
+#ifndef VERIFIERS_MATH_FORM_H
+#define VERIFIERS_MATH_FORM_H
+
+#include "verifiers/math/decider.h"
+
+struct math_form_finding {
+    bool zero;      /* the difference is 0 */
+    bool free;      /* the only generators are names: zero is the whole truth */
+    bool divisions; /* by something that is not proven to be different from 0 */
+};
+
+/* MATH_NO_VALUE: a denominator is 0. MATH_OTHERWISE: a part has no form. */
+enum math_outcome math_form_difference(struct math_decider *decider, const struct math_node *left,
+                                       const struct math_node *right, struct math_form_finding *ret_finding);
+
+/* left = c · right after both are in lowest terms and their denominators are dropped, with a constant c; neither is 0.
+ * MATH_VALUE: *ret_proportional; *ret_sign: of c if the denominators are constant, else 0. */
+enum math_outcome math_form_proportional(struct math_decider *decider, const struct math_node *left,
+                                         const struct math_node *right, bool *ret_proportional, int *ret_sign);
+
+#endif
