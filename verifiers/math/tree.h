@@ -111,7 +111,8 @@ enum math_relation {
     MATH_APPROXIMATELY,
     MATH_IN,
     MATH_NOT_IN,
-    MATH_CONGRUENT, /* \equiv */
+    MATH_CONGRUENT,  /* \equiv; a \pmod n behind it is a MOD around the right side */
+    MATH_APPROACHES, /* \to: only below \lim */
     MATH_RELATIONS
 };
 

@@ -1,0 +1,268 @@
+/* The loose levels: lists, relations, unions, ratios, units. */
+#include <string.h>
+
+#include "server/base/cleanup.h"
+#include "verifiers/math/reader.h"
+
+/* --- lists --- */
+
+/* , ; and or: also ", and". *by_or: it was an "or". */
+static bool take_separator(struct math_reader *reader, bool *by_or)
+{
+    bool taken = take(reader, TOKEN_COMMA) || take(reader, TOKEN_SEMICOLON);
+
+    if (take(reader, TOKEN_OR)) {
+        *by_or = true;
+        return true;
+    }
+    return take(reader, TOKEN_AND) || taken;
+}
+
+struct math_node *math_read_list(struct math_reader *reader)
+{
+    size_t mark = reader->stack_count;
+    bool by_or = false;
+    struct math_node *list;
+
+    do {
+        if (!math_push(reader, math_read_relation(reader)))
+            return NULL;
+    } while (take_separator(reader, &by_or));
+    if (reader->stack_count == mark + 1)
+        return reader->stack[--reader->stack_count];
+    list = math_collect(reader, MATH_LIST, mark);
+    if (list)
+        list->flags = by_or ? MATH_BY_OR : 0;
+    return list;
+}
+
+/* --- relations --- */
+
+/* The brackets that open here hold names only, or anything where `any`; behind them stands an equals sign. */
+static bool is_definition(const struct math_reader *reader, size_t ahead, bool any)
+{
+    size_t depth = 0;
+
+    for (;; ahead++) {
+        const struct math_token *token = peek_at(reader, ahead);
+        if (token->kind == TOKEN_END || token->kind == TOKEN_RELATION || token->kind == TOKEN_AMPERSAND)
+            return false;
+        depth += token->kind == TOKEN_OPEN_PAREN;
+        if (token->kind == TOKEN_CLOSE_PAREN && --depth == 0)
+            break;
+        if (!any && token->kind != TOKEN_LETTER && token->kind != TOKEN_GREEK && token->kind != TOKEN_COMMA &&
+            token->kind != TOKEN_OPEN_PAREN)
+            return false;
+    }
+    return peek_at(reader, ahead + 1)->kind == TOKEN_RELATION && peek_at(reader, ahead + 1)->value == MATH_EQUALS;
+}
+
+/* f(x) =, f'(x) =, f^{-1}(x) =: how many tokens the name has; 0 if it is something else. */
+static size_t call_name_tokens(const struct math_reader *reader)
+{
+    static const uint8_t inverse[] = {TOKEN_CARET, TOKEN_OPEN_BRACE, TOKEN_MINUS, TOKEN_DIGIT, TOKEN_CLOSE_BRACE};
+    const struct math_token *letter = peek(reader);
+    size_t tokens = 1;
+    bool any = letter->value && strchr("fghpqFGHPQ", letter->value);
+
+    if (letter->kind != TOKEN_LETTER || letter->run != 1)
+        return 0;
+    while (peek_at(reader, tokens)->kind == TOKEN_PRIME)
+        tokens++;
+    if (peek_at(reader, tokens)->kind == TOKEN_CARET) {
+        for (size_t i = 0; i < sizeof inverse; i++)
+            if (peek_at(reader, tokens + i)->kind != inverse[i])
+                return 0;
+        if (peek_at(reader, tokens + 3)->value != 1)
+            return 0;
+        tokens += sizeof inverse;
+    }
+    return peek_at(reader, tokens)->kind == TOKEN_OPEN_PAREN && is_definition(reader, tokens, any) ? tokens : 0;
+}
+
+static struct math_node *read_call(struct math_reader *reader, size_t name_tokens)
+{
+    struct math_context outside = reader->context;
+    size_t mark = reader->stack_count;
+    char name[16];
+    size_t length = 0;
+    struct math_node *call;
+
+    for (size_t i = 0; i < name_tokens && length < sizeof name - 6; i++) {
+        enum token_kind kind = peek_at(reader, i)->kind;
+        if (kind == TOKEN_CARET) {
+            memcpy(name + length, "^{-1}", 5);
+            length += 5;
+            break;
+        }
+        name[length++] = kind == TOKEN_PRIME ? '\'' : (char)peek_at(reader, i)->value;
+    }
+    reader->at += name_tokens + 1;
+    reader->context = (struct math_context){.brackets = true};
+    do {
+        if (!math_push(reader, math_read_scalar(reader)))
+            return NULL;
+    } while (take(reader, TOKEN_COMMA));
+    if (!take(reader, TOKEN_CLOSE_PAREN))
+        return math_refuse(reader, "a closing bracket behind the arguments");
+    reader->context = outside;
+    call = math_collect(reader, MATH_CALL, mark);
+    if (call)
+        call->text = math_copy_text(reader->arena, (struct text){name, length});
+    return call && call->text.data ? call : math_too_large(reader, "a smaller answer");
+}
+
+/* a \equiv b \pmod n: the right side is b mod n. */
+static struct math_node *read_congruence(struct math_reader *reader, struct math_node *value)
+{
+    struct math_node *modulus, *node;
+
+    if (!value || !take(reader, TOKEN_CONGRUENCE))
+        return value;
+    modulus = math_read_argument(reader, true);
+    node = math_make_two(reader, MATH_FUNCTION, value, modulus);
+    if (node)
+        node->function = MATH_MOD;
+    return node;
+}
+
+static struct math_node *read_side(struct math_reader *reader)
+{
+    size_t call = call_name_tokens(reader);
+
+    return call ? read_call(reader, call) : read_congruence(reader, math_read_operand(reader));
+}
+
+static bool take_relation(struct math_reader *reader, enum math_relation *ret_relation)
+{
+    const struct math_token *token = peek(reader);
+
+    if (token->kind == TOKEN_RELATION) {
+        *ret_relation = token->value;
+        reader->at++;
+        return true;
+    }
+    if (!math_sees_word(reader, "in"))
+        return false;
+    reader->at += 2;
+    *ret_relation = MATH_IN;
+    return true;
+}
+
+#define SIDES_MAX 64
+
+struct math_node *math_read_relation(struct math_reader *reader)
+{
+    size_t mark = reader->stack_count;
+    enum math_relation relations[SIDES_MAX];
+    size_t count = 0;
+    struct math_node *node;
+
+    if (!math_push(reader, read_side(reader)))
+        return NULL;
+    while (count < SIDES_MAX && take_relation(reader, &relations[count])) {
+        count++;
+        if (!math_push(reader, read_side(reader)))
+            return NULL;
+    }
+    if (count == SIDES_MAX)
+        return math_too_large(reader, "fewer relations");
+    if (count == 0)
+        return reader->stack[--reader->stack_count];
+    node = math_collect(reader, MATH_RELATION, mark);
+    if (node)
+        node->relations = math_allocate(reader->arena, count * sizeof *relations);
+    if (!node || !node->relations)
+        return math_too_large(reader, "a smaller answer");
+    memcpy(node->relations, relations, count * sizeof *relations);
+    return node;
+}
+
+/* --- ratios, unions --- */
+
+static struct math_node *read_ratio(struct math_reader *reader)
+{
+    size_t mark = reader->stack_count;
+    struct math_node *first = math_read_sum(reader);
+
+    if (!first || reader->context.set || !sees(reader, TOKEN_COLON))
+        return first;
+    if (!math_push(reader, first))
+        return NULL;
+    while (take(reader, TOKEN_COLON))
+        if (!math_push(reader, math_read_scalar(reader)))
+            return NULL;
+    return math_can_combine(first) ? math_collect(reader, MATH_RATIO, mark) : math_refuse(reader, "numbers in a ratio");
+}
+
+static bool is_set(const struct math_node *node)
+{
+    return (node->kind >= MATH_SET && node->kind <= MATH_NUMBER_SET) || node->kind == MATH_NAME;
+}
+
+/* How the sets here are combined, or MATH_KINDS. A capital U between intervals is a union. */
+static enum math_kind set_operation(const struct math_reader *reader, const struct math_node *left)
+{
+    if (!is_set(left))
+        return MATH_KINDS;
+    if (sees(reader, TOKEN_UNION) || (left->kind != MATH_NAME && math_sees_word(reader, "U")))
+        return MATH_UNION;
+    if (sees(reader, TOKEN_INTERSECTION))
+        return MATH_INTERSECTION;
+    return sees(reader, TOKEN_DIFFERENCE) ? MATH_DIFFERENCE : MATH_KINDS;
+}
+
+static struct math_node *read_sets(struct math_reader *reader)
+{
+    size_t mark = reader->stack_count;
+    struct math_node *first = read_ratio(reader);
+    enum math_kind operation = first ? set_operation(reader, first) : MATH_KINDS;
+
+    if (operation == MATH_KINDS)
+        return first;
+    math_push(reader, first);
+    while (set_operation(reader, first) == operation) {
+        reader->at++;
+        if (!math_push(reader, read_ratio(reader)))
+            return NULL;
+        if (!is_set(reader->stack[reader->stack_count - 1]))
+            return math_refuse(reader, "a set");
+    }
+    if (operation == MATH_DIFFERENCE && reader->stack_count != mark + 2)
+        return math_refuse(reader, "one difference of sets");
+    return math_collect(reader, operation, mark);
+}
+
+/* --- money and units around a value --- */
+
+static struct math_node *make_quantity(struct math_reader *reader, struct math_node *value, const char *unit)
+{
+    struct math_node *quantity = math_make_one(reader, MATH_QUANTITY, value);
+
+    if (quantity)
+        quantity->text = math_copy_text(reader->arena, text_of(unit));
+    return quantity && quantity->text.data ? quantity : math_too_large(reader, "a smaller answer");
+}
+
+static struct math_node *read_money(struct math_reader *reader)
+{
+    bool minus = take(reader, TOKEN_MINUS);
+    unsigned money = peek(reader)->value;
+    struct math_node *value;
+
+    reader->at++;
+    value = math_read_scalar(reader);
+    if (value && minus)
+        value = math_make_one(reader, MATH_NEGATE, value);
+    return value ? math_read_unit(reader, make_quantity(reader, value, math_money[money])) : NULL;
+}
+
+struct math_node *math_read_operand(struct math_reader *reader)
+{
+    struct math_node *value;
+
+    if (sees(reader, TOKEN_MONEY) || (sees(reader, TOKEN_MINUS) && peek_at(reader, 1)->kind == TOKEN_MONEY))
+        return read_money(reader);
+    value = read_sets(reader);
+    return value ? math_read_unit(reader, value) : NULL;
+}

@@ -1,0 +1,384 @@
+/* Words: texts, units behind values, whole answers of words. */
+#include <ctype.h>
+#include <string.h>
+
+#include "server/base/cleanup.h"
+#include "verifiers/math/words.h"
+
+#define UNIT_BYTES 96
+#define UNIT_WORDS_MAX 4
+#define WORD_BYTES 32
+
+/* What makes another statement of the number than its value. */
+static const char *const forbidden[] = {
+    "and",     "or",       "not",       "but",        "nor",        "is",
+    "are",     "isn",      "either",    "neither",    "minus",      "plus",
+    "times",   "negative", "over",      "divided",    "squared",    "cubed",
+    "dozen",   "dozens",   "hundred",   "hundreds",   "thousand",   "thousands",
+    "million", "millions", "billion",   "billions",   "trillion",   "trillions",
+    "half",    "halves",   "third",     "thirds",     "quarter",    "quarters",
+    "fourth",  "fourths",  "fifth",     "fifths",     "sixth",      "sixths",
+    "seventh", "sevenths", "eighth",    "eighths",    "ninth",      "ninths",
+    "tenth",   "tenths",   "hundredth", "hundredths", "thousandth", "thousandths",
+    "mod",     "base",     "to",        "through",    "than",       "possibly",
+    "less",    "more",     "least",     "most",       "about",      "approximately",
+    "pi",      "sqrt",     "if",        "k",          "e",          "i",
+    "j",       "x",        "y",         "z",          "n",          "a",
+    "b",       "p",        "q",         "r",          "t",          "u",
+    "v",       "w",        "factorial", "one",        "two",        "sin",
+    "cos",     "tan",      "log",       "exp",        "otherwise",  "unless",
+    "except",  "maybe",    "perhaps",   "was",        "were",       "the",
+    "when",    "where",    "wrong",     "false",      "incorrect",  "modulo",
+};
+
+/* Units that need no \text. Those that could be a product of variables (mg, ml) are not among them. */
+static const char *const bare_units[] = {
+    "mm",   "cm",   "dm",   "km",   "kg",   "ft",   "yd",   "hr",   "hrs",  "min", "mins", "sec", "secs",
+    "day",  "days", "mph",  "kph",  "kmh",  "lb",   "lbs",  "oz",   "Hz",   "kHz", "MHz",  "GHz", "kW",
+    "kWh",  "kJ",   "kPa",  "Pa",   "mol",  "mmol", "eV",   "keV",  "MeV",  "GeV", "nm",   "rad", "per",
+    "inch", "foot", "feet", "mile", "yard", "gram", "hour", "unit", "cent", "mL",  "ml",   "deg", "cc",
+};
+
+static bool is_listed(const char *const *list, size_t count, struct text word)
+{
+    for (size_t i = 0; i < count; i++)
+        if (text_equals(word, list[i]))
+            return true;
+    return false;
+}
+
+/* Lower case into `lower`; a longer word is none of any list. */
+static struct text lowered(struct text word, char lower[WORD_BYTES])
+{
+    if (word.length_bytes > WORD_BYTES)
+        return TEXT_LITERAL("");
+    for (size_t i = 0; i < word.length_bytes; i++)
+        lower[i] = (char)tolower((unsigned char)word.data[i]);
+    return (struct text){lower, word.length_bytes};
+}
+
+static bool is_forbidden(struct text word)
+{
+    char lower[WORD_BYTES];
+    return is_listed(forbidden, ARRAY_LENGTH(forbidden), lowered(word, lower));
+}
+
+/* The whole word of letters that starts here; empty where none starts. */
+static struct text word_here(const struct math_reader *reader, size_t at)
+{
+    const struct math_token *token = &reader->tokens[at];
+
+    if (token->kind != TOKEN_LETTER || token->flags & TOKEN_UPRIGHT ||
+        (at && token[-1].kind == TOKEN_LETTER && is_adjacent(token) && token[-1].run == token->run + 1))
+        return TEXT_LITERAL("");
+    return (struct text){reader->text.data + token->at, token->run};
+}
+
+bool math_sees_word(const struct math_reader *reader, const char *word)
+{
+    return sees(reader, TOKEN_LETTER) && text_equals(word_here(reader, reader->at), word);
+}
+
+/* --- text --- */
+
+static bool is_space(char byte)
+{
+    return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r' || byte == '~';
+}
+
+/* Lower case, single spaces, no punctuation at the end. */
+static struct text normal_words(struct text words, char *out)
+{
+    size_t length = 0;
+
+    for (size_t i = 0; i < words.length_bytes; i++) {
+        if (!is_space(words.data[i]))
+            out[length++] = (char)tolower((unsigned char)words.data[i]);
+        else if (length && out[length - 1] != ' ')
+            out[length++] = ' ';
+    }
+    while (length && strchr(" .,;:!?", out[length - 1]))
+        length--;
+    return (struct text){out, length};
+}
+
+static struct math_node *make_words(struct math_reader *reader, struct text words)
+{
+    char *lower = math_allocate(reader->arena, words.length_bytes + 1);
+
+    if (!lower)
+        return math_too_large(reader, "a smaller answer");
+    words = normal_words(words, lower);
+    return words.length_bytes ? math_make_text(reader, MATH_TEXT, words) : math_refuse(reader, "words");
+}
+
+static struct text trimmed(struct text text)
+{
+    while (text.length_bytes && is_space(text.data[0])) {
+        text.data++;
+        text.length_bytes--;
+    }
+    while (text.length_bytes && is_space(text.data[text.length_bytes - 1]))
+        text.length_bytes--;
+    return text;
+}
+
+/* A single letter is a name: \text{A} is A. */
+struct math_node *math_read_text(struct math_reader *reader)
+{
+    struct text words = trimmed(token_text(reader, peek(reader)));
+
+    reader->at++;
+    if (words.length_bytes == 1 && isalpha((unsigned char)words.data[0]))
+        return math_make_text(reader, MATH_NAME, words);
+    for (size_t i = 0; i < words.length_bytes; i++)
+        if (strchr("^$%", words.data[i]))
+            return math_refuse(reader, "words");
+    return make_words(reader, words);
+}
+
+/* --- whole answers of words --- */
+
+static bool is_word_byte(char byte)
+{
+    return isalpha((unsigned char)byte) || byte == '-' || byte == '\'';
+}
+
+static bool is_answer_word(struct text word)
+{
+    static const char *const words[] = {"yes", "no", "true", "false", "none", "even", "odd", "undefined"};
+    char lower[WORD_BYTES];
+
+    return is_listed(words, ARRAY_LENGTH(words), lowered(word, lower));
+}
+
+/* Two words or more, one of them too long for variables, none of them mathematics. */
+struct math_node *math_read_prose(struct math_reader *reader)
+{
+    struct text text = reader->text;
+    size_t words = 0, longest = 0;
+
+    for (size_t i = 0; i < text.length_bytes; words++) {
+        size_t start = i;
+        const struct word *known;
+        while (i < text.length_bytes && is_word_byte(text.data[i]))
+            i++;
+        if (i == start || !isalpha((unsigned char)text.data[start]) || !isalpha((unsigned char)text.data[i - 1]))
+            return NULL;
+        known = math_find_word((struct text){text.data + start, i - start});
+        if (known && known->kind != TOKEN_AND && known->kind != TOKEN_OR)
+            return NULL;
+        if (!known && i - start > longest)
+            longest = i - start;
+        while (i < text.length_bytes && is_space(text.data[i]))
+            i++;
+    }
+    if ((words < 2 || longest < 3) && !is_answer_word(text))
+        return NULL;
+    reader->at = reader->count - 1;
+    return make_words(reader, text);
+}
+
+/* --- units --- */
+
+struct unit {
+    char bytes[UNIT_BYTES];
+    size_t length, words;
+};
+
+static bool add_bytes(struct unit *unit, const char *bytes, size_t length)
+{
+    if (unit->length + length > UNIT_BYTES)
+        return false;
+    memcpy(unit->bytes + unit->length, bytes, length);
+    unit->length += length;
+    return true;
+}
+
+static bool add_word(struct unit *unit, struct text word)
+{
+    bool joined = unit->length == 0 || strchr("/* ", unit->bytes[unit->length - 1]);
+
+    if (++unit->words > UNIT_WORDS_MAX || is_forbidden(word))
+        return false;
+    return (joined || add_bytes(unit, " ", 1)) && add_bytes(unit, word.data, word.length_bytes);
+}
+
+/* The words, slashes and exponents between the braces of a text. */
+static bool add_text(struct unit *unit, struct text text)
+{
+    for (size_t i = 0; i < text.length_bytes;) {
+        size_t start = i;
+        while (i < text.length_bytes && is_word_byte(text.data[i]))
+            i++;
+        if (i > start) {
+            if (!add_word(unit, (struct text){text.data + start, i - start}))
+                return false;
+            continue;
+        }
+        if (isdigit((unsigned char)text.data[i]) && (unit->length == 0 || unit->bytes[unit->length - 1] != '^'))
+            return false;
+        if (!is_space(text.data[i]) && !strchr("./^%", text.data[i]) && !isdigit((unsigned char)text.data[i]))
+            return false;
+        if (!is_space(text.data[i]) && text.data[i] != '.' && !add_bytes(unit, &text.data[i], 1))
+            return false;
+        i++;
+    }
+    return unit->length > 0;
+}
+
+static bool has_vowel(struct text word)
+{
+    for (size_t i = 0; i < word.length_bytes; i++)
+        if (strchr("aeiouy", word.data[i]))
+            return true;
+    return false;
+}
+
+/* May this bare word be a unit? 2ab is a product, 2 apples are not, 2 xyz is a product too. */
+static bool is_bare_unit(const struct math_reader *reader, size_t at)
+{
+    struct text word = word_here(reader, at);
+    bool spaced = reader->tokens[at].flags & TOKEN_SPACED;
+
+    if (word.length_bytes < 2 || is_forbidden(word) || math_find_word(word))
+        return false;
+    if (reader->reading->prose && spaced && word.length_bytes > 2)
+        return true;
+    if (is_listed(bare_units, ARRAY_LENGTH(bare_units), word))
+        return spaced || !text_equals(word, "ml");
+    for (size_t i = 0; i < word.length_bytes; i++)
+        if (!islower((unsigned char)word.data[i]))
+            return false;
+    return word.length_bytes > 3 && spaced && has_vowel(word);
+}
+
+bool math_starts_unit(const struct math_reader *reader)
+{
+    enum token_kind before = reader->at ? reader->tokens[reader->at - 1].kind : TOKEN_END;
+
+    return (before == TOKEN_DIGIT || before == TOKEN_CLOSE_BRACE || before == TOKEN_CLOSE_PAREN ||
+            before == TOKEN_VULGAR || before == TOKEN_CONSTANT || before == TOKEN_POINT) &&
+           is_bare_unit(reader, reader->at);
+}
+
+/* ^2, ^{-1} behind a unit's word. */
+static bool take_exponent(struct math_reader *reader, struct unit *unit)
+{
+    bool braces, minus;
+    char byte;
+
+    if (!sees(reader, TOKEN_CARET) || math_sees_degree_mark(reader))
+        return true;
+    reader->at++;
+    braces = take(reader, TOKEN_OPEN_BRACE);
+    minus = take(reader, TOKEN_MINUS);
+    byte = (char)('0' + peek(reader)->value);
+    if (!take(reader, TOKEN_DIGIT) || (braces && !take(reader, TOKEN_CLOSE_BRACE)))
+        return false;
+    return add_bytes(unit, minus ? "^-" : "^", 1 + minus) && add_bytes(unit, &byte, 1);
+}
+
+static bool take_one(struct math_reader *reader, struct unit *unit)
+{
+    if (sees(reader, TOKEN_TEXT)) {
+        reader->at++;
+        return add_text(unit, token_text(reader, &reader->tokens[reader->at - 1])) && take_exponent(reader, unit);
+    }
+    do {
+        struct text word = word_here(reader, reader->at);
+        if (!add_word(unit, word))
+            return false;
+        reader->at += word.length_bytes;
+    } while (is_bare_unit(reader, reader->at));
+    return take_exponent(reader, unit);
+}
+
+/* The sign that joins the next part of a unit, as it is kept; NULL: it is complete. */
+static const char *joint(const struct math_reader *reader, size_t *ret_tokens)
+{
+    enum token_kind kind = peek(reader)->kind;
+    bool sign = kind == TOKEN_SLASH || kind == TOKEN_TIMES;
+    const struct math_token *next = peek_at(reader, sign);
+
+    *ret_tokens = sign;
+    if (next->kind != TOKEN_TEXT && !(next->kind == TOKEN_LETTER && sign))
+        return NULL;
+    return kind == TOKEN_SLASH ? "/" : kind == TOKEN_TIMES ? "*" : " ";
+}
+
+static bool take_unit(struct math_reader *reader, struct unit *unit)
+{
+    const char *sign = "";
+    size_t tokens = 0;
+
+    do {
+        reader->at += tokens;
+        if (sign[0] && !add_bytes(unit, sign, 1))
+            return false;
+        if (!take_one(reader, unit))
+            return false;
+    } while ((sign = joint(reader, &tokens)));
+    return true;
+}
+
+static struct math_node *with_unit(struct math_reader *reader, struct math_node *value, struct text unit)
+{
+    char lower[WORD_BYTES];
+    struct text word = lowered(unit, lower);
+    struct math_node *quantity;
+    bool degrees = text_equals(word, "degrees") || text_equals(word, "degree") || text_equals(word, "deg");
+
+    if (text_equals(word, "percent") || text_equals(word, "%"))
+        return value->kind == MATH_PERCENT ? math_refuse(reader, "one percent sign")
+                                           : math_make_one(reader, MATH_PERCENT, value);
+    if (degrees && value->kind != MATH_DEGREES)
+        return math_make_one(reader, MATH_DEGREES, value);
+    quantity = math_make_one(reader, MATH_QUANTITY, value);
+    if (quantity)
+        quantity->text = math_copy_text(reader->arena, unit);
+    return quantity && quantity->text.data ? quantity : math_too_large(reader, "a smaller answer");
+}
+
+/* 20^\circ C: the degree sign belongs to the unit. */
+static bool add_degree_sign(struct unit *unit, struct math_node **value)
+{
+    if ((*value)->kind != MATH_DEGREES)
+        return true;
+    *value = (*value)->children[0];
+    return add_bytes(unit, "\u00b0", 2);
+}
+
+static bool sees_temperature(const struct math_reader *reader, const struct math_node *value)
+{
+    return value->kind == MATH_DEGREES && (math_sees_word(reader, "C") || math_sees_word(reader, "F"));
+}
+
+struct math_node *math_read_unit(struct math_reader *reader, struct math_node *value)
+{
+    struct unit unit = {.length = 0};
+
+    if (sees(reader, TOKEN_MONEY) && value->kind != MATH_QUANTITY) {
+        const char *money = math_money[peek(reader)->value];
+        reader->at++;
+        return math_can_combine(value) ? with_unit(reader, value, text_of(money)) : math_refuse(reader, "a number");
+    }
+    if (!sees(reader, TOKEN_TEXT) && !math_starts_unit(reader) && !sees_temperature(reader, value))
+        return value;
+    if (value->kind == MATH_QUANTITY) {
+        bool dollars = text_equals(value->text, "$") && take_unit(reader, &unit) &&
+                       (text_equals((struct text){unit.bytes, unit.length}, "dollars") ||
+                        text_equals((struct text){unit.bytes, unit.length}, "dollar"));
+        return dollars ? value : math_refuse(reader, "one unit");
+    }
+    if (!math_can_combine(value) || value->kind == MATH_PERCENT || !add_degree_sign(&unit, &value))
+        return math_refuse(reader, "a number in front of the unit");
+    if (sees_temperature(reader, value) || (unit.length && sees(reader, TOKEN_LETTER))) {
+        char letter = (char)peek(reader)->value;
+        reader->at++;
+        add_bytes(&unit, &letter, 1);
+    } else if (!take_unit(reader, &unit)) {
+        return math_refuse(reader, "a unit");
+    }
+    return with_unit(reader, value, (struct text){unit.bytes, unit.length});
+}
