@@ -1,0 +1,553 @@
+/* Sets of real numbers: intervals, inequalities in solved form, unions of them with points between.
+ *
+ * A region is a union of pieces, put in order and joined where they touch, so that one set has one form. Ends with
+ * names in them cannot be ordered: then the pieces must be the same as they stand. */
+#include "verifiers/math/comparison.h"
+
+#define PIECES_MAX MATH_ELEMENTS_MAX
+
+struct piece {
+    const struct math_node *low; /* NULL: -\infty */
+    const struct math_node *high;
+    bool low_closed;
+    bool high_closed;
+};
+
+struct region {
+    const struct math_node *variable; /* NULL: none is named */
+    bool symbolic;                    /* an end has names */
+    size_t count;
+    struct piece piece[PIECES_MAX];
+};
+
+/* MATH_EQUAL: read. MATH_DIFFERENT: no set of real numbers. */
+static enum math_decision read_region(struct comparison *comparison, const struct math_node *node,
+                                      struct region *region);
+
+static enum math_decision add_piece(struct region *region, struct piece piece)
+{
+    if (region->count == PIECES_MAX)
+        return MATH_LIMIT;
+    region->symbolic |= (piece.low && math_has_names(piece.low)) || (piece.high && math_has_names(piece.high));
+    region->piece[region->count++] = piece;
+    return MATH_EQUAL;
+}
+
+/* --- an interval --- */
+
+static enum math_decision check_order(struct comparison *comparison, const struct piece *piece)
+{
+    enum math_decision decision;
+    int sign = 0;
+
+    if (!piece->low || !piece->high || math_has_names(piece->low) || math_has_names(piece->high))
+        return MATH_EQUAL;
+    decision = math_decide_order(comparison->decider, piece->low, piece->high, &sign);
+    if (decision != MATH_EQUAL && decision != MATH_DIFFERENT)
+        return decision;
+    return math_say(sign < 0 || (sign == 0 && piece->low_closed && piece->high_closed));
+}
+
+static bool is_end(const struct math_node *node)
+{
+    return math_is_scalar(node) && !math_has_kind(node, MATH_PLUS_MINUS) && !math_has_kind(node, MATH_QUANTITY);
+}
+
+/* From one end to the other, which may be infinite, but only open. */
+static enum math_decision add_interval(struct comparison *comparison, struct region *region, struct piece piece)
+{
+    int low = math_infinite_sign(piece.low);
+    int high = math_infinite_sign(piece.high);
+    enum math_decision decision;
+
+    if (!is_end(piece.low) || !is_end(piece.high) || low > 0 || high < 0 || (low && piece.low_closed) ||
+        (high && piece.high_closed))
+        return MATH_DIFFERENT;
+    piece.low = low ? NULL : piece.low;
+    piece.high = high ? NULL : piece.high;
+    decision = check_order(comparison, &piece);
+    return decision == MATH_EQUAL ? add_piece(region, piece) : decision;
+}
+
+static enum math_decision read_tuple(struct comparison *comparison, const struct math_node *node, struct region *region)
+{
+    if (node->count != 2)
+        return MATH_DIFFERENT;
+    return add_interval(
+        comparison, region,
+        (struct piece){node->children[0], node->children[1], node->opening == '[', node->closing == ']'});
+}
+
+static enum math_decision read_points(struct comparison *comparison, const struct math_node *node,
+                                      struct region *region)
+{
+    enum math_decision decision = MATH_EQUAL;
+
+    for (size_t i = 0; i < node->count && decision == MATH_EQUAL; i++) {
+        const struct math_node *point = node->children[i];
+        decision = math_infinite_sign(point)
+                       ? MATH_DIFFERENT
+                       : add_interval(comparison, region, (struct piece){point, point, true, true});
+    }
+    return decision;
+}
+
+/* --- inequalities --- */
+
+static enum math_decision take_variable(struct region *region, const struct math_node *name)
+{
+    if (region->variable && !math_same_tree(region->variable, name))
+        return MATH_DIFFERENT;
+    region->variable = name;
+    return MATH_EQUAL;
+}
+
+static enum math_relation turned(enum math_relation relation)
+{
+    switch ((int)relation) {
+    case MATH_LESS:
+        return MATH_GREATER;
+    case MATH_LESS_EQUAL:
+        return MATH_GREATER_EQUAL;
+    case MATH_GREATER:
+        return MATH_LESS;
+    case MATH_GREATER_EQUAL:
+        return MATH_LESS_EQUAL;
+    default:
+        return relation;
+    }
+}
+
+/* An open end at infinity, as a node, is what add_interval() takes. */
+static struct math_node *infinity(struct comparison *comparison, bool negative)
+{
+    struct math_node *node = math_node_create(comparison->rules->arena, MATH_CONSTANT, 0);
+
+    if (!node)
+        return NULL;
+    node->constant = MATH_INFINITY;
+    return negative ? math_node_of(comparison->rules->arena, MATH_NEGATE, 1, &node) : node;
+}
+
+/* name relation bound */
+static enum math_decision add_half(struct comparison *comparison, struct region *region, enum math_relation relation,
+                                   const struct math_node *bound)
+{
+    bool above = relation == MATH_GREATER || relation == MATH_GREATER_EQUAL;
+    bool closed = relation == MATH_GREATER_EQUAL || relation == MATH_LESS_EQUAL;
+    const struct math_node *end = infinity(comparison, !above);
+
+    if (!end)
+        return MATH_LIMIT;
+    return add_interval(comparison, region,
+                        above ? (struct piece){bound, end, closed, false} : (struct piece){end, bound, false, closed});
+}
+
+static enum math_decision add_one_sided(struct comparison *comparison, struct region *region,
+                                        enum math_relation relation, const struct math_node *bound)
+{
+    enum math_decision decision;
+
+    if (!is_end(bound) || math_has_names(bound))
+        return MATH_DIFFERENT;
+    if (relation == MATH_EQUALS)
+        return add_interval(comparison, region, (struct piece){bound, bound, true, true});
+    if (relation != MATH_NOT_EQUAL)
+        return turned(relation) == relation ? MATH_DIFFERENT : add_half(comparison, region, relation, bound);
+    decision = add_half(comparison, region, MATH_LESS, bound);
+    return decision == MATH_EQUAL ? add_half(comparison, region, MATH_GREATER, bound) : decision;
+}
+
+/* low < name < high, or turned around */
+static enum math_decision add_two_sided(struct comparison *comparison, struct region *region,
+                                        const struct math_node *node)
+{
+    enum math_relation first = node->relations[0];
+    enum math_relation second = node->relations[1];
+    bool falling = first == MATH_GREATER || first == MATH_GREATER_EQUAL;
+    const struct math_node *low = node->children[falling ? 2 : 0];
+    const struct math_node *high = node->children[falling ? 0 : 2];
+    const struct math_node *name = node->children[1];
+
+    if (falling) {
+        first = turned(node->relations[1]);
+        second = turned(node->relations[0]);
+    }
+    if ((first != MATH_LESS && first != MATH_LESS_EQUAL) || (second != MATH_LESS && second != MATH_LESS_EQUAL) ||
+        math_mentions(low, name) || math_mentions(high, name))
+        return MATH_DIFFERENT;
+    return add_interval(comparison, region,
+                        (struct piece){low, high, first == MATH_LESS_EQUAL, second == MATH_LESS_EQUAL});
+}
+
+static enum math_decision read_relation(struct comparison *comparison, const struct math_node *node,
+                                        struct region *region)
+{
+    const struct math_node *left = node->children[0];
+    const struct math_node *right = node->children[1];
+    bool turn = left->kind != MATH_NAME;
+    const struct math_node *name = turn ? right : left;
+    enum math_decision decision;
+
+    if (node->count > 3 || name->kind != MATH_NAME || (node->count == 3 && !turn))
+        return MATH_DIFFERENT;
+    decision = take_variable(region, name);
+    if (decision != MATH_EQUAL)
+        return decision;
+    if (node->count == 3)
+        return add_two_sided(comparison, region, node);
+    if (node->relations[0] == MATH_IN)
+        return turn ? MATH_DIFFERENT : read_region(comparison, right, region);
+    return add_one_sided(comparison, region, turn ? turned(node->relations[0]) : node->relations[0],
+                         turn ? left : right);
+}
+
+/* --- one form --- */
+
+/* -1, 0, 1 for the place of two ends; NULL is infinite in the direction of `outward`. */
+static enum math_decision order_ends(struct comparison *comparison, const struct math_node *left,
+                                     const struct math_node *right, int outward, int *ret_sign)
+{
+    enum math_decision decision;
+
+    *ret_sign = (left ? 0 : outward) - (right ? 0 : outward);
+    if (!left || !right)
+        return MATH_EQUAL;
+    decision = math_decide_order(comparison->decider, left, right, ret_sign);
+    return decision == MATH_DIFFERENT ? MATH_EQUAL : decision;
+}
+
+/* Does the left piece begin before the right one? sign < 0 */
+static enum math_decision order_pieces(struct comparison *comparison, const struct piece *left,
+                                       const struct piece *right, int *ret_sign)
+{
+    enum math_decision decision = order_ends(comparison, left->low, right->low, -1, ret_sign);
+
+    if (decision == MATH_EQUAL && *ret_sign == 0)
+        *ret_sign = right->low_closed - left->low_closed;
+    return decision;
+}
+
+static enum math_decision sort_pieces(struct comparison *comparison, struct region *region)
+{
+    for (size_t i = 1; i < region->count; i++) {
+        for (size_t k = i; k; k--) {
+            struct piece moved = region->piece[k];
+            int sign = 0;
+            enum math_decision decision = order_pieces(comparison, &region->piece[k - 1], &moved, &sign);
+            if (decision != MATH_EQUAL)
+                return decision;
+            if (sign <= 0)
+                break;
+            region->piece[k] = region->piece[k - 1];
+            region->piece[k - 1] = moved;
+        }
+    }
+    return MATH_EQUAL;
+}
+
+/* Joins `next` to the last piece of the result, if nothing lies between them. */
+static enum math_decision join_piece(struct comparison *comparison, struct region *joined, const struct piece *next)
+{
+    struct piece *last = &joined->piece[joined->count - 1];
+    enum math_decision decision;
+    int sign = 0;
+
+    if (!last->high)
+        return MATH_EQUAL;
+    decision = next->low ? math_decide_order(comparison->decider, next->low, last->high, &sign) : MATH_EQUAL;
+    if (decision != MATH_EQUAL && decision != MATH_DIFFERENT)
+        return decision;
+    if (next->low && (sign > 0 || (sign == 0 && !next->low_closed && !last->high_closed))) {
+        joined->piece[joined->count++] = *next;
+        return MATH_EQUAL;
+    }
+    decision = order_ends(comparison, next->high, last->high, 1, &sign);
+    if (decision != MATH_EQUAL)
+        return decision;
+    if (sign > 0) {
+        last->high = next->high;
+        last->high_closed = next->high_closed;
+    } else if (sign == 0) {
+        last->high_closed |= next->high_closed;
+    }
+    return MATH_EQUAL;
+}
+
+static enum math_decision normalise(struct comparison *comparison, struct region *region)
+{
+    enum math_decision decision = MATH_EQUAL;
+    size_t count = region->count;
+
+    if (region->symbolic || count < 2)
+        return MATH_EQUAL;
+    decision = sort_pieces(comparison, region);
+    region->count = 1;
+    for (size_t i = 1; i < count && decision == MATH_EQUAL; i++) {
+        struct piece next = region->piece[i];
+        decision = join_piece(comparison, region, &next);
+    }
+    return decision;
+}
+
+/* --- regions of regions --- */
+
+static enum math_decision read_union(struct comparison *comparison, const struct math_node *node, struct region *region)
+{
+    enum math_decision decision = MATH_EQUAL;
+
+    for (size_t i = 0; i < node->count && decision == MATH_EQUAL; i++)
+        decision = read_region(comparison, node->children[i], region);
+    return decision;
+}
+
+/* What two pieces have in common, if anything. */
+static enum math_decision cut_pieces(struct comparison *comparison, const struct piece *left, const struct piece *right,
+                                     struct region *region)
+{
+    struct piece cut = *left;
+    enum math_decision decision;
+    int low = 0;
+    int high = 0;
+
+    decision = math_both(order_ends(comparison, left->low, right->low, -1, &low),
+                         order_ends(comparison, left->high, right->high, 1, &high));
+    if (decision != MATH_EQUAL)
+        return decision;
+    if (low < 0)
+        cut.low = right->low;
+    cut.low_closed = low < 0 ? right->low_closed : low > 0 ? left->low_closed : left->low_closed && right->low_closed;
+    if (high > 0)
+        cut.high = right->high;
+    cut.high_closed = high > 0   ? right->high_closed
+                      : high < 0 ? left->high_closed
+                                 : left->high_closed && right->high_closed;
+    decision = check_order(comparison, &cut);
+    if (decision == MATH_EQUAL)
+        return add_piece(region, cut);
+    return decision == MATH_DIFFERENT ? MATH_EQUAL : decision;
+}
+
+static enum math_decision intersect(struct comparison *comparison, struct region *region, const struct region *other)
+{
+    struct region result = {.variable = region->variable ? region->variable : other->variable};
+    enum math_decision decision = MATH_EQUAL;
+
+    if (region->symbolic || other->symbolic ||
+        (region->variable && other->variable && !math_same_tree(region->variable, other->variable)))
+        return MATH_DIFFERENT;
+    for (size_t i = 0; i < region->count; i++)
+        for (size_t k = 0; k < other->count && decision == MATH_EQUAL; k++)
+            decision = cut_pieces(comparison, &region->piece[i], &other->piece[k], &result);
+    *region = result;
+    return decision;
+}
+
+static enum math_decision read_intersection(struct comparison *comparison, const struct math_node *node,
+                                            struct region *region)
+{
+    struct region all = {.count = 0};
+    enum math_decision decision = read_region(comparison, node->children[0], &all);
+
+    for (size_t i = 1; i < node->count && decision == MATH_EQUAL; i++) {
+        struct region next = {.count = 0};
+        decision = read_region(comparison, node->children[i], &next);
+        if (decision == MATH_EQUAL)
+            decision = intersect(comparison, &all, &next);
+    }
+    if (decision == MATH_EQUAL && all.variable)
+        decision = take_variable(region, all.variable);
+    for (size_t i = 0; i < all.count && decision == MATH_EQUAL; i++)
+        decision = add_piece(region, all.piece[i]);
+    return decision;
+}
+
+/* The gaps between pieces in order. */
+static enum math_decision complement(struct comparison *comparison, struct region *region)
+{
+    struct region gaps = {.variable = region->variable};
+    struct piece gap = {NULL, NULL, false, false};
+    enum math_decision decision = region->symbolic ? MATH_DIFFERENT : normalise(comparison, region);
+    bool open = true;
+
+    for (size_t i = 0; i < region->count && decision == MATH_EQUAL; i++) {
+        gap.high = region->piece[i].low;
+        gap.high_closed = gap.high && !region->piece[i].low_closed;
+        if (gap.high)
+            decision = add_piece(&gaps, gap);
+        gap.low = region->piece[i].high;
+        gap.low_closed = gap.low && !region->piece[i].high_closed;
+        open = gap.low != NULL;
+    }
+    gap.high = NULL;
+    gap.high_closed = false;
+    if (open && decision == MATH_EQUAL)
+        decision = add_piece(&gaps, gap);
+    *region = gaps;
+    return decision;
+}
+
+static enum math_decision read_difference(struct comparison *comparison, const struct math_node *node,
+                                          struct region *region)
+{
+    struct region all = {.count = 0};
+    struct region without = {.count = 0};
+    enum math_decision decision = math_both(read_region(comparison, node->children[0], &all),
+                                            read_region(comparison, node->children[1], &without));
+
+    if (decision == MATH_EQUAL)
+        decision = complement(comparison, &without);
+    if (decision == MATH_EQUAL)
+        decision = intersect(comparison, &all, &without);
+    for (size_t i = 0; i < all.count && decision == MATH_EQUAL; i++)
+        decision = add_piece(region, all.piece[i]);
+    return decision;
+}
+
+static enum math_decision read_number_set(struct comparison *comparison, const struct math_node *node,
+                                          struct region *region)
+{
+    const struct math_node *zero;
+    fmpq_t nothing;
+
+    if (text_equals(node->text, "R"))
+        return add_piece(region, (struct piece){NULL, NULL, false, false});
+    if (!text_equals(node->text, "R^+") && !text_equals(node->text, "R^-"))
+        return MATH_DIFFERENT;
+    fmpq_init(nothing);
+    zero = math_number_create(comparison->rules->arena, nothing);
+    fmpq_clear(nothing);
+    return zero ? add_half(comparison, region, node->text.data[2] == '+' ? MATH_GREATER : MATH_LESS, zero) : MATH_LIMIT;
+}
+
+/* {x : 0 <= x < 1}: the name is bound, whatever it is. */
+static enum math_decision read_builder(struct comparison *comparison, const struct math_node *node,
+                                       struct region *region)
+{
+    const struct math_node *variable = node->children[0];
+    struct region inner = {.count = 0};
+    enum math_decision decision;
+
+    if (variable->kind == MATH_RELATION && variable->count == 2 && variable->relations[0] == MATH_IN &&
+        variable->children[1]->kind == MATH_NUMBER_SET && text_equals(variable->children[1]->text, "R"))
+        variable = variable->children[0];
+    if (variable->kind != MATH_NAME)
+        return MATH_DIFFERENT;
+    inner.variable = variable;
+    decision = read_region(comparison, node->children[1], &inner);
+    for (size_t i = 0; i < inner.count && decision == MATH_EQUAL; i++)
+        decision = add_piece(region, inner.piece[i]);
+    return decision;
+}
+
+static enum math_decision read_list(struct comparison *comparison, const struct math_node *node, struct region *region)
+{
+    if (node->flags & MATH_BY_OR)
+        return read_union(comparison, node, region);
+    for (size_t i = 0; i < node->count; i++)
+        if (node->children[i]->kind != MATH_RELATION)
+            return MATH_DIFFERENT;
+    return read_intersection(comparison, node, region);
+}
+
+static enum math_decision (*const readers[MATH_KINDS])(struct comparison *comparison, const struct math_node *node,
+                                                       struct region *region) = {
+    [MATH_TUPLE] = read_tuple,
+    [MATH_SET] = read_points,
+    [MATH_RELATION] = read_relation,
+    [MATH_UNION] = read_union,
+    [MATH_DIFFERENCE] = read_difference,
+    [MATH_INTERSECTION] = read_intersection,
+    [MATH_LIST] = read_list,
+    [MATH_NUMBER_SET] = read_number_set,
+    [MATH_SET_BUILDER] = read_builder,
+};
+
+static enum math_decision read_region(struct comparison *comparison, const struct math_node *node,
+                                      struct region *region)
+{
+    return readers[node->kind] ? readers[node->kind](comparison, node, region) : MATH_DIFFERENT;
+}
+
+/* --- for compare.c --- */
+
+static bool is_inequality(const struct math_node *node)
+{
+    return node->kind == MATH_RELATION && node->relations[0] != MATH_EQUALS &&
+           node->relations[0] != MATH_APPROXIMATELY && node->relations[0] != MATH_CONGRUENT;
+}
+
+bool math_may_be_region(const struct math_node *node)
+{
+    if (node->kind == MATH_TUPLE)
+        return node->count == 2;
+    if (node->kind != MATH_LIST)
+        return is_inequality(node) || (node->kind != MATH_SET && node->kind != MATH_RELATION && readers[node->kind]);
+    for (size_t i = 0; i < node->count; i++)
+        if (is_inequality(node->children[i]) ||
+            ((node->flags & MATH_BY_OR) && node->children[i]->kind != MATH_RELATION &&
+             readers[node->children[i]->kind]))
+            return true;
+    return false;
+}
+
+const struct math_node *math_region_variable(const struct math_node *node)
+{
+    if (node->kind == MATH_LIST)
+        return math_region_variable(node->children[0]);
+    if (node->kind != MATH_RELATION)
+        return NULL;
+    for (size_t i = 0; i < node->count && i < 2; i++)
+        if (node->children[i]->kind == MATH_NAME)
+            return node->children[i];
+    return NULL;
+}
+
+static enum math_decision same_end(struct comparison *comparison, const struct math_node *reference,
+                                   const struct math_node *answer)
+{
+    if (!reference || !answer)
+        return math_say(reference == answer);
+    return math_same_scalars(comparison, reference, answer);
+}
+
+static enum math_decision same_piece(struct comparison *comparison, const struct piece *reference,
+                                     const struct piece *answer)
+{
+    if (reference->low_closed != answer->low_closed || reference->high_closed != answer->high_closed)
+        return MATH_DIFFERENT;
+    return math_both(same_end(comparison, reference->low, answer->low),
+                     same_end(comparison, reference->high, answer->high));
+}
+
+static enum math_decision same_pieces(struct comparison *comparison, const struct region *reference,
+                                      const struct region *answer)
+{
+    bool anywhere = reference->symbolic || answer->symbolic;
+    enum math_decision decision = math_say(reference->count == answer->count);
+
+    for (size_t i = 0; i < reference->count && decision != MATH_DIFFERENT; i++) {
+        enum math_decision one = MATH_DIFFERENT;
+        for (size_t k = anywhere ? 0 : i; k < (anywhere ? answer->count : i + 1) && one != MATH_EQUAL; k++)
+            one = math_either(one, same_piece(comparison, &reference->piece[i], &answer->piece[k]));
+        decision = math_both(decision, one);
+    }
+    return decision;
+}
+
+enum math_decision math_same_regions(struct comparison *comparison, const struct math_node *reference,
+                                     const struct math_node *answer, bool *ret_read)
+{
+    struct region wanted = {.count = 0};
+    struct region given = {.count = 0};
+    enum math_decision left = read_region(comparison, reference, &wanted);
+    enum math_decision right = left == MATH_DIFFERENT ? MATH_DIFFERENT : read_region(comparison, answer, &given);
+
+    *ret_read = left != MATH_DIFFERENT && right != MATH_DIFFERENT;
+    if (left != MATH_EQUAL || right != MATH_EQUAL)
+        return math_both(left, right);
+    if (wanted.variable && given.variable && !math_same_tree(wanted.variable, given.variable))
+        return MATH_DIFFERENT;
+    left = math_both(normalise(comparison, &wanted), normalise(comparison, &given));
+    return left == MATH_EQUAL ? same_pieces(comparison, &wanted, &given) : left;
+}

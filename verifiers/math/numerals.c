@@ -1,0 +1,169 @@
+/* Digits in a base, ratios, times of day. */
+#include "verifiers/math/comparison.h"
+
+#include "server/base/cleanup.h"
+
+/* --- bases --- */
+
+#define DIGITS_MAX 256
+
+struct digits {
+    size_t count;
+    char digit[DIGITS_MAX];
+};
+
+static bool is_digit(char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+static bool append_digits(struct digits *digits, struct text text)
+{
+    for (size_t i = 0; i < text.length_bytes; i++) {
+        char byte = text.data[i];
+        char upper = byte >= 'a' && byte <= 'z' ? (char)(byte - 32) : byte;
+        if ((!is_digit(upper) && (upper < 'A' || upper > 'Z')) || digits->count == DIGITS_MAX)
+            return false;
+        digits->digit[digits->count++] = upper;
+    }
+    return true;
+}
+
+/* 1010, 2A, \text{2A}: what may be digits without a base behind them. */
+static bool read_digits(const struct math_node *node, struct digits *digits)
+{
+    bool product = node->kind == MATH_PRODUCT && (node->flags & MATH_JUXTAPOSED);
+
+    if (node->kind == MATH_NUMBER || node->kind == MATH_NAME || node->kind == MATH_TEXT || node->kind == MATH_BASED)
+        return append_digits(digits, node->text);
+    for (size_t i = 0; product && i < node->count; i++)
+        if (node->children[i]->kind == MATH_PRODUCT || !read_digits(node->children[i], digits))
+            return false;
+    return product;
+}
+
+static bool same_digits(const struct digits *left, const struct digits *right)
+{
+    size_t skip_left = 0;
+    size_t skip_right = 0;
+
+    while (skip_left + 1 < left->count && left->digit[skip_left] == '0')
+        skip_left++;
+    while (skip_right + 1 < right->count && right->digit[skip_right] == '0')
+        skip_right++;
+    return text_same((struct text){left->digit + skip_left, left->count - skip_left},
+                     (struct text){right->digit + skip_right, right->count - skip_right});
+}
+
+/* The base is part of what was asked: a number without one is read in the reference's, a number in another base is
+ * another answer even if it is worth the same. */
+enum math_decision math_same_based(struct comparison *comparison, const struct math_node *reference,
+                                   const struct math_node *answer)
+{
+    struct digits wanted = {.count = 0};
+    struct digits given = {.count = 0};
+
+    (void)comparison;
+    if (reference->kind != MATH_BASED && answer->base != 10)
+        return MATH_DIFFERENT;
+    if (reference->kind == MATH_BASED && answer->kind == MATH_BASED && reference->base != answer->base)
+        return MATH_DIFFERENT;
+    if (!read_digits(reference, &wanted) || !read_digits(answer, &given))
+        return MATH_DIFFERENT;
+    return math_say(same_digits(&wanted, &given));
+}
+
+/* --- 3:4 and 12:30 --- */
+
+static long part_value(const struct math_node *part)
+{
+    long value = 0;
+
+    if (part->kind != MATH_NUMBER || part->text.length_bytes > 2 || part->text.length_bytes == 0)
+        return -1;
+    for (size_t i = 0; i < part->text.length_bytes; i++)
+        value = is_digit(part->text.data[i]) ? value * 10 + part->text.data[i] - '0' : 100;
+    return value;
+}
+
+/* Minutes, and perhaps seconds, have two digits and end at 59. What can be a time is compared as one. */
+static bool is_time(const struct math_node *ratio)
+{
+    if (ratio->kind != MATH_RATIO || ratio->count > 3 || part_value(ratio->children[0]) < 0 ||
+        part_value(ratio->children[0]) > 24)
+        return false;
+    for (size_t i = 1; i < ratio->count; i++) {
+        long value = part_value(ratio->children[i]);
+        if (ratio->children[i]->text.length_bytes != 2 || value < 0 || value > 59)
+            return false;
+    }
+    return true;
+}
+
+static enum math_decision same_times(const struct math_node *reference, const struct math_node *answer)
+{
+    if (!is_time(reference) || !is_time(answer) || reference->count != answer->count)
+        return MATH_DIFFERENT;
+    for (size_t i = 0; i < reference->count; i++)
+        if (part_value(reference->children[i]) != part_value(answer->children[i]))
+            return MATH_DIFFERENT;
+    return MATH_EQUAL;
+}
+
+/* a : b is c : d if a · d = b · c, and neither b nor d is 0. */
+static enum math_decision same_proportion(struct comparison *comparison, const struct math_node *reference,
+                                          const struct math_node *answer, size_t part)
+{
+    const struct math_node *wanted[] = {reference->children[part - 1], reference->children[part]};
+    const struct math_node *given[] = {answer->children[part - 1], answer->children[part]};
+
+    return math_same_scalars(comparison, math_build(comparison, MATH_QUOTIENT, 2, wanted),
+                             math_build(comparison, MATH_QUOTIENT, 2, given));
+}
+
+static bool has_scalar_parts(const struct math_node *ratio)
+{
+    for (size_t i = 0; i < ratio->count; i++)
+        if (!math_is_scalar(ratio->children[i]) || math_has_kind(ratio->children[i], MATH_PLUS_MINUS))
+            return false;
+    return true;
+}
+
+static enum math_decision same_parts(struct comparison *comparison, const struct math_node *reference,
+                                     const struct math_node *answer)
+{
+    enum math_decision decision = math_say(reference->count == answer->count);
+
+    for (size_t i = 1; i < reference->count && decision != MATH_DIFFERENT; i++)
+        decision = math_both(decision, same_proportion(comparison, reference, answer, i));
+    return decision;
+}
+
+/* 3 : 4 is the fraction 3/4. */
+static enum math_decision same_fraction(struct comparison *comparison, const struct math_node *ratio,
+                                        const struct math_node *other, bool reference_is_ratio)
+{
+    const struct math_node *quotient;
+
+    if (ratio->count != 2 || !math_is_scalar(other) || math_has_kind(other, MATH_PLUS_MINUS))
+        return MATH_DIFFERENT;
+    quotient = math_build(comparison, MATH_QUOTIENT, 2, (const struct math_node *const *)ratio->children);
+    if (!quotient)
+        return MATH_LIMIT;
+    return reference_is_ratio ? math_same_scalars(comparison, quotient, other)
+                              : math_same_scalars(comparison, other, quotient);
+}
+
+enum math_decision math_same_ratios(struct comparison *comparison, const struct math_node *reference,
+                                    const struct math_node *answer)
+{
+    if (is_time(reference) || is_time(answer))
+        return same_times(reference, answer);
+    if ((reference->kind == MATH_RATIO && !has_scalar_parts(reference)) ||
+        (answer->kind == MATH_RATIO && !has_scalar_parts(answer)))
+        return MATH_DIFFERENT;
+    if (reference->kind == MATH_RATIO && answer->kind == MATH_RATIO)
+        return same_parts(comparison, reference, answer);
+    return reference->kind == MATH_RATIO ? same_fraction(comparison, reference, answer, true)
+                                         : same_fraction(comparison, answer, reference, false);
+}

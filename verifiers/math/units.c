@@ -1,0 +1,368 @@
+/* Units: what is written in words or signs becomes a product of units with exponents.
+ *
+ * No conversion: 120 mm is not 12 cm. Spelled or as a symbol, singular or plural, m^2 or square meters is the same. */
+#include "verifiers/math/comparison.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "server/base/cleanup.h"
+
+#define FACTORS_MAX 8
+#define WORD_BYTES 32
+
+struct factor {
+    char name[WORD_BYTES];
+    int exponent;
+};
+
+struct unit {
+    size_t count;
+    struct factor factor[FACTORS_MAX];
+};
+
+/* --- spellings --- */
+
+/* In one spelling each, singular and lower case but for symbols. A symbol is looked for as it stands first. */
+static const struct {
+    const char *name;
+    const char *spellings[8];
+} known[] = {
+    {"m", {"m", "meter", "metre"}},
+    {"mm", {"mm", "millimeter", "millimetre"}},
+    {"cm", {"cm", "centimeter", "centimetre"}},
+    {"dm", {"dm", "decimeter", "decimetre"}},
+    {"km", {"km", "kilometer", "kilometre"}},
+    {"in", {"in", "inch", "inche", "''", "\""}},
+    {"ft", {"ft", "foot", "feet"}},
+    {"yd", {"yd", "yard"}},
+    {"mi", {"mi", "mile"}},
+    {"g", {"g", "gram", "gramme"}},
+    {"mg", {"mg", "milligram"}},
+    {"kg", {"kg", "kilogram", "kilo"}},
+    {"t", {"t", "ton", "tonne"}},
+    {"lb", {"lb", "pound"}},
+    {"oz", {"oz", "ounce"}},
+    {"l", {"l", "L", "liter", "litre"}},
+    {"ml", {"ml", "mL", "milliliter", "millilitre"}},
+    {"gal", {"gal", "gallon"}},
+    {"s", {"s", "sec", "second"}},
+    {"ms", {"ms", "millisecond"}},
+    {"min", {"min", "minute"}},
+    {"h", {"h", "hr", "hour"}},
+    {"day", {"day", "d"}},
+    {"week", {"week", "wk"}},
+    {"month", {"month", "mo"}},
+    {"year", {"year", "yr"}},
+    {"degree", {"degree", "deg", "\xC2\xB0", "circ"}},
+    {"rad", {"rad", "radian"}},
+    {"celsius", {"celsius", "\xC2\xB0\x43", "degC", "circC"}},
+    {"fahrenheit", {"fahrenheit", "\xC2\xB0\x46", "degF", "circF"}},
+    {"K", {"K", "kelvin"}},
+    {"N", {"N", "newton"}},
+    {"J", {"J", "joule"}},
+    {"kJ", {"kJ", "kilojoule"}},
+    {"W", {"W", "watt"}},
+    {"kW", {"kW", "kilowatt"}},
+    {"Pa", {"Pa", "pascal"}},
+    {"V", {"V", "volt"}},
+    {"A", {"A", "amp", "ampere"}},
+    {"C", {"C", "coulomb"}},
+    {"Hz", {"Hz", "hertz"}},
+    {"mol", {"mol", "mole"}},
+    {"ohm", {"ohm", "\xCE\xA9", "Omega"}},
+    {"dollar", {"dollar", "$", "USD", "buck", "usd"}},
+    {"cent", {"cent", "\xC2\xA2"}},
+    {"euro", {"euro", "\xE2\x82\xAC", "EUR", "eur"}},
+    {"unit", {"unit"}},
+    {"people", {"people", "person"}},
+    {"child", {"child", "children"}},
+    {"man", {"man", "men"}},
+    {"woman", {"woman", "women"}},
+};
+
+static const char *find_known(const char *word)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(known); i++)
+        for (size_t k = 0; k < ARRAY_LENGTH(known[i].spellings) && known[i].spellings[k]; k++)
+            if (strcmp(known[i].spellings[k], word) == 0)
+                return known[i].name;
+    return NULL;
+}
+
+static void lower(char *word)
+{
+    for (; *word; word++)
+        if (*word >= 'A' && *word <= 'Z')
+            *word = (char)(*word + 32);
+}
+
+/* The word's one spelling, in place: symbols as they are, words in lower case, both perhaps with a plural's s. */
+static void spell(char word[WORD_BYTES])
+{
+    const char *name = find_known(word);
+    size_t length_bytes;
+
+    if (!name) {
+        lower(word);
+        name = find_known(word);
+    }
+    length_bytes = strlen(word);
+    if (!name && length_bytes > 2 && word[length_bytes - 1] == 's' && word[length_bytes - 2] != 's') {
+        word[length_bytes - 1] = 0;
+        name = find_known(word);
+    }
+    if (name)
+        snprintf(word, WORD_BYTES, "%s", name);
+}
+
+/* --- reading --- */
+
+struct unit_reader {
+    const char *at;
+    const char *end;
+    int sign;     /* -1 for what follows "per" or a stroke */
+    int exponent; /* of "square" or "cubic", for the next word */
+};
+
+static bool is_letter(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (unsigned char)byte >= 0x80 || byte == '$' ||
+           byte == '\'' || byte == '"';
+}
+
+static bool add_factor(struct unit *unit, const char *word, int exponent)
+{
+    for (size_t i = 0; i < unit->count; i++) {
+        if (strcmp(unit->factor[i].name, word) == 0) {
+            unit->factor[i].exponent += exponent;
+            return true;
+        }
+    }
+    if (unit->count == FACTORS_MAX)
+        return false;
+    snprintf(unit->factor[unit->count].name, WORD_BYTES, "%s", word);
+    unit->factor[unit->count++].exponent = exponent;
+    return true;
+}
+
+/* ^2, ^{-1}, or two signs of Unicode */
+static int read_exponent(struct unit_reader *reader)
+{
+    const char *at = reader->at;
+    bool negative;
+    int value = 0;
+
+    if (at == reader->end || *at != '^')
+        return 1;
+    at++;
+    while (at < reader->end && (*at == '{' || *at == ' '))
+        at++;
+    negative = at < reader->end && *at == '-';
+    at += negative;
+    for (; at < reader->end && *at >= '0' && *at <= '9' && value < 100; at++)
+        value = value * 10 + *at - '0';
+    while (at < reader->end && *at == '}')
+        at++;
+    reader->at = at;
+    return negative ? -value : value;
+}
+
+static bool read_word(struct unit_reader *reader, char ret_word[WORD_BYTES])
+{
+    size_t length_bytes = 0;
+
+    while (reader->at < reader->end && is_letter(*reader->at)) {
+        static const char square[] = "\xC2\xB2";
+        static const char cubic[] = "\xC2\xB3";
+        bool more = reader->end - reader->at >= 2;
+        if (more && (memcmp(reader->at, square, 2) == 0 || memcmp(reader->at, cubic, 2) == 0))
+            break;
+        if (length_bytes + 1 >= WORD_BYTES)
+            return false;
+        ret_word[length_bytes++] = *reader->at++;
+    }
+    ret_word[length_bytes] = 0;
+    return length_bytes > 0;
+}
+
+static bool take_superscript(struct unit_reader *reader, int *ret_exponent)
+{
+    if (reader->end - reader->at < 2 || (unsigned char)reader->at[0] != 0xC2 ||
+        ((unsigned char)reader->at[1] != 0xB2 && (unsigned char)reader->at[1] != 0xB3))
+        return false;
+    *ret_exponent = (unsigned char)reader->at[1] == 0xB2 ? 2 : 3;
+    reader->at += 2;
+    return true;
+}
+
+/* Words that say something about the unit before or after them. */
+static const struct {
+    const char *word;
+    int before;  /* exponent for the next word */
+    int after;   /* exponent for the last word */
+    bool divide; /* the next word is below the stroke */
+} modifiers[] = {
+    {"square", 2, 0, false}, {"sq", 2, 0, false}, {"cubic", 3, 0, false}, {"cu", 3, 0, false}, {"squared", 0, 2, false},
+    {"cubed", 0, 3, false},  {"per", 0, 0, true}, {"an", 0, 0, true},     {"of", 0, 0, false},
+};
+
+static bool modify(struct unit_reader *reader, struct unit *unit, const char *word)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(modifiers); i++) {
+        if (strcmp(modifiers[i].word, word) != 0)
+            continue;
+        if (modifiers[i].before)
+            reader->exponent = modifiers[i].before;
+        if (modifiers[i].after && unit->count)
+            unit->factor[unit->count - 1].exponent *= modifiers[i].after;
+        if (modifiers[i].divide)
+            reader->sign = -1;
+        return true;
+    }
+    return false;
+}
+
+/* Units that are two in one word. */
+static bool add_compound(struct unit *unit, const char *word, int sign)
+{
+    static const struct {
+        const char *word, *above, *below;
+    } compounds[] = {{"mph", "mi", "h"}, {"kph", "km", "h"}, {"kmh", "km", "h"}};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(compounds); i++)
+        if (strcmp(compounds[i].word, word) == 0)
+            return add_factor(unit, compounds[i].above, sign) && add_factor(unit, compounds[i].below, -sign);
+    return false;
+}
+
+static bool read_factor(struct unit_reader *reader, struct unit *unit)
+{
+    char word[WORD_BYTES];
+    char folded[WORD_BYTES];
+    int exponent;
+
+    if (!read_word(reader, word))
+        return false;
+    snprintf(folded, sizeof folded, "%s", word);
+    lower(folded);
+    if (modify(reader, unit, folded) || add_compound(unit, folded, reader->sign))
+        return true;
+    spell(word);
+    if (!take_superscript(reader, &exponent))
+        exponent = read_exponent(reader);
+    exponent *= reader->sign * reader->exponent;
+    reader->sign = 1;
+    reader->exponent = 1;
+    return add_factor(unit, word, exponent);
+}
+
+/* Braces, layout and product signs say nothing. */
+static bool skip_sign(struct unit_reader *reader)
+{
+    static const char *const commands[] = {"\\text",   "\\mathrm", "\\mathit", "\\cdot", "\\times", "\\mbox",
+                                           "\\textrm", "\\rm",     "\\,",      "\\ ",    "\\;",     "\\!"};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
+        size_t length_bytes = strlen(commands[i]);
+        if ((size_t)(reader->end - reader->at) >= length_bytes && memcmp(reader->at, commands[i], length_bytes) == 0) {
+            reader->at += length_bytes;
+            return true;
+        }
+    }
+    if (*reader->at == '/')
+        reader->sign = -1;
+    reader->at++;
+    return true;
+}
+
+static bool read_unit(struct text text, struct unit *unit)
+{
+    struct unit_reader reader = {text.data, text.data + text.length_bytes, 1, 1};
+
+    unit->count = 0;
+    while (reader.at < reader.end) {
+        bool read = is_letter(*reader.at) ? read_factor(&reader, unit) : skip_sign(&reader);
+        if (!read)
+            return false;
+    }
+    return true;
+}
+
+static bool has_factor(const struct unit *unit, const struct factor *factor)
+{
+    for (size_t i = 0; i < unit->count; i++)
+        if (unit->factor[i].exponent == factor->exponent && strcmp(unit->factor[i].name, factor->name) == 0)
+            return true;
+    return false;
+}
+
+bool math_same_units(struct text left, struct text right)
+{
+    struct unit wanted;
+    struct unit given;
+
+    if (text_same(left, right))
+        return true;
+    if (!read_unit(left, &wanted) || !read_unit(right, &given) || wanted.count != given.count)
+        return false;
+    for (size_t i = 0; i < wanted.count; i++)
+        if (!has_factor(&given, &wanted.factor[i]))
+            return false;
+    return true;
+}
+
+/* --- taking units off a tree --- */
+
+static bool merge(struct text *unit, struct text found)
+{
+    if (unit->length_bytes && !math_same_units(*unit, found))
+        return false;
+    if (!unit->length_bytes)
+        *unit = found;
+    return true;
+}
+
+static const struct math_node *take(struct comparison *comparison, const struct math_node *node, struct text *unit,
+                                    bool *ret_clash);
+
+static const struct math_node *take_from_terms(struct comparison *comparison, const struct math_node *node,
+                                               struct text *unit, bool *ret_clash)
+{
+    const struct math_node **terms = math_allocate(comparison->rules->arena, node->count * sizeof(struct math_node *));
+
+    for (size_t i = 0; terms && i < node->count; i++)
+        terms[i] = take(comparison, node->children[i], unit, ret_clash);
+    return terms ? math_with_children(comparison, node, terms) : NULL;
+}
+
+/* A unit belongs to the whole, in whichever of its terms it stands: 2 + \sqrt{3} cm. */
+static const struct math_node *take(struct comparison *comparison, const struct math_node *node, struct text *unit,
+                                    bool *ret_clash)
+{
+    bool terms = node->kind == MATH_SUM || node->kind == MATH_NEGATE || node->kind == MATH_PLUS_MINUS;
+
+    if (node->kind == MATH_QUANTITY) {
+        *ret_clash |= !merge(unit, node->text);
+        return take(comparison, node->children[0], unit, ret_clash);
+    }
+    if (node->kind == MATH_DEGREES) {
+        *ret_clash |= !merge(unit, TEXT_LITERAL("degree"));
+        return node->children[0];
+    }
+    if (!terms || (!math_has_kind(node, MATH_QUANTITY) && !math_has_kind(node, MATH_DEGREES)))
+        return node;
+    return take_from_terms(comparison, node, unit, ret_clash);
+}
+
+enum math_decision math_take_unit(struct comparison *comparison, const struct math_node *node,
+                                  const struct math_node **ret_node, struct text *ret_unit)
+{
+    bool clash = false;
+
+    *ret_unit = TEXT_LITERAL("");
+    *ret_node = take(comparison, node, ret_unit, &clash);
+    if (!*ret_node)
+        return MATH_LIMIT;
+    return clash ? MATH_UNDECIDED : MATH_EQUAL;
+}
