@@ -1,20 +1,19 @@
-/* math: is the final answer the reference's value? Exact: decimals are rationals, nothing is rounded unless the options
- * say so.
+/* math: is the final answer the reference's value? Exactly: decimals are rationals, nothing is rounded unless the
+ * options say so; only what is proved equal is paid.
  *
- * Decided here: integers, decimals, fractions and what is rational by arithmetic, lists and sets and tuples of them,
- * bases. Other mathematics is correct only in the reference's own notation, and otherwise incorrect with the reason
- * `undecided`. The rules of equality stand in math_answer.h, those of extraction in extract.h. */
-#include <ctype.h>
+ * Extract (extract.h), read both (math/parse.h), compare (math/compare.h), say how. What mathematics cannot decide in
+ * its limits is incorrect with the reason `undecided`. */
 #include <stdio.h>
 
 #include "server/base/buffer.h"
 #include "verifiers/extract.h"
-#include "verifiers/math_answer.h"
-#include "verifiers/math_clean.h"
+#include "verifiers/math/compare.h"
+#include "verifiers/math/parse.h"
 #include "verifiers/rows.h"
 
-#define CLEAN_BYTES (16 * 1024)
 #define REFERENCES_MAX 256
+#define ARENA_BYTES (8 * 1024 * 1024)
+#define READ_BYTES 256 /* of detail.read */
 
 static const char *const percents[] = {"value", "unit", NULL};
 static const char *const forms[] = {"any", "evaluated", "reduced", "factored", NULL};
@@ -30,7 +29,7 @@ static const struct verifier_option options[] = {
     {"percent", OPTION_CHOICE, "\"value\"", percents, 0, 0,
      "25% where the reference has no percent sign: value reads 1/4, unit reads 25"},
     {"form", OPTION_CHOICE, "\"any\"", forms, 0, 0,
-     "evaluated, reduced: one number or one fraction in lowest terms; factored: the reference's notation"},
+     "evaluated: nothing is left to work out; reduced: also no square under a root; factored: the reference's factors"},
     {"multiple", OPTION_CHOICE, "\"last\"", multiples, 0, 0,
      "several different boxes or tags: take the last or refuse"},
     {"fallback", OPTION_CHOICE, "\"none\"", fallbacks, 0, 0, "where extract finds nothing: nothing, or answer_is"},
@@ -65,59 +64,72 @@ static int check_types(const json_t *reference, struct verifier_problem *ret_pro
     return 0;
 }
 
-static bool clean(struct text text, const json_t *filled, struct buffer *out)
+static struct math_reading reading_of(const json_t *filled, bool prose)
 {
-    return math_clean(text, option_is(filled, "unicode_digits", "nfkc"), out);
+    return (struct math_reading){
+        .max_depth = (int)option_number(filled, "max_depth", 256),
+        .decimal_comma = option_is_true(filled, "decimal_comma"),
+        .wide_digits = option_is(filled, "unicode_digits", "nfkc"),
+        .prose = prose,
+    };
 }
 
-static bool is_balanced(struct text cleaned)
+/* One accepted answer. */
+static int read_reference(struct math_arena *arena, const json_t *element, const json_t *filled,
+                          struct math_node **ret_node, struct verifier_problem *ret_problem)
 {
-    long depth = 0;
-
-    for (size_t i = 0; i < cleaned.length_bytes && depth >= 0; i++) {
-        if (cleaned.data[i] == '\\')
-            i++;
-        else
-            depth += cleaned.data[i] == '{' ? 1 : cleaned.data[i] == '}' ? -1 : 0;
-    }
-    return depth == 0;
-}
-
-/* One accepted answer, cleaned. */
-static bool clean_reference(const json_t *element, const json_t *filled, struct buffer *out)
-{
-    char number[32];
+    struct math_reading reading = reading_of(filled, false);
+    struct math_parse_error error = {0, NULL};
     struct text text = json_text_of(element);
+    enum math_parse_status status;
+    char number[32];
 
     if (json_is_integer(element)) {
         snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(element));
         text = text_of(number);
     }
-    return clean(text, filled, out) && out->length_bytes && is_balanced(buffer_text(out));
+    if (text_trimmed(text).length_bytes == 0)
+        return verifier_refuse(ret_problem, "", "the reference is blank");
+    if (text.length_bytes > MATH_ANSWER_BYTES)
+        return verifier_refuse(ret_problem, "", "the reference is longer than %d bytes", MATH_ANSWER_BYTES);
+    status = math_parse(arena, text, &reading, ret_node, &error);
+    if (status == MATH_TOO_LARGE)
+        return verifier_refuse(ret_problem, "", "the reference is too deep or has too many digits (byte %zu)",
+                               error.at_bytes);
+    if (status != MATH_PARSED)
+        return verifier_refuse(ret_problem, "", "the reference cannot be read: %s expected at byte %zu",
+                               error.expected ? error.expected : "mathematics or text", error.at_bytes);
+    return 0;
 }
 
-static int check_element(const json_t *element, const json_t *filled, struct verifier_problem *ret_problem)
-{
-    _cleanup_buffer_ struct buffer cleaned;
+struct references {
+    size_t count;
+    struct math_node *node[REFERENCES_MAX];
+};
 
-    buffer_init(&cleaned, CLEAN_BYTES);
-    return clean_reference(element, filled, &cleaned)
-               ? 0
-               : verifier_refuse(ret_problem, "",
-                                 "the reference is blank, too long, or no mathematics or text in LaTeX");
-}
-
-static int check_reference(const json_t *reference, const json_t *filled, struct verifier_problem *ret_problem)
+static int read_references(struct math_arena *arena, const json_t *reference, const json_t *filled,
+                           struct references *ret_references, struct verifier_problem *ret_problem)
 {
     size_t i;
     const json_t *element;
 
+    ret_references->count = 0;
     if (check_types(reference, ret_problem) < 0)
         return -1;
     if (!json_is_array(reference))
-        return check_element(reference, filled, ret_problem);
-    json_array_foreach(reference, i, element) if (check_element(element, filled, ret_problem) < 0) return -1;
+        return read_reference(arena, reference, filled, &ret_references->node[ret_references->count++], ret_problem);
+    json_array_foreach(reference, i, element) if (read_reference(arena, element, filled,
+                                                                 &ret_references->node[ret_references->count++],
+                                                                 ret_problem) < 0) return -1;
     return 0;
+}
+
+static int check_reference(const json_t *reference, const json_t *filled, struct verifier_problem *ret_problem)
+{
+    _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
+    struct references references;
+
+    return read_references(arena, reference, filled, &references, ret_problem);
 }
 
 static int check_options(const json_t *filled, struct verifier_problem *ret_problem)
@@ -144,7 +156,8 @@ static enum extract_rule rule_of(const json_t *filled)
     return EXTRACT_AUTO;
 }
 
-static void join_boxes(struct text completion, struct found *found)
+/* With a decimal comma a list is separated by semicolons. */
+static void join_boxes(struct text completion, const char *separator, struct found *found)
 {
     struct text text = extract_final_part(completion);
     struct boxes boxes = {.count = 0};
@@ -154,7 +167,7 @@ static void join_boxes(struct text completion, struct found *found)
     if (boxes.truncated || boxes.distinct < 2 || boxes.distinct > EXTRACT_BOXES_MAX)
         return;
     for (size_t i = 0; i < boxes.distinct; i++) {
-        buffer_append_string(&found->joined, i ? ", " : "");
+        buffer_append_string(&found->joined, i ? separator : "");
         buffer_append(&found->joined, boxes.box[i].data, boxes.box[i].length_bytes);
     }
     found->answer = found->joined.failed ? TEXT_NONE : buffer_text(&found->joined);
@@ -178,7 +191,7 @@ static void find_answer(const struct verifier_input *input, struct found *found)
     found->prose = extracted.prose;
     found->reason = "no_answer";
     if (option_is_true(input->options, "join_boxes"))
-        join_boxes(input->completion, found);
+        join_boxes(input->completion, option_is_true(input->options, "decimal_comma") ? "; " : ", ", found);
     if (max_boxes > 0 && (double)extracted.distinct > max_boxes)
         refuse_answer(found, "too_many_boxes");
     else if (extracted.distinct > 1 && option_is(input->options, "multiple", "refuse"))
@@ -187,188 +200,156 @@ static void find_answer(const struct verifier_input *input, struct found *found)
         refuse_answer(found, "too_long");
 }
 
-/* --- equality of notation --- */
+/* --- rules --- */
 
-static struct text without_outer_braces(struct text text)
+#define MANTISSA_DIGITS 14 /* behind the point: what every double has */
+
+/* As it was written: 0.05 is 1/20 here, not the nearest double. */
+static void decimal_of(double value, fmpq_t ret_value)
 {
-    while (text.length_bytes >= 2 && text.data[0] == '{' && text.data[text.length_bytes - 1] == '}') {
-        struct text inner = {text.data + 1, text.length_bytes - 2};
-        if (!is_balanced(inner))
-            break;
-        text = inner;
-    }
-    return text_trimmed(text);
-}
+    char text[48];
+    char *exponent;
+    fmpz_t ten;
+    fmpz_t power;
+    long places;
 
-static bool is_words(struct text text)
-{
-    if (text.length_bytes < 2)
-        return false;
-    for (size_t i = 0; i < text.length_bytes; i++)
-        if (!isalpha((unsigned char)text.data[i]) && !strchr(" -',", text.data[i]))
-            return false;
-    return true;
-}
-
-static bool same_fold(struct text left, struct text right)
-{
-    if (left.length_bytes != right.length_bytes)
-        return false;
-    for (size_t i = 0; i < left.length_bytes; i++)
-        if (tolower((unsigned char)left.data[i]) != tolower((unsigned char)right.data[i]))
-            return false;
-    return true;
-}
-
-/* Words, not a product of variables: in \text, or one of a few that nobody writes as a product. */
-static bool is_prose(struct text cleaned, struct text identity)
-{
-    static const char *const words[] = {"yes", "no", "true", "false", "even", "odd", "none", "undefined"};
-
-    if (!is_words(identity))
-        return false;
-    for (size_t i = 0; i < ARRAY_LENGTH(words); i++)
-        if (same_fold(identity, text_of(words[i])))
-            return true;
-    return cleaned.length_bytes > 6 && memcmp(cleaned.data, "\\text{", 6) == 0;
-}
-
-static struct text identity_of(struct text cleaned, struct buffer *out)
-{
-    struct text text;
-
-    math_identity(cleaned, out);
-    text = without_outer_braces(buffer_text(out));
-    if (text.length_bytes > 1 && text.data[text.length_bytes - 1] == '.')
-        text.length_bytes--;
-    return text;
-}
-
-/* Returns the reason, and whether the notation is the same. */
-static const char *compare_notation(struct text reference, struct text answer, bool *ret_same)
-{
-    _cleanup_buffer_ struct buffer left;
-    _cleanup_buffer_ struct buffer right;
-    struct text wanted;
-    struct text given;
-    bool prose;
-
-    buffer_init(&left, 3 * CLEAN_BYTES);
-    buffer_init(&right, 3 * CLEAN_BYTES);
-    wanted = identity_of(reference, &left);
-    given = identity_of(answer, &right);
-    prose = is_prose(reference, wanted);
-    *ret_same = wanted.length_bytes > 0 && (prose ? same_fold(wanted, given) : text_same(wanted, given));
-    if (*ret_same)
-        return "identical";
-    return prose ? "different" : "undecided";
-}
-
-/* --- equality of value --- */
-
-static void set_tolerance(const json_t *filled, const char *name, mpq_t ret_value)
-{
-    char decimal[40];
-
-    /* As it was written: 0.05 is 1/20 here, not the nearest double. */
-    snprintf(decimal, sizeof decimal, "%.15G", option_number(filled, name, 0));
-    if (!number_read_decimal(text_of(decimal), ret_value))
-        mpq_set_ui(ret_value, 0, 1);
-}
-
-static bool same_value(const struct math_answer *reference, const struct math_answer *answer, const json_t *filled)
-{
-    struct math_tolerance tolerance = {.percent_is_unit = option_is(filled, "percent", "unit")};
-    bool same;
-
-    mpq_inits(tolerance.relative, tolerance.absolute, NULL);
-    set_tolerance(filled, "rel_tol", tolerance.relative);
-    set_tolerance(filled, "abs_tol", tolerance.absolute);
-    same = math_answer_same(reference, answer, &tolerance);
-    mpq_clears(tolerance.relative, tolerance.absolute, NULL);
-    return same;
-}
-
-static bool has_form(const struct math_answer *answer, const json_t *filled)
-{
-    if (option_is(filled, "form", "any"))
-        return true;
-    return !option_is(filled, "form", "factored") && !answer->operations && !answer->unreduced;
-}
-
-static const char *const status_reasons[] = {
-    [NUMBER_OK] = "different",
-    [NUMBER_NONE] = "unparsed_answer",
-    [NUMBER_OUTSIDE] = "undecided",
-    [NUMBER_LIMIT] = "undecided",
-};
-
-static const char *compare_values(const struct math_answer *reference, struct text answer, bool prose,
-                                  const json_t *filled, bool *ret_same)
-{
-    struct math_reading reading = {(int)option_number(filled, "max_depth", 256),
-                                   option_is_true(filled, "decimal_comma"), prose};
-    struct math_answer read;
-    enum number_status status = math_answer_read(answer, &reading, &read);
-    const char *reason = status_reasons[status];
-
-    if (status == NUMBER_OK && same_value(reference, &read, filled)) {
-        *ret_same = has_form(&read, filled);
-        reason = *ret_same ? "equal" : "wrong_form";
-    }
-    math_answer_finish(&read);
-    return reason;
-}
-
-static const char *compare(struct text reference, struct text answer, bool prose, const json_t *filled, bool *ret_same)
-{
-    struct math_reading reading = {(int)option_number(filled, "max_depth", 256),
-                                   option_is_true(filled, "decimal_comma"), false};
-    struct math_answer wanted;
-    const char *reason;
-
-    *ret_same = false;
-    if (math_answer_read(reference, &reading, &wanted) == NUMBER_OK)
-        reason = compare_values(&wanted, answer, prose, filled, ret_same);
+    snprintf(text, sizeof text, "%.*e", MANTISSA_DIGITS, value);
+    exponent = strchr(text, 'e');
+    *exponent = 0;
+    places = strtol(exponent + 1, NULL, 10) - MANTISSA_DIGITS;
+    memmove(text + 1, text + 2, strlen(text + 2) + 1); /* the point */
+    fmpz_init_set_ui(ten, 10);
+    fmpz_init(power);
+    fmpz_pow_ui(power, ten, (ulong)labs(places));
+    fmpz_set_str(fmpq_numref(ret_value), text, 10);
+    fmpz_one(fmpq_denref(ret_value));
+    if (places < 0)
+        fmpq_div_fmpz(ret_value, ret_value, power);
     else
-        reason = compare_notation(reference, answer, ret_same);
-    math_answer_finish(&wanted);
-    return reason;
+        fmpq_mul_fmpz(ret_value, ret_value, power);
+    fmpz_clear(power);
+    fmpz_clear(ten);
+}
+
+static const fmpq *tolerance_of(const json_t *filled, const char *name, fmpq_t value)
+{
+    double number = option_number(filled, name, 0);
+
+    if (number <= 0)
+        return NULL;
+    decimal_of(number, value);
+    return value;
+}
+
+static enum math_form form_of(const json_t *filled)
+{
+    for (int form = 0; form < MATH_FORMS; form++)
+        if (option_is(filled, "form", forms[form]))
+            return (enum math_form)form;
+    return MATH_FORM_ANY;
 }
 
 /* --- the verdict --- */
 
-static void judge_one(const json_t *element, const struct verifier_input *input, const struct found *found,
-                      struct text answer, struct verdict *ret_verdict)
-{
-    _cleanup_buffer_ struct buffer cleaned;
-    const char *reason;
-    bool same;
+static const char *const reasons[MATH_DECISIONS] = {
+    [MATH_EQUAL] = "equal",         [MATH_DIFFERENT] = "different", [MATH_UNDEFINED] = "different",
+    [MATH_UNDECIDED] = "undecided", [MATH_LIMIT] = "undecided",
+};
 
-    buffer_init(&cleaned, CLEAN_BYTES);
-    if (!clean_reference(element, input->options, &cleaned))
+static void note_decision(struct verdict *verdict, enum math_decision decision, const char *method)
+{
+    json_object_set_new(verdict->detail, "decision", json_string(math_decision_names[decision]));
+    if (method)
+        json_object_set_new(verdict->detail, "method", json_string(method));
+}
+
+static void note_read(struct verdict *verdict, const struct math_node *answer)
+{
+    _cleanup_buffer_ struct buffer read;
+
+    buffer_init(&read, READ_BYTES);
+    math_print(answer, &read);
+    json_object_set_new(verdict->detail, "read", json_stringn(buffer_text(&read).data, read.length_bytes));
+}
+
+static void note_unparsed(struct verdict *verdict, const struct math_parse_error *error)
+{
+    if (error->expected)
+        json_object_set_new(verdict->detail, "expected", json_string(error->expected));
+    json_object_set_new(verdict->detail, "expected_at", json_integer((json_int_t)error->at_bytes));
+}
+
+struct judgement {
+    struct math_decider *decider;
+    struct math_rules rules;
+    enum math_form form;
+};
+
+/* Of one reference. An earlier verdict stands unless this one decides or could have. */
+static void judge_reference(const struct judgement *judgement, const struct math_node *reference,
+                            const struct math_node *answer, struct verdict *ret_verdict)
+{
+    enum math_decision decision = math_compare(judgement->decider, reference, answer, &judgement->rules);
+    const char *method = math_decider_method(judgement->decider);
+    bool formed = decision == MATH_EQUAL &&
+                  math_has_form(judgement->decider, reference, answer, judgement->form, &judgement->rules);
+    bool open = decision == MATH_UNDECIDED || decision == MATH_LIMIT;
+
+    if (ret_verdict->reason && !open && decision != MATH_EQUAL)
         return;
-    reason = compare(buffer_text(&cleaned), answer, found->prose, input->options, &same);
-    /* The first reason stands, unless another reference decides or could have. */
-    if (same || !ret_verdict->reason || strcmp(reason, "undecided") == 0)
-        verdict_set(ret_verdict, same, reason);
+    if (decision == MATH_UNDEFINED &&
+        math_compare(judgement->decider, reference, reference, &judgement->rules) == MATH_UNDEFINED) {
+        verdict_fail(ret_verdict, "reference_unreadable", "the reference has no value");
+        return;
+    }
+    verdict_set(ret_verdict, formed, decision == MATH_EQUAL && !formed ? "wrong_form" : reasons[decision]);
+    note_decision(ret_verdict, decision, method);
+}
+
+static void judge_parsed(struct math_arena *arena, const struct verifier_input *input,
+                         const struct references *references, const struct math_node *answer,
+                         struct verdict *ret_verdict)
+{
+    fmpq_t relative;
+    fmpq_t absolute;
+    struct judgement judgement = {.rules = {.arena = arena}};
+
+    fmpq_init(relative);
+    fmpq_init(absolute);
+    judgement.decider = math_decider_create(arena, MATH_DECIDER_WORK);
+    judgement.form = form_of(input->options);
+    judgement.rules.percent_is_unit = option_is(input->options, "percent", "unit");
+    judgement.rules.relative = tolerance_of(input->options, "rel_tol", relative);
+    judgement.rules.absolute = tolerance_of(input->options, "abs_tol", absolute);
+    for (size_t i = 0; i < references->count && ret_verdict->kind != VERDICT_CORRECT && !ret_verdict->failure_code; i++)
+        judge_reference(&judgement, references->node[i], answer, ret_verdict);
+    math_decider_destroy(judgement.decider);
+    fmpq_clear(absolute);
+    fmpq_clear(relative);
 }
 
 static void judge_answer(const struct verifier_input *input, const struct found *found, struct verdict *ret_verdict)
 {
-    _cleanup_buffer_ struct buffer cleaned;
-    size_t i;
-    const json_t *element;
+    _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
+    struct math_reading reading = reading_of(input->options, found->prose);
+    struct math_parse_error error = {0, NULL};
+    struct verifier_problem problem;
+    struct references references;
+    struct math_node *answer = NULL;
+    enum math_parse_status status;
 
-    buffer_init(&cleaned, CLEAN_BYTES);
-    if (!clean(found->answer, input->options, &cleaned) || cleaned.length_bytes == 0) {
-        verdict_set(ret_verdict, false, "unparsed_answer");
+    if (read_references(arena, input->reference, input->options, &references, &problem) < 0) {
+        verdict_fail(ret_verdict, "reference_unreadable", "%s", problem.message);
         return;
     }
-    if (!json_is_array(input->reference))
-        judge_one(input->reference, input, found, buffer_text(&cleaned), ret_verdict);
-    json_array_foreach(input->reference, i, element) if (ret_verdict->kind != VERDICT_CORRECT)
-        judge_one(element, input, found, buffer_text(&cleaned), ret_verdict);
+    status = math_parse(arena, found->answer, &reading, &answer, &error);
+    if (status == MATH_PARSED) {
+        note_read(ret_verdict, answer);
+        judge_parsed(arena, input, &references, answer, ret_verdict);
+        return;
+    }
+    verdict_set(ret_verdict, false, status == MATH_TOO_LARGE ? "undecided" : "unparsed_answer");
+    note_unparsed(ret_verdict, &error);
 }
 
 static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
@@ -383,20 +364,18 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
     buffer_init(&found.joined, MATH_ANSWER_BYTES);
     find_answer(input, &found);
     /* No answer is wrong whatever the reference says; an answer to a broken reference cannot be judged. */
-    if (!found.answer.data)
-        verdict_set(ret_verdict, false, found.reason);
-    else if (check_reference(input->reference, input->options, &problem) < 0)
-        verdict_fail(ret_verdict, "reference_unreadable", "%s", problem.message);
-    else
-        judge_answer(input, &found, ret_verdict);
-    if (found.answer.data)
+    if (found.answer.data) {
         verdict_note_extracted(ret_verdict, input->completion, found.answer);
+        judge_answer(input, &found, ret_verdict);
+    } else {
+        verdict_set(ret_verdict, false, found.reason);
+    }
     buffer_finish(&found.joined);
 }
 
 const struct verifier verifier_math = {
     .name = "math",
-    .version = "1",
+    .version = "2",
     .help = "1 if the final answer has the reference's value, exactly",
     .needs_reference = true,
     .options = options,

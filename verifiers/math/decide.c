@@ -37,6 +37,11 @@ int64_t math_decider_work_left(const struct math_decider *decider)
     return decider->work;
 }
 
+bool math_decider_spend(struct math_decider *decider, int64_t work)
+{
+    return math_spend(decider, work);
+}
+
 const char *math_decider_method(const struct math_decider *decider)
 {
     return decider->method;

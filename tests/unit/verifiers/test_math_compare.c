@@ -1,0 +1,431 @@
+/* Structures against structures: every row is read by the parser and decided by the decider. */
+#include "tests/unit/verifiers/judge.h"
+
+#include "verifiers/math/compare.h"
+#include "verifiers/math/parse.h"
+
+#define WORK 1000000
+
+static struct math_node *read_answer(struct math_arena *arena, const char *text)
+{
+    struct math_reading reading = {.max_depth = 256};
+    struct math_parse_error error = {0, "?"};
+    struct math_node *node = NULL;
+
+    if (math_parse(arena, text_of(text), &reading, &node, &error) != MATH_PARSED)
+        fail_msg("%s is not read: %s expected at %zu", text, error.expected, error.at_bytes);
+    return node;
+}
+
+static enum math_decision decide(const char *reference, const char *answer, bool percent_is_unit)
+{
+    _cleanup_math_arena_ struct math_arena *arena = math_arena_create(1 << 20);
+    struct math_decider *decider = math_decider_create(arena, WORK);
+    struct math_rules rules = {.arena = arena, .percent_is_unit = percent_is_unit};
+    enum math_decision decision =
+        math_compare(decider, read_answer(arena, reference), read_answer(arena, answer), &rules);
+
+    math_decider_destroy(decider);
+    return decision;
+}
+
+static void expect_decision(const char *reference, const char *answer, enum math_decision expected)
+{
+    enum math_decision decision = decide(reference, answer, false);
+
+    if (decision != expected)
+        fail_msg("%s against %s: %s, expected %s", answer, reference, math_decision_names[decision],
+                 math_decision_names[expected]);
+}
+
+/* Both ways round: being the same has no direction. */
+static void same(const char *left, const char *right)
+{
+    expect_decision(left, right, MATH_EQUAL);
+    expect_decision(right, left, MATH_EQUAL);
+}
+
+static void differ(const char *left, const char *right)
+{
+    expect_decision(left, right, MATH_DIFFERENT);
+    expect_decision(right, left, MATH_DIFFERENT);
+}
+
+/* --- sets, lists, tuples --- */
+
+static void test_a_set_has_no_order_and_repeats_say_nothing(void **state)
+{
+    (void)state;
+    same("\\{1,2,3\\}", "\\{3,1,2\\}");
+    same("\\{1,2,3\\}", "\\{1,2,3,3\\}");
+    same("\\{1,2,3\\}", "3, 2, 1");
+    same("\\{1,2,3\\}", "1, 2, \\text{ and } 3");
+    same("\\{1,2,3\\}", "x\\in\\{1,2,3\\}");
+    same("\\{\\frac12,\\sqrt{8}\\}", "2\\sqrt{2}, 0.5");
+    same("\\{1,2\\}", "\\{1\\}\\cup\\{2\\}");
+    differ("\\{1,2,3\\}", "\\{1,2\\}");
+    differ("\\{1,2,3\\}", "\\{1,2,4\\}");
+    differ("\\{1,2,3\\}", "(1,2,3)");
+    differ("\\{1,2,3\\}", "6");
+    differ("\\{\\{1\\},2\\}", "\\{1,2\\}");
+    differ("\\{\\{1,2\\}\\}", "\\{1,2\\}");
+}
+
+static void test_the_empty_set_has_nothing_in_it(void **state)
+{
+    (void)state;
+    same("\\emptyset", "\\varnothing");
+    same("\\emptyset", "\\{\\}");
+    same("\\emptyset", "\\text{no solution}");
+    differ("\\emptyset", "0");
+    differ("\\emptyset", "\\{0\\}");
+    differ("\\emptyset", "\\{\\emptyset\\}");
+}
+
+static void test_one_value_is_no_list_of_it(void **state)
+{
+    (void)state;
+    differ("42", "\\{42\\}");
+    differ("42", "42, 42");
+    differ("42", "42\\text{ or }43");
+    differ("42", "\\pm 42");
+    differ("42", "(42, 43)");
+}
+
+static void test_a_tuple_has_an_order_and_its_brackets_count(void **state)
+{
+    (void)state;
+    same("(3,-2)", "(3.0, -2)");
+    same("((1,2),(3,4))", "((1,2),(3,4))");
+    same("\\{(1,2),(3,4)\\}", "(3,4),(1,2)");
+    differ("(3,-2)", "(-2,3)");
+    differ("(3,-2)", "[3,-2]");
+    differ("(3,-2)", "\\{3,-2\\}");
+    differ("(3,-2)", "3,-2");
+    differ("(3,-2)", "(3,-2,0)");
+    differ("(1,2),(3,4)", "(1,2)\\cup(3,4)");
+}
+
+static void test_plus_minus_is_two_values(void **state)
+{
+    (void)state;
+    same("\\pm 3", "\\{3,-3\\}");
+    same("\\pm 3", "-3, 3");
+    same("\\pm 3", "\\mp 3");
+    same("\\pm 3", "x=\\pm 3");
+    same("\\pm 3", "x=3\\text{ or }x=-3");
+    same("1\\pm\\sqrt{2}", "1\\mp\\sqrt{2}");
+    same("1\\pm\\sqrt{2}", "1+\\sqrt2, 1-\\sqrt2");
+    same("0, \\pm 2", "\\{-2,0,2\\}");
+    same("\\frac{1\\pm\\sqrt5}{2}", "\\frac{1+\\sqrt5}{2},\\frac{1-\\sqrt5}{2}");
+    differ("\\pm 3", "3");
+    differ("\\pm 3", "\\pm 9");
+    differ("1\\pm\\sqrt{2}", "\\pm 1+\\sqrt{2}");
+    differ("\\pm 1, \\pm 2", "\\pm 1");
+}
+
+/* --- names, equations --- */
+
+static void test_a_name_before_the_value_may_be_left_out_but_not_be_another(void **state)
+{
+    (void)state;
+    same("5", "x=5");
+    same("x=5", "5=x");
+    same("5", "P(A)=5");
+    same("5", "AB=5");
+    same("2x+3", "y=2x+3");
+    same("f(x)=x^2-4", "x^2-4");
+    same("f(x)=x^2-4", "f(x)=(x-2)(x+2)");
+    same("f(x)=x^2-4", "y=x^2-4");
+    same("x=1,2", "1,2");
+    same("x=1\\text{ or }x=2", "x=2,1");
+    differ("x=5", "y=5");
+    differ("5", "x=5\\text{ or }x=-5");
+    differ("f(x)=x^2-4", "g(x)=x^2-4");
+    differ("x=1,2", "n=1,2");
+    differ("n=1,2,3", "n=4,2,3");
+    differ("5", "a+b=5");
+}
+
+static void test_assignments_are_a_tuple_in_the_order_of_their_names(void **state)
+{
+    (void)state;
+    same("(3,-2)", "x=3, y=-2");
+    same("(3,-2)", "y=-2, x=3");
+    same("(3,-2)", "(x,y)=(3,-2)");
+    same("x=3, y=-2", "y=-2, x=3");
+    same("(2,7)", "m=2, b=7");
+    differ("(3,-2)", "x=-2, y=3");
+    differ("x=3, y=5", "5, 3");
+    differ("x=3, y=5", "x=5, y=3");
+    differ("x=3, y=5", "x=3");
+    differ("[3,-2]", "x=3, y=-2");
+}
+
+static void test_an_equation_is_its_multiples(void **state)
+{
+    (void)state;
+    same("y=2x+3", "2x-y+3=0");
+    same("y=2x+3", "4x-2y+6=0");
+    same("y=2x+3", "y-3=2x");
+    same("3x+4y-7=0", "y=-\\frac34x+\\frac74");
+    same("x+2y-4=0", "x+2y=4");
+    same("x+y=3, x-y=1", "x-y-1=0, 3=x+y");
+    differ("y=2x+3", "x=2y+3");
+    differ("y=2x+3", "2x+y+3=0");
+    differ("y=2x+3", "y>2x+3");
+    differ("x+2y-4=0", "0");
+    differ("x+2y-4=0", "5x+y+9=0");
+    differ("3x+4y-7=0", "3x+4y");
+}
+
+static void test_the_question_again_is_no_answer(void **state)
+{
+    (void)state;
+    expect_decision("2", "x^2-4=0", MATH_DIFFERENT);
+    expect_decision("x=5", "3x+5=2x+10", MATH_DIFFERENT);
+    expect_decision("x>3", "2x+4>10", MATH_DIFFERENT);
+    expect_decision("\\{2,-2\\}", "x^2=4", MATH_DIFFERENT);
+}
+
+static void test_a_chain_must_be_consistent(void **state)
+{
+    (void)state;
+    expect_decision("5", "x=2+3=5", MATH_EQUAL);
+    expect_decision("5", "2+3=5", MATH_EQUAL);
+    expect_decision("42", "42=43", MATH_UNDEFINED);
+    expect_decision("43", "42=43", MATH_UNDEFINED);
+    expect_decision("42=43", "42=43", MATH_UNDEFINED);
+    expect_decision("7", "x=2+3=7", MATH_UNDEFINED);
+    expect_decision("2\\sqrt2", "2\\sqrt2\\approx 2.83", MATH_EQUAL);
+    expect_decision("2\\sqrt2", "2\\sqrt2\\approx 7", MATH_UNDEFINED);
+    expect_decision("2.83", "2\\sqrt2\\approx 2.83", MATH_DIFFERENT);
+    expect_decision("(x-2)(x+2)", "x^2-4=(x-2)(x+2)", MATH_EQUAL);
+}
+
+static void test_what_has_no_value_equals_nothing(void **state)
+{
+    (void)state;
+    expect_decision("1/0", "1/0", MATH_UNDEFINED);
+    expect_decision("\\infty", "1/0", MATH_DIFFERENT);
+    expect_decision("0", "0/0", MATH_UNDEFINED);
+    same("\\infty", "+\\infty");
+    differ("\\infty", "-\\infty");
+    differ("\\infty", "5");
+}
+
+/* --- sets of real numbers --- */
+
+static void test_an_inequality_is_its_interval(void **state)
+{
+    (void)state;
+    same("[0,1)", "0\\le x<1");
+    same("[0,1)", "1>x\\ge 0");
+    same("[0,1)", "x\\in[0,1)");
+    same("[0,1)", "\\{x: 0\\le x<1\\}");
+    same("[0,1)", "x\\ge 0\\text{ and }x<1");
+    same("x>3", "3<x");
+    same("x>3", "(3,\\infty)");
+    same("x>3", "x\\in(3,\\infty)");
+    same("\\{x\\mid x>3\\}", "\\{t\\mid t>3\\}");
+    same("(1,\\sqrt8)", "1<x<2\\sqrt2");
+    differ("[0,1)", "(0,1)");
+    differ("[0,1)", "[0,1]");
+    differ("[0,1)", "x<1");
+    differ("[0,1)", "[1,0)");
+    differ("x>3", "y>3");
+    differ("x>3", "x\\ge 3");
+    differ("x>3", "3");
+    differ("[-2,2]", "-2,2");
+    differ("[-2,2]", "\\pm 2");
+}
+
+static void test_unions_have_one_form(void **state)
+{
+    (void)state;
+    same("(-\\infty,2)\\cup(3,\\infty)", "x<2\\text{ or }x>3");
+    same("(-\\infty,2)\\cup(3,\\infty)", "(3,\\infty)\\cup(-\\infty,2)");
+    same("(0,3)", "(0,2)\\cup[2,3)");
+    same("(0,3)", "(0,2)\\cup(1,3)");
+    same("[1,3]", "\\{1\\}\\cup(1,3]");
+    same("\\{1\\}\\cup[2,3]", "x=1\\text{ or }2\\le x\\le 3");
+    same("(-\\infty,0)\\cup(0,\\infty)", "x\\ne 0");
+    same("(-\\infty,0)\\cup(0,\\infty)", "\\mathbb{R}\\setminus\\{0\\}");
+    same("(1,2)", "(0,2)\\cap(1,3)");
+    differ("(0,3)", "(0,2)\\cup(2,3)");
+    differ("(-\\infty,2)\\cup(3,\\infty)", "x<2\\text{ and }x>3");
+    differ("(-\\infty,2)\\cup(3,\\infty)", "(-\\infty,2]\\cup(3,\\infty)");
+}
+
+static void test_infinity_is_open(void **state)
+{
+    (void)state;
+    same("(-\\infty,\\infty)", "\\mathbb{R}");
+    same("(-\\infty,\\infty)", "x\\in\\mathbb{R}");
+    same("(-\\infty,\\infty)", "(-\\infty,+\\infty)");
+    same("(-\\infty,\\infty)", "\\text{all real numbers}");
+    differ("(-\\infty,\\infty)", "[-\\infty,\\infty)");
+    differ("(-\\infty,\\infty)", "\\infty");
+    differ("(-\\infty,\\infty)", "\\mathbb{Z}");
+    differ("(3,\\infty)", "(3,\\infty]");
+}
+
+static void test_an_inequality_that_is_not_solved_is_its_positive_multiples(void **state)
+{
+    (void)state;
+    same("y>2x+3", "2x+3<y");
+    same("y>2x+3", "2y-4x>6");
+    same("y>2x+3", "2x-y<-3");
+    differ("y>2x+3", "2x-y>-3");
+    differ("y>2x+3", "y\\ge 2x+3");
+    same("a<b<c", "c>b>a");
+    differ("a<b<c", "a<c<b");
+}
+
+/* --- matrices --- */
+
+static void test_matrices_are_compared_by_entry(void **state)
+{
+    (void)state;
+    same("\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}", "\\begin{bmatrix}1&\\frac42\\\\3&4\\\\\\end{bmatrix}");
+    same("\\begin{pmatrix}2\\\\4\\end{pmatrix}", "2\\begin{pmatrix}1\\\\2\\end{pmatrix}");
+    same("\\begin{pmatrix}2\\\\4\\end{pmatrix}",
+         "\\begin{pmatrix}1\\\\1\\end{pmatrix}+\\begin{pmatrix}1\\\\3\\end{pmatrix}");
+    same("\\begin{pmatrix}1&2\\end{pmatrix}^T", "\\begin{pmatrix}1\\\\2\\end{pmatrix}");
+    same("\\begin{pmatrix}1\\\\2\\end{pmatrix}", "\\langle 1,2\\rangle");
+    differ("\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}", "\\begin{pmatrix}1&3\\\\2&4\\end{pmatrix}");
+    differ("\\begin{pmatrix}1\\\\2\\end{pmatrix}", "\\begin{pmatrix}1&2\\end{pmatrix}");
+    differ("\\begin{pmatrix}1&2\\end{pmatrix}", "(1,2)");
+    differ("\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}", "\\begin{vmatrix}1&2\\\\3&4\\end{vmatrix}");
+    same("-2", "\\begin{vmatrix}1&2\\\\3&4\\end{vmatrix}");
+    same("0", "\\begin{vmatrix}1&2&3\\\\4&5&6\\\\7&8&9\\end{vmatrix}");
+}
+
+/* --- units, percent --- */
+
+static void test_a_unit_may_stand_on_one_side(void **state)
+{
+    (void)state;
+    same("12", "12\\text{ cm}");
+    same("12", "\\$12");
+    same("12", "12\\ \\text{apples}");
+    same("12", "12\\,\\mathrm{m}^2");
+    same("120^\\circ", "120");
+    same("120^\\circ", "120\\text{ degrees}");
+    same("-12\\text{ cm}", "-12");
+    same("\\{1\\text{ cm},2\\text{ cm}\\}", "1,2");
+    differ("12", "120\\text{ mm}");
+    differ("12", "12^2");
+    differ("120^\\circ", "\\frac{2\\pi}{3}");
+}
+
+static void test_two_units_must_be_the_same_however_they_are_spelled(void **state)
+{
+    (void)state;
+    same("5\\text{ km}", "5\\text{ kilometers}");
+    same("5\\text{ hour}", "5\\text{ hours}");
+    same("5\\text{ cm}^2", "5\\text{ square centimeters}");
+    same("5\\text{ m/s}", "5\\text{ meters per second}");
+    same("5\\text{ mph}", "5\\text{ miles per hour}");
+    same("\\$5", "5\\text{ dollars}");
+    same("5\\text{ apples}", "5\\text{ apple}");
+    differ("5\\text{ km}", "5\\text{ m}");
+    differ("5\\text{ km}", "5\\text{ kg}");
+    differ("5\\text{ cm}^2", "5\\text{ cm}");
+    differ("5\\text{ m/s}", "5\\text{ m}");
+    differ("\\$5", "5\\text{ cents}");
+    differ("120\\text{ mm}", "12\\text{ cm}");
+}
+
+static void test_a_percent_sign_is_a_hundredth_unless_it_is_declared_a_unit(void **state)
+{
+    (void)state;
+    same("50\\%", "0.5");
+    same("50\\%", "\\frac12");
+    differ("50\\%", "50");
+    differ("25", "25\\%");
+    assert_int_equal(decide("25", "25\\%", true), MATH_EQUAL);
+    assert_int_equal(decide("25", "0.25", true), MATH_DIFFERENT);
+    assert_int_equal(decide("50\\%", "0.5", true), MATH_EQUAL);
+    assert_int_equal(decide("50\\%", "50", true), MATH_DIFFERENT);
+}
+
+/* --- bases, ratios, times, words --- */
+
+static void test_a_base_is_part_of_the_answer(void **state)
+{
+    (void)state;
+    same("1010_2", "1010_{\\text{two}}");
+    expect_decision("1010_2", "1010", MATH_EQUAL);
+    expect_decision("1010", "1010_2", MATH_DIFFERENT);
+    expect_decision("10", "1010_2", MATH_DIFFERENT);
+    expect_decision("1010_2", "10", MATH_DIFFERENT);
+    expect_decision("2A_{16}", "2A", MATH_EQUAL);
+    differ("1010_2", "1010_3");
+    differ("1010_2", "10_{10}");
+    differ("2A_{16}", "A2_{16}");
+}
+
+static void test_a_ratio_is_a_proportion_and_a_time_is_a_time(void **state)
+{
+    (void)state;
+    same("3:4", "3\\colon 4");
+    same("3:4", "6:8");
+    same("3:4", "\\frac34");
+    same("1:2:3", "2:4:6");
+    differ("3:4", "3:5");
+    differ("3:4", "34");
+    differ("3:4", "4:3");
+    differ("1:2:3", "2:4:7");
+    same("12:30", "\\text{12:30}");
+    differ("12:30", "12:03");
+    differ("12:30", "12.30");
+    differ("12:30", "0.4");
+    differ("12:30", "2:5");
+}
+
+static void test_words_are_the_same_or_not(void **state)
+{
+    (void)state;
+    same("\\text{even}", "even");
+    same("\\text{even}", "\\textbf{Even}.");
+    same("\\text{A}", "(A)");
+    same("\\text{all odd primes}", "\\text{All odd primes}");
+    same("yes", "Yes");
+    differ("\\text{even}", "\\text{not even}");
+    differ("\\text{even}", "\\text{even or odd}");
+    differ("\\text{Yes}", "\\text{yes/no}");
+    differ("\\text{Alice}", "A");
+    differ("abc", "ABC");
+    differ("abc", "cab");
+    same("abc", "a\\cdot b\\cdot c");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_set_has_no_order_and_repeats_say_nothing),
+        cmocka_unit_test(test_the_empty_set_has_nothing_in_it),
+        cmocka_unit_test(test_one_value_is_no_list_of_it),
+        cmocka_unit_test(test_a_tuple_has_an_order_and_its_brackets_count),
+        cmocka_unit_test(test_plus_minus_is_two_values),
+        cmocka_unit_test(test_a_name_before_the_value_may_be_left_out_but_not_be_another),
+        cmocka_unit_test(test_assignments_are_a_tuple_in_the_order_of_their_names),
+        cmocka_unit_test(test_an_equation_is_its_multiples),
+        cmocka_unit_test(test_the_question_again_is_no_answer),
+        cmocka_unit_test(test_a_chain_must_be_consistent),
+        cmocka_unit_test(test_what_has_no_value_equals_nothing),
+        cmocka_unit_test(test_an_inequality_is_its_interval),
+        cmocka_unit_test(test_unions_have_one_form),
+        cmocka_unit_test(test_infinity_is_open),
+        cmocka_unit_test(test_an_inequality_that_is_not_solved_is_its_positive_multiples),
+        cmocka_unit_test(test_matrices_are_compared_by_entry),
+        cmocka_unit_test(test_a_unit_may_stand_on_one_side),
+        cmocka_unit_test(test_two_units_must_be_the_same_however_they_are_spelled),
+        cmocka_unit_test(test_a_percent_sign_is_a_hundredth_unless_it_is_declared_a_unit),
+        cmocka_unit_test(test_a_base_is_part_of_the_answer),
+        cmocka_unit_test(test_a_ratio_is_a_proportion_and_a_time_is_a_time),
+        cmocka_unit_test(test_words_are_the_same_or_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
