@@ -41,6 +41,19 @@ struct text text_trimmed(struct text text)
     return text;
 }
 
+/* A space behind a backslash is a command of LaTeX: without it the backslash would be half of one. */
+static struct text trimmed_latex(struct text text)
+{
+    struct text trimmed = text_trimmed(text);
+    size_t backslashes = 0;
+
+    while (backslashes < trimmed.length_bytes && trimmed.data[trimmed.length_bytes - 1 - backslashes] == '\\')
+        backslashes++;
+    if (backslashes % 2 && trimmed.data + trimmed.length_bytes < text.data + text.length_bytes)
+        trimmed.length_bytes++;
+    return trimmed;
+}
+
 size_t text_find(struct text text, size_t from, const char *needle)
 {
     const char *found;
@@ -129,7 +142,7 @@ static size_t read_box(struct text text, size_t at, struct boxes *boxes)
         after = after_group(text, at);
         boxes->truncated = after == 0;
         if (after)
-            keep_box(boxes, text_trimmed(slice(text, at + 1, after - 1)));
+            keep_box(boxes, trimmed_latex(slice(text, at + 1, after - 1)));
         return after ? after : text.length_bytes;
     }
     if (is_digit(text.data[at]) && (at + 1 == text.length_bytes || !isalnum((unsigned char)text.data[at + 1])))
@@ -187,7 +200,7 @@ static void from_answer_tag(struct text text, struct extracted *ret_extracted)
             close = text_find(text, start, "</answer>");
         ret_extracted->answer = TEXT_NONE; /* an earlier one never stands in for a last one that was not closed */
         if (close < text.length_bytes && close < next)
-            keep_tag(text_trimmed(slice(text, start, close)), &first, ret_extracted);
+            keep_tag(trimmed_latex(slice(text, start, close)), &first, ret_extracted);
         at = next;
     }
 }

@@ -258,14 +258,14 @@ static bool may_be_same_name(const struct math_node *left, const struct math_nod
 }
 
 /* Both are equations of several names, one of them perhaps solved for one: 2x - y + 3 = 0 and y = 2x + 3. One that is
- * solved with a number (x = 2) wants an answer that is: otherwise the question itself would do. */
+ * solved with a number (x = 2) wants an answer that is, or nearly: otherwise the question itself would do. */
 static bool are_open_equations(const struct math_node *reference, const struct math_subject *wanted,
                                const struct math_node *answer, const struct math_subject *given)
 {
     bool solved = wanted->name && !math_has_names(wanted->body);
     bool named = (!wanted->name || wanted->name->kind == MATH_NAME) && (!given->name || given->name->kind == MATH_NAME);
 
-    return !solved && named && math_is_equation(reference) && math_is_equation(answer);
+    return (!solved || math_is_collected(answer)) && named && math_is_equation(reference) && math_is_equation(answer);
 }
 
 enum math_decision math_same(struct comparison *comparison, const struct math_node *reference,

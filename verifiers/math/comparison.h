@@ -106,6 +106,8 @@ struct math_subject {
 /* MATH_EQUAL; or what is wrong with a chain: MATH_UNDEFINED if its parts differ. */
 enum math_decision math_subject_of(struct comparison *comparison, const struct math_node *node,
                                    struct math_subject *ret_subject);
+/* Not more than two terms on both sides together: 2x = 10, x - 5 = 0. Not 3x + 5 = 20: there is work left. */
+bool math_is_collected(const struct math_node *relation);
 /* Two or more different names with a value each: x = 3, y = -2; (x, y) = (3, -2). */
 bool math_is_assignments(const struct math_node *node);
 enum math_decision math_same_assignments(struct comparison *comparison, const struct math_node *reference,

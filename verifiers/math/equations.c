@@ -309,6 +309,19 @@ enum math_decision math_same_assignments(struct comparison *comparison, const st
 
 /* --- equations and inequalities --- */
 
+static size_t terms_of(const struct math_node *side)
+{
+    if (side->kind == MATH_NUMBER && fmpq_is_zero(side->value))
+        return 0;
+    return side->kind == MATH_SUM ? side->count : 1;
+}
+
+bool math_is_collected(const struct math_node *relation)
+{
+    return relation->kind == MATH_RELATION && relation->count == 2 &&
+           terms_of(relation->children[0]) + terms_of(relation->children[1]) <= 2;
+}
+
 struct link {
     enum math_relation relation;
     const struct math_node *left;

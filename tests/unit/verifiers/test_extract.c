@@ -32,6 +32,8 @@ static void test_the_last_box_counts_with_its_braces_matched(void **state)
     boxed("\\boxed\n{5}", "5");
     boxed("\\boxed 5.", "5");
     boxed("\\boxed{\\boxed{5}}", "\\boxed{5}");
+    boxed("\\boxed{ 5\\ }", "5\\ ");
+    boxed("\\boxed{5\\\\ }", "5\\\\");
     boxed("x\\\\\\boxed{4}\\end{aligned}", "4");
 }
 

@@ -186,6 +186,13 @@ static void test_the_question_again_is_no_answer(void **state)
     expect_decision("x=5", "3x+5=2x+10", MATH_DIFFERENT);
     expect_decision("x>3", "2x+4>10", MATH_DIFFERENT);
     expect_decision("\\{2,-2\\}", "x^2=4", MATH_DIFFERENT);
+    expect_decision("x=2", "x^2=4", MATH_DIFFERENT);
+    /* A multiple of the solution is one still. */
+    expect_decision("x=5", "2x=10", MATH_EQUAL);
+    expect_decision("x=5", "x-5=0", MATH_EQUAL);
+    expect_decision("x<1", "-x>-1", MATH_EQUAL);
+    expect_decision("x<1", "-x<-1", MATH_DIFFERENT);
+    expect_decision("5", "2x=10", MATH_DIFFERENT);
 }
 
 static void test_a_chain_must_be_consistent(void **state)
