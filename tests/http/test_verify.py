@@ -33,6 +33,27 @@ def test_math_compares_exactly(plain, completion, reference, score):
     assert item["reward"] == score and item["failure"] is None and item["verdicts"][0]["verdict"] == ("correct" if score else "incorrect")
 
 
+@pytest.mark.parametrize("answer, reference, score", [
+    ("\\sqrt{8}", "2\\sqrt{2}", 1), ("(x+1)^2", "x^2+2x+1", 1), ("\\{3,1,2\\}", "1,2,3", 1), ("(-2,3)", "(3,-2)", 0), ("0\\le x<1", "[0,1)", 1),
+    ("4x-2y+6=0", "y=2x+3", 1), ("x^2-4=0", "2", 0), ("5\\text{ m}", "5\\text{ km}", 0), ("42=43", "43", 0), ("1/0", "\\infty", 0),
+    ("\\begin{bmatrix}1\\\\2\\end{bmatrix}", "\\begin{pmatrix}1&2\\end{pmatrix}", 0), ("1\\mp\\sqrt{2}", "1\\pm\\sqrt{2}", 1)])
+def test_math_compares_what_an_answer_is(plain, answer, reference, score):
+    assert one(plain, "math", f"\\boxed{{{answer}}}", reference)["reward"] == score
+
+
+def test_the_detail_of_math_says_how_the_answer_was_read_and_decided(plain):
+    detail = one(plain, "math", "so \\boxed{\\dfrac12}", "0.5")["verdicts"][0]["detail"]
+    assert detail == {"extracted": "\\dfrac12", "start": 10, "end": 18, "read": "\\frac{1}{2}", "decision": "equal", "method": "rational"}
+    verdict = one(plain, "math", "\\boxed{\\frac{1}{}}", "0.5")["verdicts"][0]
+    assert verdict["reason"] == "unparsed_answer" and verdict["detail"]["expected"] and verdict["detail"]["expected_at"] == 9
+    assert "read" not in verdict["detail"]
+
+
+def test_a_reference_of_math_that_cannot_be_read_says_what_was_expected_where(plain):
+    failure = one(plain, "math", "\\boxed{3}", "\\frac{1}{")["failure"]
+    assert failure["code"] == "reference_unreadable" and "expected at byte" in failure["message"]
+
+
 def test_math_reads_the_answer_tag_when_told_to(plain):
     assert one(plain, "math", "<think>1</think><answer>42</answer>", "42", extract="answer_tag")["reward"] == 1
 
