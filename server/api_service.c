@@ -5,6 +5,7 @@
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
 #include "server/engines.h"
+#include "server/incidents.h"
 #include "server/live.h"
 #include "server/metrics.h"
 #include "server/settings.h"
@@ -148,6 +149,7 @@ void service_set_gauges(struct server *server)
     metric_set(METRIC_WAL_BYTES, 0, (int64_t)store->wal_bytes);
     metric_set(METRIC_MEMORY_USED_BYTES, 0, server->batches->bytes + server->body_bytes);
     metric_set(METRIC_MEMORY_LIMIT_BYTES, 0, server->batches->bytes_max);
+    metric_set(METRIC_VERIFIER_ALARMS, 0, (int64_t)incidents_alarms(server->incidents));
     metric_set(METRIC_TEXT_WORKERS_ALIVE, 0, (int64_t)counts.workers_alive);
     int64_t places = server->settings->text_workers; /* whoever came after the first in each is a replacement */
     int64_t started = (int64_t)(counts.workers_started - counts.workers_retired);
@@ -194,5 +196,6 @@ void get_pending(struct server *server, struct request *request)
     json_array_end(&json);
     json_put_int(&json, "count", (int64_t)server->batches->count);
     updates_write(&json, server->batches, run);
+    incidents_write(&json, server->incidents, run);
     end(&json, request, 200);
 }

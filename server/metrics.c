@@ -12,6 +12,7 @@ static const char *const classes[] = {"1xx", "2xx", "3xx", "4xx", "5xx", NULL};
 static const char *const batch_states[] = {"complete", "cancelled", "expired", NULL};
 static const char *const rollout_states[] = {"scored", "failed", "cancelled", NULL};
 static const char *const queues[] = {"parse", "verify", "row", "batch", NULL};
+static const char *const incident_codes[] = {"verifier_crashed", "verifier_timeout", NULL};
 static const char *const engine_states[] = {"unknown", "up",       "cooling", "half_open",
                                             "down",    "draining", "refused", NULL};
 static const char *const engine_failures[] = {"engine_timeout",
@@ -99,6 +100,12 @@ static const struct metric_row table[METRIC_COUNT] = {
     [METRIC_VERDICTS_UNDECIDED] = {"rolloutd_verdicts_undecided_total",
                                    "Verdicts that mathematics could not decide within its limits.", COUNTER, NULL, NULL,
                                    NULL},
+    [METRIC_VERIFIER_INCIDENTS] = {"rolloutd_verifier_incidents_total",
+                                   "Verdicts lost because a completion crashed or hung a verifier.", COUNTER, "code",
+                                   incident_codes, NULL},
+    [METRIC_VERIFIER_ALARMS] = {"rolloutd_verifier_alarms",
+                                "Runs and verifiers with more incidents lately than crashes.alarm allows.", GAUGE, NULL,
+                                NULL, NULL},
     [METRIC_QUEUE_DEPTH] = {"rolloutd_queue_depth", "Jobs that wait.", GAUGE, "queue", queues, NULL},
     [METRIC_QUEUE_REFUSALS] = {"rolloutd_queue_refusals_total", "Jobs refused because their queue was full.", COUNTER,
                                "queue", queues, NULL},

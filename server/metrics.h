@@ -29,6 +29,8 @@ enum metric {
     METRIC_ENGINES,                /* gauge {state}: enum engine_state */
     METRIC_VERIFY_SECONDS,         /* histogram */
     METRIC_VERDICTS_UNDECIDED,     /* counter */
+    METRIC_VERIFIER_INCIDENTS,     /* counter {code}: 0 verifier_crashed, 1 verifier_timeout */
+    METRIC_VERIFIER_ALARMS,        /* gauge */
     METRIC_QUEUE_DEPTH,            /* gauge {queue}: METRIC_QUEUE_… */
     METRIC_QUEUE_REFUSALS,         /* counter {queue} */
     METRIC_COMMIT_SECONDS,         /* histogram */

@@ -6,6 +6,7 @@
 #include "server/base/log.h"
 #include "server/engines.h"
 #include "server/http.h"
+#include "server/incidents.h"
 #include "server/live.h"
 #include "server/memory.h"
 #include "server/metrics.h"
@@ -146,6 +147,7 @@ static bool make_transport(struct server *server)
 static bool make_verifiers(struct server *server, const struct spawner *spawner)
 {
     const struct settings *settings = server->settings;
+    struct verify_observer observer;
     struct verify_pool_limits limits = {.text_workers = (size_t)settings->text_workers,
                                         .queue_limit = (size_t)settings->verify_queue + QUEUE_MARGIN};
     server->verify_pool = verify_pool_create(server->loop, spawner, &limits);
@@ -153,9 +155,17 @@ static bool make_verifiers(struct server *server, const struct spawner *spawner)
                                              .workers = server->workers,
                                              .pool = server->verify_pool,
                                              .item_timeout_us = settings->verify_timeout_us};
+    server->incidents =
+        incidents_create(server->workers, &(struct incidents_rules){.database = settings->database,
+                                                                    .keep_files = settings->crashes_keep,
+                                                                    .keep_bytes = settings->crashes_keep_bytes,
+                                                                    .alarm_share = settings->crashes_alarm,
+                                                                    .window = settings->crashes_window});
     if (!server->verify_pool)
-        cannot_start("the text workers did not start");
-    return server->verify_pool != NULL;
+        return cannot_start("the text workers did not start") == 0;
+    incidents_observe(server->incidents, &observer);
+    verify_pool_observe(server->verify_pool, &observer);
+    return true;
 }
 
 static bool make_parts(struct server *server, const struct spawner *spawner)
@@ -191,6 +201,7 @@ static void unmake_parts(struct server *server)
     store_close(server->store);
     if (server->verify_pool)
         verify_pool_destroy(server->verify_pool);
+    incidents_destroy(server->incidents);
     pool_destroy(server->pool);
     engines_destroy(server->engines);
     free(TAKE_PTR(server->token));

@@ -14,6 +14,7 @@
 struct batches;
 struct engines;
 struct http;
+struct incidents;
 struct pool;
 struct settings;
 struct store;
@@ -31,6 +32,7 @@ struct server {
     struct engines *engines;
     struct verify_pool *verify_pool;
     struct verify_context verify;
+    struct incidents *incidents;
     struct batches *batches;
     char *token; /* what requests must carry; NULL: nothing */
     int argc;    /* as the settings were read, and are read again */

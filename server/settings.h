@@ -74,6 +74,10 @@ struct settings {
     int64_t engine_check_interval_us;
     int64_t verify_timeout_us;
     int64_t verify_queue;
+    int64_t crashes_keep; /* files */
+    int64_t crashes_keep_bytes;
+    double crashes_alarm; /* share; 0: none */
+    int64_t crashes_window;
     int64_t scan_budget; /* rows */
     int64_t commit_rows;
     int64_t commit_delay_us;

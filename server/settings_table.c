@@ -104,6 +104,18 @@ const struct setting_row setting_rows[] = {
      US_PER_MS, DAYS(1), NULL},
     {"verify_queue", SETTING_INT, AT(verify_queue), "4096", "Completions that may wait for a text worker.", 1, 10000000,
      NULL},
+    {"crashes.keep", SETTING_INT, AT(crashes_keep), "64",
+     "Completions that crashed or hung a verifier and are kept, a file each, in a folder beside the database; the"
+     " oldest go; 0: none.",
+     0, 100000, NULL},
+    {"crashes.keep_bytes", SETTING_SIZE, AT(crashes_keep_bytes), "64MiB", "The size of that folder.", 1024, GIB(64),
+     NULL},
+    {"crashes.alarm", SETTING_DOUBLE, AT(crashes_alarm), "0.01",
+     "Share of a run's completions that crash or hang a verifier at which an alarm is raised, from three on; 0: no"
+     " alarm.",
+     0, 1, NULL},
+    {"crashes.window", SETTING_INT, AT(crashes_window), "1000", "Completions of a run over which that share is taken.",
+     2, 100000000, NULL},
     {"scan_budget", SETTING_INT, AT(scan_budget), "100000",
      "Rows that one page of a filtered list may read; a page that would need more is short.", 1, 1000000000, NULL},
     {"commit_rows", SETTING_INT, AT(commit_rows), "256", "Operations in one commit at most.", 1, 1000000, NULL},
