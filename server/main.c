@@ -1,5 +1,6 @@
 /* rolloutd: between a reinforcement-learning trainer and its inference engines. */
 #include "client/transport.h"
+#include "server/commands.h"
 #include "server/routes.h"
 #include "server/server.h"
 #include "server/settings.h"
@@ -12,8 +13,6 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
-
-#define EXIT_BAD_SETTING 2
 
 static int print_version(void)
 {
@@ -52,10 +51,13 @@ int main(int argc, char **argv)
     json_object_seed(0);
     if (argc == 2 && strcmp(argv[1], "--routes") == 0)
         return print_routes();
+    if (argc > 1 && argv[1][0] != '-')
+        return command_run(argc - 1, argv + 1);
     if (settings_load(argc, argv, &settings, &run, message) < 0) {
         fprintf(stderr, "rolloutd: %s\n", message);
-        code = EXIT_BAD_SETTING;
+        code = EXIT_USAGE;
     } else if (run.help) {
+        commands_print(stdout);
         settings_print_help(stdout);
     } else if (run.version) {
         code = print_version();

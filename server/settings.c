@@ -321,7 +321,7 @@ void settings_finish(struct settings *settings)
 
 void settings_print_help(FILE *out)
 {
-    fputs("Usage: rolloutd [argument]...\n\n", out);
+    fputs("Arguments:\n\n", out);
     for (size_t i = 0; i < ARRAY_LENGTH(flags); i++) {
         char form[48];
         snprintf(form, sizeof(form), "%s %s", flags[i].name, flags[i].argument ? flags[i].argument : "");

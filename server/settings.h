@@ -99,6 +99,6 @@ int settings_load(int argc, char **argv, struct settings *ret_settings, struct s
                   char ret_message[SETTINGS_MESSAGE_BYTES]);
 void settings_finish(struct settings *settings);
 
-void settings_print_help(FILE *out);
+void settings_print_help(FILE *out); /* arguments and settings */
 
 #endif

@@ -115,6 +115,8 @@ void verdict_set_finish(struct verdict_set *set);
 /* How many of them say that they reached a limit of what can be decided. */
 size_t verdict_set_undecided(const struct verdict_set *set);
 
+/* {"id","name","version","options_sha256","score","verdict","reason","detail","failure","duration_us"} */
+void verdict_write(struct json_write *json, const struct verifier_spec *spec, const struct verdict_record *record);
 /* [{"id","name","version","options_sha256","score","verdict","reason","detail","failure","duration_us"}] */
 void verdict_set_write(struct json_write *json, const struct verifier_list *list, const struct verdict_set *set);
 

@@ -212,8 +212,7 @@ void verify_failure_write(struct json_write *json, const struct verdict_record *
     json_object_end(json);
 }
 
-static void write_verdict(struct json_write *json, const struct verifier_spec *spec,
-                          const struct verdict_record *record)
+void verdict_write(struct json_write *json, const struct verifier_spec *spec, const struct verdict_record *record)
 {
     json_object_begin(json);
     json_put_string(json, "id", spec->id);
@@ -234,7 +233,7 @@ void verdict_set_write(struct json_write *json, const struct verifier_list *list
 {
     json_array_begin(json);
     for (size_t i = 0; i < set->count; i++)
-        write_verdict(json, &list->specs[i], &set->verdicts[i]);
+        verdict_write(json, &list->specs[i], &set->verdicts[i]);
     json_array_end(json);
 }
 
