@@ -1,0 +1,44 @@
+"""A change that can change any verdict raises the verifier's version: 300 verdicts say whether one did."""
+import collections
+import importlib.machinery
+import importlib.util
+import os
+
+from harness import ROOT
+
+
+def load_tool():
+    loader = importlib.machinery.SourceFileLoader("fingerprints", os.path.join(ROOT, "tests", "tools", "fingerprints"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("fingerprints", loader))
+    loader.exec_module(module)
+    return module
+
+
+fingerprints = load_tool()
+
+
+def test_no_verdict_changes_under_its_version(plain):
+    before = fingerprints.read()
+    now = fingerprints.judge(lambda body: plain.post("/v1/verify", body).json, before)
+    found = fingerprints.changes(before, now)
+    assert not found, "\n".join(found[:20])
+
+
+def test_every_verifier_has_fingerprints_of_each_kind_of_verdict(plain):
+    lines = fingerprints.read()
+    kinds = collections.defaultdict(collections.Counter)
+    for line in lines:
+        kinds[line["verifier"]][line["verdict"]] += 1
+    assert len(lines) >= 300
+    for verifier in plain.read("/v1/verifiers")["verifiers"]:
+        seen = kinds[verifier["name"]]
+        assert sum(seen.values()) >= 20 and seen["correct"] and seen["incorrect"], f"{verifier['name']} has {dict(seen)}: add lines to {fingerprints.FILE}"
+
+
+def test_a_changed_verdict_is_told_with_what_to_do():
+    line = {"verifier": "exact", "version": "1", "options": {}, "reference": "a", "completion": "a", "verdict": "correct", "score": 1.0, "reason": "equal"}
+    assert fingerprints.changes([line], [line]) == []
+    sentence, = fingerprints.changes([line], [{**line, "verdict": "incorrect", "score": 0.0}])
+    assert "raise the version of exact" in sentence and "--write" in sentence
+    sentence, = fingerprints.changes([line], [{**line, "version": "2", "verdict": "incorrect"}])
+    assert "exact is at version 2" in sentence and "--write" in sentence
