@@ -4,6 +4,7 @@
 
 #include "verifiers/verifier.h"
 
+extern const struct verifier verifier_countdown;
 extern const struct verifier verifier_exact;
 extern const struct verifier verifier_format;
 extern const struct verifier verifier_math;

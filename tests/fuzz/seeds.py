@@ -161,6 +161,11 @@ def judge():
             yield bytes([VERIFIERS.index("regex")]) + PART.join([text(row["params"]), b"null", row["text"].encode()])
         else:
             yield bytes([VERIFIERS.index("format")]) + PART.join([text({"template": row["kind"], **row["params"]}), b"null", row["text"].encode()])
+    for row in lines("countdown.jsonl", 2):
+        yield bytes([VERIFIERS.index("countdown")]) + PART.join([text(row["options"]), text({"numbers": row["numbers"], "target": row["target"]}),
+                                                                 row["completion"].encode()])
+    yield bytes([VERIFIERS.index("countdown")]) + PART.join([text({"allow_equals": True, "unary_minus": True}), b'{"numbers":[7,2],"target":"-7/2"}',
+                                                             b"<answer>-\\frac{7}{2}=-3.5</answer>"])
     yield bytes([VERIFIERS.index("exact")]) + PART.join([b"{}", b'["a","b"]', b"<answer>b</answer>"])
 
 

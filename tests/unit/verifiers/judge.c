@@ -77,6 +77,23 @@ static bool map_format(const json_t *line, struct case_of_file *one)
     return true;
 }
 
+static bool map_countdown(const json_t *line, struct case_of_file *one)
+{
+    one->name = one->category = "countdown";
+    one->options = json_deep_copy(json_object_get(line, "options"));
+    one->reference = line; /* it has numbers and target beside all else */
+    one->completion = json_text_of(json_object_get(line, "completion"));
+    one->score = strcmp(json_string_value(json_object_get(line, "expected")), "correct") == 0;
+    return true;
+}
+
+static bool map_case(const char *file, const json_t *line, struct case_of_file *one)
+{
+    if (strcmp(file, "math") == 0)
+        return map_math(line, one);
+    return strcmp(file, "countdown") == 0 ? map_countdown(line, one) : map_format(line, one);
+}
+
 size_t each_case(const char *file, void (*check)(const struct case_of_file *one, void *arg), void *arg)
 {
     char path[512];
@@ -92,7 +109,7 @@ size_t each_case(const char *file, void (*check)(const struct case_of_file *one,
         struct case_of_file one = {.id = json_string_value(json_object_get(root, "id"))};
 
         assert_non_null(root);
-        if (strcmp(file, "math") == 0 ? map_math(root, &one) : map_format(root, &one)) {
+        if (map_case(file, root, &one)) {
             check(&one, arg);
             count++;
         }
