@@ -9,6 +9,7 @@
 
 #define VERIFY_READ_BYTES 65536
 #define VERIFY_WINDOW 8 /* jobs that a worker has at once: each wait for the next one costs more than judging it */
+#define VERIFY_SERVED_MAX 20000 /* jobs of one worker: whatever its libraries keep ends with it */
 
 enum worker_state { WORKER_NONE, WORKER_ASKED, WORKER_IDLE, WORKER_BUSY };
 

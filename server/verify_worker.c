@@ -12,7 +12,6 @@
 #include "server/base/clock.h"
 
 #define WINDOW_BYTES ((size_t)64 * 1024) /* of the frames that a worker has at once, beyond the first */
-#define SERVED_MAX 20000                 /* jobs of one worker: whatever its libraries keep ends with it */
 
 static void timed_out(void *arg);
 
@@ -231,7 +230,7 @@ int verify_worker_take_replies(struct verify_worker *worker)
 /* An idle one that has done its share makes room for a fresh one. */
 static void retire(struct verify_worker *worker)
 {
-    if (worker->state != WORKER_IDLE || worker->served < SERVED_MAX)
+    if (worker->state != WORKER_IDLE || worker->served < VERIFY_SERVED_MAX)
         return;
     worker->pool->counts.workers_retired++;
     verify_worker_vacate(worker);

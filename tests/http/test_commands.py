@@ -105,7 +105,7 @@ def test_broken_utf8_is_refused_as_by_the_service():
 # -- what the service kept -----------------------------------------------------------------------------------------------------------
 
 def test_a_kept_file_is_replayed(start):
-    service = start(settings={"verify_timeout": "1s"})
+    service = start(settings={"verify_timeout": "2s"})
     score(service, "kept", [ENDLESS_TEXT], [{"name": "exact"}, ENDLESS])
     path, = eventually(lambda: kept(service), "the file")
     found, code = judge("--replay", path, "--timeout", "300ms")

@@ -5,6 +5,7 @@ import importlib.util
 import os
 
 from harness import ROOT
+from material import make_batch, make_group, rollouts, sampling
 
 
 def load_tool():
@@ -33,6 +34,22 @@ def test_every_verifier_has_fingerprints_of_each_kind_of_verdict(plain):
     for verifier in plain.read("/v1/verifiers")["verifiers"]:
         seen = kinds[verifier["name"]]
         assert sum(seen.values()) >= 20 and seen["correct"] and seen["incorrect"], f"{verifier['name']} has {dict(seen)}: add lines to {fingerprints.FILE}"
+
+
+def test_every_verdict_names_its_verifier_version_and_options_wherever_it_is_shown(start, toy):
+    service = start(toy)
+    verifiers = [{"name": "math", "options": {"extract": "last_number"}}, {"name": "exact", "id": "same", "heldout": True}]
+    batch = service.batch(make_batch(make_group("t", "1+1=", "2"), verifiers=verifiers, sampling=sampling(2)))
+    scored = service.post("/v1/score", {"run": "s", "verifiers": verifiers, "deadline": "20s", "groups": [
+        {"task": "t", "prompt": "1+1=", "reference": "2", "completions": [{"text": "2"}]}]}).json
+    item = service.post("/v1/verify", {"verifiers": verifiers, "items": [{"id": "1", "completion": "2", "reference": "2"}]}).json["items"][0]
+    found = [item["verdicts"]] + [rollout["verdicts"] for rollout in rollouts(batch) + rollouts(scored)]
+    found += [service.read(f"/v1/rollouts/{rollout['id']}")["verdicts"] for rollout in rollouts(batch) + rollouts(scored)]
+    identities = {tuple((verdict["id"], verdict["name"], verdict["version"], verdict["options_sha256"]) for verdict in verdicts) for verdicts in found}
+    assert len(found) == 7 and len(identities) == 1, identities
+    versions = {row["name"]: row["version"] for row in service.read("/v1/verifiers")["verifiers"]}
+    for _, name, version, options in identities.pop():
+        assert version == versions[name] and len(options) == 64
 
 
 def test_a_changed_verdict_is_told_with_what_to_do():

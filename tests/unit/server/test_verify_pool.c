@@ -133,6 +133,27 @@ static void test_a_thousand_jobs_are_answered_each_with_its_own_reply(void **sta
     assert_int_equal(counts.crashes + counts.timeouts, 0);
 }
 
+static void test_a_worker_that_served_enough_is_replaced_and_no_job_notices(void **state)
+{
+    static struct verify_job jobs[JOBS];
+    _cleanup_buffer_ struct buffer frame;
+    struct verify_pool_counts counts;
+
+    (void)state;
+    put_frame(&frame, TEXT_LITERAL(EXACT));
+    for (int turn = 0; turn <= VERIFY_SERVED_MAX / JOBS; turn++) {
+        for (size_t i = 0; i < JOBS; i++)
+            submit(&jobs[i], &frame, 5 * US_PER_S);
+        run_until_done();
+        for (size_t i = 0; i < JOBS; i++)
+            expect_answer(&jobs[i]);
+    }
+    expect_one_more_is_answered();
+    verify_pool_count(pool, &counts);
+    assert_int_equal(counts.workers_retired, 1);
+    assert_int_equal(counts.crashes + counts.timeouts, 0);
+}
+
 static void test_the_queue_is_bounded(void **state)
 {
     static struct verify_job jobs[JOBS + 1];
@@ -244,7 +265,7 @@ static void put_endless_frame(struct buffer *frame)
 
     buffer_init(&body, 32 << 20);
     buffer_append_string(&body, "{\"completion\":\"");
-    for (int i = 0; i < 1 << 20; i++)
+    for (int i = 0; i < 1 << 18; i++)
         buffer_append_byte(&body, 'a');
     buffer_append_string(&body, "\",\"reference\":\"yes\",\"verifiers\":[" QUICK "," ENDLESS "," QUICK "]}");
     put_frame(frame, buffer_text(&body));
@@ -461,6 +482,8 @@ int main(int argc, char **argv)
     spawner_main(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_thousand_jobs_are_answered_each_with_its_own_reply, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_worker_that_served_enough_is_replaced_and_no_job_notices, begin_with_one,
+                                        end),
         cmocka_unit_test_setup_teardown(test_the_queue_is_bounded, begin, end),
         cmocka_unit_test_setup_teardown(test_a_job_past_its_deadline_costs_its_worker_and_nobody_else, begin, end),
         cmocka_unit_test_setup_teardown(test_a_large_job_passes_in_parts, begin, end),
