@@ -360,5 +360,7 @@ enum math_outcome math_ball(struct math_decider *decider, const struct math_node
     if (!math_spend(decider, cost(bits)))
         return MATH_TOO_LARGE_VALUE;
     enum math_outcome outcome = by_kind[node->kind](decider, node, bits, ret_value);
+    if (!outcome && decider->real_only && !acb_is_real(ret_value))
+        return MATH_OTHERWISE;
     return outcome ? outcome : bounded(ret_value);
 }

@@ -111,8 +111,6 @@ static enum math_outcome plain_logarithm(struct math_decider *decider, const str
 
     if (outcome)
         return outcome;
-    if (decider->log_reading == MATH_LOG_ANY)
-        return MATH_OTHERWISE;
     if (decider->log_reading == MATH_LOG_10) {
         arb_const_log10(base, bits);
         acb_div_arb(ret_value, ret_value, base, bits);

@@ -1,10 +1,11 @@
 #include "verifiers/math/decide.h"
 
-#include "verifiers/math/ball.h"
 #include "verifiers/math/decider.h"
-#include "verifiers/math/field.h"
+#include "verifiers/math/exact.h"
 #include "verifiers/math/form.h"
 #include "verifiers/math/infinity.h"
+#include "verifiers/math/modular.h"
+#include "verifiers/math/points.h"
 #include "verifiers/math/rational.h"
 
 const char *const math_decision_names[MATH_DECISIONS] = {
@@ -57,66 +58,72 @@ static enum math_decision equal_if(bool equal)
     return equal ? MATH_EQUAL : MATH_DIFFERENT;
 }
 
-/* --- constants --- */
+/* --- names --- */
 
-/* MATH_VALUE: both have a value, *ret_apart: they are different. */
-static enum math_outcome compare_balls(struct math_decider *decider, const struct math_node *left,
-                                       const struct math_node *right, slong bits, bool *ret_apart)
+/* MATH_VALUE: both are rational functions in names; *ret_apart: two values modulo a prime prove "different" at once. */
+static enum math_outcome compare_modulo_a_prime(struct math_decider *decider, const struct math_node *left,
+                                                const struct math_node *right, bool *ret_apart)
 {
-    MATH_LOCAL_ACB(one);
-    MATH_LOCAL_ACB(other);
-    enum math_outcome outcome = math_ball(decider, left, bits, one);
+    ulong one, other;
+    enum math_outcome outcome = math_modular(decider, left, &one);
 
-    if (outcome == MATH_NO_VALUE)
-        return outcome;
-    outcome = math_worse(outcome, math_ball(decider, right, bits, other));
-    *ret_apart = !outcome && !acb_overlaps(one, other);
+    if (!outcome)
+        outcome = math_modular(decider, right, &other);
+    *ret_apart = !outcome && one != other;
     return outcome;
 }
 
-static enum math_decision decide_constants(struct math_decider *decider, const struct math_node *left,
-                                           const struct math_node *right, bool too_large)
+/* An operator that is no finite sum has a value for nobody here. */
+static bool has_open_operator(struct math_decider *decider, const struct math_node *node)
 {
-    static const slong precisions[] = {64, 128, 512, 2048};
-    bool apart = false, equal = false, have_values = false;
-    enum math_outcome outcome;
+    struct math_range range;
 
-    for (size_t i = 0; i < ARRAY_LENGTH(precisions); i++) {
-        decider->method = "ball";
-        outcome = compare_balls(decider, left, right, precisions[i], &apart);
-        if (outcome == MATH_NO_VALUE)
-            return MATH_UNDEFINED;
-        if (apart)
-            return MATH_DIFFERENT;
-        have_values = have_values || outcome == MATH_VALUE;
-        if (i != 1 || too_large)
-            continue;
-        decider->method = "field";
-        outcome = math_field_equal(decider, left, right, &equal);
-        if (outcome == MATH_NO_VALUE)
-            return MATH_UNDEFINED;
-        if (!outcome)
-            return equal_if(equal);
-    }
-    return too_large || decider->exhausted ? MATH_LIMIT : MATH_UNDECIDED;
+    if (node->kind == MATH_OPERATOR && math_range_of(decider, node, &range) != MATH_VALUE)
+        return true;
+    for (size_t i = 0; i < node->count; i++)
+        if (has_open_operator(decider, node->children[i]))
+            return true;
+    return false;
 }
 
-/* --- names --- */
+/* Names but the index of the sum or product they stand in. */
+static bool has_free_names(const struct math_node *node, struct text index)
+{
+    if (node->kind == MATH_NAME)
+        return !(index.data && text_same(node->text, index));
+    if (node->kind == MATH_OPERATOR && node->children[0]->kind == MATH_RELATION &&
+        node->children[0]->children[0]->kind == MATH_NAME)
+        index = node->children[0]->children[0]->text;
+    for (size_t i = 0; i < node->count; i++)
+        if (has_free_names(node->children[i], index))
+            return true;
+    return false;
+}
 
 static enum math_decision decide_with_names(struct math_decider *decider, const struct math_node *left,
                                             const struct math_node *right)
 {
     struct math_form_finding finding = {0};
+    bool apart;
 
     decider->method = "rational function";
+    bool rational = compare_modulo_a_prime(decider, left, right, &apart) == MATH_VALUE;
+    if (apart)
+        return MATH_DIFFERENT;
     enum math_outcome outcome = math_form_difference(decider, left, right, &finding);
     if (outcome == MATH_NO_VALUE)
         return MATH_UNDEFINED;
-    if (outcome == MATH_TOO_LARGE_VALUE)
-        return MATH_LIMIT;
     if (!outcome && finding.free)
         return equal_if(finding.zero);
-    return MATH_UNDECIDED;
+    if (rational)
+        return MATH_LIMIT;
+    if (has_open_operator(decider, left) || has_open_operator(decider, right)) {
+        decider->method = "notation";
+        return !outcome && finding.zero && finding.opaque ? MATH_EQUAL : MATH_UNDECIDED;
+    }
+    enum math_decision decision = math_decide_at_points(decider, left, right, !outcome && finding.zero);
+    bool too_large = outcome == MATH_TOO_LARGE_VALUE || decider->exhausted;
+    return decision == MATH_UNDECIDED && too_large ? MATH_LIMIT : decision;
 }
 
 /* --- infinities --- */
@@ -152,6 +159,42 @@ enum math_decision math_decide_proportional(struct math_decider *decider, const 
 
 /* --- all --- */
 
+static enum math_decision decide_value(struct math_decider *decider, const struct math_node *left,
+                                       const struct math_node *right)
+{
+    if (math_has_infinity(left) || math_has_infinity(right))
+        return decide_infinities(decider, left, right);
+    if (has_free_names(left, TEXT_NONE) || has_free_names(right, TEXT_NONE))
+        return decide_with_names(decider, left, right);
+    return math_decide_constants(decider, left, right);
+}
+
+static bool has_plain_logarithm(const struct math_node *node)
+{
+    if (node->kind == MATH_FUNCTION && node->function == MATH_LOG_PLAIN)
+        return true;
+    for (size_t i = 0; i < node->count; i++)
+        if (has_plain_logarithm(node->children[i]))
+            return true;
+    return false;
+}
+
+/* \log without a base is of base 10 or e, and nobody knows. Where both sides have one, both readings must agree; where
+ * one side has, it stands for what its writer worked out in base 10, as in \log 100 = 2. Equal in the other reading
+ * only is not decided. */
+static enum math_decision decide_plain_logarithms(struct math_decider *decider, const struct math_node *left,
+                                                  const struct math_node *right, bool both)
+{
+    decider->log_reading = MATH_LOG_E;
+    enum math_decision natural = decide_value(decider, left, right);
+    decider->log_reading = MATH_LOG_10;
+    enum math_decision common = decide_value(decider, left, right);
+
+    if (natural == common || (common == MATH_EQUAL && !both))
+        return common;
+    return natural == MATH_EQUAL || common == MATH_EQUAL ? MATH_UNDECIDED : FLINT_MAX(natural, common);
+}
+
 enum math_decision math_decide_equal(struct math_decider *decider, const struct math_node *left,
                                      const struct math_node *right)
 {
@@ -166,9 +209,8 @@ enum math_decision math_decide_equal(struct math_decider *decider, const struct 
         return MATH_UNDEFINED;
     if (!of_left && !of_right)
         return equal_if(fmpq_equal(one, other));
-    if (math_has_infinity(left) || math_has_infinity(right))
-        return decide_infinities(decider, left, right);
-    if (math_has_names(left) || math_has_names(right))
-        return decide_with_names(decider, left, right);
-    return decide_constants(decider, left, right, of_left == MATH_TOO_LARGE_VALUE || of_right == MATH_TOO_LARGE_VALUE);
+    bool in_left = has_plain_logarithm(left), in_right = has_plain_logarithm(right);
+    if (in_left || in_right)
+        return decide_plain_logarithms(decider, left, right, in_left && in_right);
+    return decide_value(decider, left, right);
 }

@@ -17,7 +17,7 @@
 enum math_outcome { MATH_VALUE, MATH_OTHERWISE, MATH_TOO_LARGE_VALUE, MATH_NO_VALUE };
 
 /* What \log without a base means at the moment. */
-enum math_log_reading { MATH_LOG_ANY, MATH_LOG_10, MATH_LOG_E };
+enum math_log_reading { MATH_LOG_10, MATH_LOG_E };
 
 /* name stands for value: a point, or the index of a finite sum. The innermost comes first. */
 struct math_binding {
@@ -34,6 +34,7 @@ struct math_decider {
     const struct math_binding *bindings;
     enum math_log_reading log_reading;
     bool degrees_are_angles; /* inside the argument of a trigonometric function */
+    bool real_only;          /* balls: a part that is not real has no value, as in sqrt(x) sqrt(y) at negative points */
     bool has_field;
     ca_ctx_t field;
 };

@@ -143,8 +143,6 @@ static enum math_outcome logarithm_to_base(struct math_decider *decider, const s
     if (node->function == MATH_LOG_PLAIN) {
         if (outcome || decider->log_reading == MATH_LOG_E)
             return outcome;
-        if (decider->log_reading == MATH_LOG_ANY)
-            return MATH_OTHERWISE;
         ca_set_ui(base.value, 10, decider->field);
         ca_log(base.value, base.value, decider->field);
     } else {

@@ -10,7 +10,9 @@ enum math_outcome math_form_multiply(struct math_form *form, struct math_fractio
 {
     enum math_outcome outcome = math_fraction_multiply(value, other);
 
-    return outcome ? outcome : math_form_reduce(form, value);
+    if (!outcome)
+        outcome = math_form_reduce(form, value);
+    return outcome ? outcome : math_form_rationalise(form, value);
 }
 
 /* A denominator that is not a polynomial in names alone may be 0 without looking so. */
@@ -20,7 +22,9 @@ enum math_outcome math_form_divide(struct math_form *form, struct math_fraction 
     if (!math_form_is_free(form, other->above))
         form->divisions = true;
     enum math_outcome outcome = math_fraction_divide(value, other);
-    return outcome ? outcome : math_form_reduce(form, value);
+    if (!outcome)
+        outcome = math_form_reduce(form, value);
+    return outcome ? outcome : math_form_rationalise(form, value);
 }
 
 static bool has_relations(const struct math_form *form, const struct math_fraction *value)
@@ -63,6 +67,36 @@ enum math_outcome math_form_integer_power(struct math_form *form, struct math_fr
     return outcome ? outcome : power_by_squares(form, value, (ulong)-exponent);
 }
 
+enum math_outcome math_form_scale(struct math_form *form, struct math_fraction *value, const fmpq_t factor)
+{
+    MATH_LOCAL_FRACTION(other, &form->ring);
+
+    math_fraction_set_rational(&other, factor);
+    return math_fraction_multiply(value, &other);
+}
+
+enum math_outcome math_form_scale_si(struct math_form *form, struct math_fraction *value, slong above, ulong below)
+{
+    MATH_LOCAL_FMPQ(factor);
+
+    fmpq_set_si(factor, above, below);
+    return math_form_scale(form, value, factor);
+}
+
+enum math_outcome math_form_add_si(struct math_form *form, struct math_fraction *value, slong term)
+{
+    MATH_LOCAL_FRACTION(other, &form->ring);
+
+    fmpz_mpoly_set_si(other.above, term, form->ring.context);
+    return math_fraction_add(value, &other);
+}
+
+void math_form_set_generator(struct math_form *form, struct math_fraction *value, slong variable)
+{
+    (void)form;
+    math_fraction_set_variable(value, variable);
+}
+
 /* --- nodes --- */
 
 static enum math_outcome sum(struct math_form *form, const struct math_node *node, struct math_fraction *ret_value)
@@ -75,7 +109,7 @@ static enum math_outcome sum(struct math_form *form, const struct math_node *nod
         if (!outcome)
             outcome = math_fraction_add(ret_value, &term);
     }
-    return outcome;
+    return outcome ? outcome : math_form_reduce(form, ret_value);
 }
 
 static enum math_outcome product(struct math_form *form, const struct math_node *node, struct math_fraction *ret_value)
@@ -120,60 +154,102 @@ static enum math_outcome name(struct math_form *form, const struct math_node *no
     return outcome;
 }
 
-static enum math_outcome power(struct math_form *form, const struct math_node *node, struct math_fraction *ret_value)
+static enum math_outcome constant(struct math_form *form, const struct math_node *node, struct math_fraction *ret_value)
 {
-    MATH_LOCAL_FMPQ(exponent);
-    enum math_outcome outcome = math_rational(form->decider, node->children[1], exponent);
-
-    if (outcome || !fmpz_is_one(fmpq_denref(exponent)))
-        return outcome ? outcome : MATH_OTHERWISE;
-    if (fmpz_bits(fmpq_numref(exponent)) > 30)
-        return MATH_TOO_LARGE_VALUE;
-    outcome = math_form_value(form, node->children[0], ret_value);
-    return outcome ? outcome : math_form_integer_power(form, ret_value, fmpz_get_si(fmpq_numref(exponent)));
+    if (node->constant == MATH_PI)
+        return math_form_pi(form, ret_value);
+    if (node->constant == MATH_I)
+        return math_form_i(form, ret_value);
+    if (node->constant != MATH_E)
+        return MATH_OTHERWISE;
+    fmpz_mpoly_one(ret_value->above, form->ring.context);
+    return math_form_exponential(form, ret_value);
 }
 
-static enum math_outcome percent(struct math_form *form, const struct math_node *node, struct math_fraction *ret_value)
+/* Percents, and degrees: angles inside of a trigonometric function. */
+static enum math_outcome scaled(struct math_form *form, const struct math_node *node, struct math_fraction *ret_value)
 {
-    MATH_LOCAL_FRACTION(hundredth, &form->ring);
-    MATH_LOCAL_FMPQ(value);
+    MATH_LOCAL_FRACTION(pi, &form->ring);
     enum math_outcome outcome = math_form_value(form, node->children[0], ret_value);
 
-    fmpq_set_si(value, 1, 100);
-    math_fraction_set_rational(&hundredth, value);
-    return outcome ? outcome : math_fraction_multiply(ret_value, &hundredth);
+    if (outcome || (node->kind == MATH_DEGREES && !form->decider->degrees_are_angles))
+        return outcome;
+    if (node->kind == MATH_PERCENT)
+        return math_form_scale_si(form, ret_value, 1, 100);
+    outcome = math_form_pi(form, &pi);
+    if (!outcome)
+        outcome = math_form_scale_si(form, &pi, 1, 180);
+    return outcome ? outcome : math_form_multiply(form, ret_value, &pi);
 }
 
-static enum math_outcome (*const by_kind[MATH_KINDS])(struct math_form *, const struct math_node *,
-                                                      struct math_fraction *) = {
-    [MATH_MIXED] = sum,         [MATH_NAME] = name,     [MATH_SUM] = sum,     [MATH_PRODUCT] = product,
-    [MATH_QUOTIENT] = quotient, [MATH_NEGATE] = negate, [MATH_POWER] = power, [MATH_PERCENT] = percent,
-};
-
-static enum math_outcome leaf(struct math_form *form, const struct math_node *node, struct math_fraction *ret_value)
+static enum math_outcome number(struct math_form *form, const struct math_node *node, struct math_fraction *ret_value)
 {
     MATH_LOCAL_FMPQ(value);
     enum math_outcome outcome = math_rational(form->decider, node, value);
 
-    if (!outcome && (fmpz_bits(fmpq_numref(value)) > MATH_COEFFICIENT_BITS ||
-                     fmpz_bits(fmpq_denref(value)) > MATH_COEFFICIENT_BITS))
+    if (outcome)
+        return outcome;
+    if (fmpz_bits(fmpq_numref(value)) > MATH_COEFFICIENT_BITS || fmpz_bits(fmpq_denref(value)) > MATH_COEFFICIENT_BITS)
         return MATH_TOO_LARGE_VALUE;
-    if (!outcome)
-        math_fraction_set_rational(ret_value, value);
-    return outcome;
+    math_fraction_set_rational(ret_value, value);
+    return MATH_VALUE;
 }
+
+static const struct {
+    enum math_outcome (*form)(struct math_form *, const struct math_node *, struct math_fraction *);
+    bool number_first; /* may be a rational by arithmetic that the form does not do */
+} by_kind[MATH_KINDS] = {
+    [MATH_NUMBER] = {number, false},
+    [MATH_BASED] = {number, false},
+    [MATH_MIXED] = {sum, false},
+    [MATH_CONSTANT] = {constant, false},
+    [MATH_NAME] = {name, true},
+    [MATH_SUM] = {sum, false},
+    [MATH_PRODUCT] = {product, false},
+    [MATH_QUOTIENT] = {quotient, false},
+    [MATH_NEGATE] = {negate, false},
+    [MATH_POWER] = {math_form_power_node, false},
+    [MATH_ROOT] = {math_form_root_node, false},
+    [MATH_FACTORIAL] = {math_form_factorial_node, true},
+    [MATH_BINOMIAL] = {math_form_binomial_node, true},
+    [MATH_ABSOLUTE] = {math_form_absolute_node, true},
+    [MATH_FLOOR] = {math_form_rounded_node, true},
+    [MATH_CEILING] = {math_form_rounded_node, true},
+    [MATH_FUNCTION] = {math_form_function_node, true},
+    [MATH_DEGREES] = {scaled, false},
+    [MATH_PERCENT] = {scaled, false},
+    [MATH_OPERATOR] = {math_form_operator_node, true},
+};
 
 enum math_outcome math_form_value(struct math_form *form, const struct math_node *node, struct math_fraction *ret_value)
 {
+    enum math_outcome outcome = MATH_OTHERWISE;
+
     if (!math_spend(form->decider, 100))
         return MATH_TOO_LARGE_VALUE;
-    enum math_outcome outcome = leaf(form, node, ret_value);
-    if (outcome != MATH_OTHERWISE || !by_kind[node->kind])
+    if (by_kind[node->kind].number_first)
+        outcome = number(form, node, ret_value);
+    if (outcome != MATH_OTHERWISE || !by_kind[node->kind].form)
         return outcome;
-    return by_kind[node->kind](form, node, ret_value);
+    fmpz_mpoly_zero(ret_value->above, form->ring.context);
+    fmpz_mpoly_one(ret_value->below, form->ring.context);
+    return by_kind[node->kind].form(form, node, ret_value);
 }
 
 /* --- the difference --- */
+
+static void describe(const struct math_form *form, struct math_form_finding *finding)
+{
+    bool notations = false, others = false;
+
+    for (slong i = 0; i < form->count; i++) {
+        enum generator_kind kind = form->generators[i].kind;
+        notations = notations || kind == GENERATOR_NOTATION;
+        others = others || (kind != GENERATOR_NAME && kind != GENERATOR_NOTATION);
+    }
+    finding->free = !notations && !others;
+    finding->opaque = notations && !form->divisions;
+}
 
 enum math_outcome math_form_difference(struct math_decider *decider, const struct math_node *left,
                                        const struct math_node *right, struct math_form_finding *ret_finding)
@@ -181,6 +257,7 @@ enum math_outcome math_form_difference(struct math_decider *decider, const struc
     _cleanup_(math_form_clear) struct math_form form;
 
     math_form_init(&form, decider);
+    math_form_choose_parts(&form, left, right);
     MATH_LOCAL_FRACTION(one, &form.ring);
     MATH_LOCAL_FRACTION(other, &form.ring);
     enum math_outcome outcome = math_form_value(&form, left, &one);
@@ -190,9 +267,6 @@ enum math_outcome math_form_difference(struct math_decider *decider, const struc
     if (outcome)
         return outcome;
     outcome = math_form_equal(&form, &one, &other, &ret_finding->zero);
-    ret_finding->free = true;
-    for (slong i = 0; i < form.count; i++)
-        ret_finding->free = ret_finding->free && form.generators[i].kind == GENERATOR_NAME;
-    ret_finding->divisions = form.divisions;
+    describe(&form, ret_finding);
     return outcome;
 }

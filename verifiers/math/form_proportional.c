@@ -63,6 +63,7 @@ enum math_outcome math_form_proportional(struct math_decider *decider, const str
     _cleanup_(math_form_clear) struct math_form form;
 
     math_form_init(&form, decider);
+    math_form_choose_parts(&form, left, right);
     MATH_LOCAL_FRACTION(one, &form.ring);
     MATH_LOCAL_FRACTION(other, &form.ring);
     enum math_outcome outcome = math_form_value(&form, left, &one);

@@ -10,7 +10,6 @@ enum generator_kind {
     GENERATOR_NAME, /* name */
     GENERATOR_PI,
     GENERATOR_I,           /* i^2 = -1 */
-    GENERATOR_LOG_BASE,    /* ln of the base of \log without one */
     GENERATOR_POWER,       /* argument^(exponent / parts); of a prime and 1: to the power parts it is the prime */
     GENERATOR_EXPONENTIAL, /* e^(argument / parts) */
     GENERATOR_ROOT,        /* argument^(1/degree); to the power degree it is the argument */
@@ -54,6 +53,9 @@ enum math_outcome math_form_generator(struct math_form *form, const struct gener
 
 /* By the relations: every generator below its relation_degree. */
 enum math_outcome math_form_reduce(struct math_form *form, struct math_fraction *value);
+
+/* Square roots of integers, i and single factors go out of the denominator, as far as that is cheap. */
+enum math_outcome math_form_rationalise(struct math_form *form, struct math_fraction *value);
 
 /* MATH_VALUE: *ret_equal: the difference reduces to 0. */
 enum math_outcome math_form_equal(struct math_form *form, const struct math_fraction *left,

@@ -1,0 +1,309 @@
+#include "verifiers/math/points.h"
+
+#include "verifiers/math/exact.h"
+#include "verifiers/math/rational.h"
+
+#define NAMES_MAX 8
+#define DRAWS_MAX 32
+#define AGREEING 10 /* enough points */
+#define AGREEING_MIN 4
+#define EXACT_POINTS 3
+#define LANDMARKS 8
+#define BEYOND_BITS 512
+
+struct draw {
+    struct math_decider *decider;
+    const struct math_node *left, *right;
+    struct text names[NAMES_MAX];
+    size_t name_count;
+    bool integers;             /* names stand for positive integers */
+    bool complex;              /* i occurs */
+    bool pieces;               /* different formulas for different ranges: absolute values, rounding, choices */
+    fmpq landmarks[LANDMARKS]; /* numbers in the trees */
+    size_t landmark_count;
+    fmpz_t beyond; /* above what can be made of the numbers in the trees: their product */
+    uint64_t state;
+};
+
+static inline void draw_clear(struct draw *draw)
+{
+    fmpz_clear(draw->beyond);
+    for (size_t i = 0; i < draw->landmark_count; i++)
+        fmpq_clear(&draw->landmarks[i]);
+}
+
+/* --- looking through the trees --- */
+
+static bool note_name(struct draw *draw, struct text name)
+{
+    for (size_t i = 0; i < draw->name_count; i++)
+        if (text_same(draw->names[i], name))
+            return true;
+    if (draw->name_count == NAMES_MAX)
+        return false;
+    draw->names[draw->name_count++] = name;
+    return true;
+}
+
+static bool wants_integers(const struct math_node *node)
+{
+    if (node->kind == MATH_FACTORIAL || node->kind == MATH_BINOMIAL)
+        return math_has_names(node);
+    return node->kind == MATH_POWER && math_has_names(node->children[1]) && !math_has_names(node->children[0]) &&
+           math_has_kind(node->children[0], MATH_NEGATE);
+}
+
+static bool has_pieces(const struct math_node *node)
+{
+    if (node->kind == MATH_FUNCTION)
+        return node->function >= MATH_GCD && node->function <= MATH_SIGN;
+    return node->kind == MATH_ABSOLUTE || node->kind == MATH_FLOOR || node->kind == MATH_CEILING ||
+           node->kind == MATH_ROOT || node->kind == MATH_POWER;
+}
+
+static uint64_t mix(uint64_t value)
+{
+    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return value ^ (value >> 31);
+}
+
+/* Each node adds to the state, in whatever order, so that left and right can be exchanged. */
+static void stir(struct draw *draw, const struct math_node *node)
+{
+    uint64_t hash = mix((uint64_t)node->kind * 64 + node->count);
+
+    for (size_t i = 0; i < node->text.length_bytes; i++)
+        hash = mix(hash + (unsigned char)node->text.data[i]);
+    if (node->kind == MATH_NUMBER)
+        hash = mix(hash + fmpz_fdiv_ui(fmpq_numref(node->value), UWORD(2305843009213693951)));
+    draw->state += hash;
+}
+
+static void note_landmark(struct draw *draw, const fmpq_t value)
+{
+    MATH_LOCAL_FMPZ(size);
+
+    fmpz_abs(size, fmpq_numref(value));
+    fmpz_add(size, size, fmpq_denref(value));
+    if (fmpz_bits(size) + fmpz_bits(draw->beyond) > BEYOND_BITS)
+        return;
+    fmpz_mul(draw->beyond, draw->beyond, size);
+    if (draw->landmark_count == LANDMARKS)
+        return;
+    fmpq_init(&draw->landmarks[draw->landmark_count]);
+    fmpq_set(&draw->landmarks[draw->landmark_count++], value);
+}
+
+/* A part without names is a landmark, if it is rational. */
+static bool look(struct draw *draw, const struct math_node *node)
+{
+    MATH_LOCAL_FMPQ(value);
+
+    if (!math_spend(draw->decider, 20))
+        return false;
+    stir(draw, node);
+    draw->integers = draw->integers || wants_integers(node);
+    draw->pieces = draw->pieces || has_pieces(node);
+    draw->complex = draw->complex || (node->kind == MATH_CONSTANT && node->constant == MATH_I);
+    if (node->kind == MATH_NAME && !note_name(draw, node->text))
+        return false;
+    bool landmark = !math_has_names(node) && math_rational(draw->decider, node, value) == MATH_VALUE;
+    if (landmark)
+        note_landmark(draw, value);
+    for (size_t i = 0; i < node->count && !landmark; i++)
+        if (!look(draw, node->children[i]))
+            return false;
+    return true;
+}
+
+/* --- drawing --- */
+
+static slong below(struct draw *draw, slong limit)
+{
+    draw->state += UINT64_C(0x9e3779b97f4a7c15);
+    return (slong)(mix(draw->state) % (uint64_t)limit);
+}
+
+/* numerator / denominator within ranges: above 1 small, below 1, negative, large, … */
+static const struct range {
+    slong from, to, denominator;
+    int sign;
+} ranges[] = {
+    {8, 24, 7, 1},  {2, 9, 1, 1},  {1, 6, 7, 1},   {8, 40, 7, -1},   {1, 6, 7, -1},
+    {30, 90, 4, 1}, {2, 9, 1, -1}, {1, 9, 100, 1}, {200, 900, 3, 1}, {200, 900, 3, -1},
+};
+
+static void draw_rational(struct draw *draw, size_t attempt, size_t name, fmpq_t ret_value)
+{
+    /* The first points: all names alike; then each name its own range. */
+    size_t index = attempt < 4 ? attempt : attempt + name * (1 + attempt / ARRAY_LENGTH(ranges));
+    const struct range *range = &ranges[index % ARRAY_LENGTH(ranges)];
+    slong numerator = range->from + below(draw, range->to - range->from + 1);
+    slong denominator = range->denominator == 1 ? 1 : 2 + below(draw, range->denominator);
+
+    if (range->denominator == 7 && range->to < 7)
+        denominator = range->to + 1 + below(draw, 4); /* below 1 */
+    fmpq_set_si(ret_value, range->sign * numerator, (ulong)denominator);
+}
+
+static void draw_integer(struct draw *draw, size_t attempt, size_t name, fmpq_t ret_value)
+{
+    slong value = (slong)attempt / 2 + 1 + below(draw, 3 + 2 * (slong)name + (slong)attempt);
+
+    fmpq_set_si(ret_value, draw->name_count == 1 ? (slong)attempt + 1 + (attempt > 8 ? below(draw, 20) : 0) : value, 1);
+}
+
+/* For formulas in pieces: far out on both sides, close to 0 on both sides, and on both sides of each number. */
+static void draw_extreme(struct draw *draw, size_t index, fmpq_t ret_value)
+{
+    MATH_LOCAL_FMPQ(shift);
+
+    if (index < 4) {
+        fmpq_set_fmpz(ret_value, draw->beyond);
+        fmpq_mul_si(ret_value, ret_value, 2 + below(draw, 5));
+        fmpq_add_si(ret_value, ret_value, 3);
+        if (index >= 2)
+            fmpq_inv(ret_value, ret_value);
+    } else {
+        fmpq_set_si(shift, 1, 3 + (ulong)below(draw, 5));
+        fmpq_add(ret_value, &draw->landmarks[(index - 4) / 2], shift);
+    }
+    if (index % 2)
+        fmpq_neg(ret_value, ret_value);
+}
+
+static size_t count_extremes(const struct draw *draw)
+{
+    return draw->pieces && !draw->integers ? 4 + 2 * draw->landmark_count : 0;
+}
+
+/* The extremes come last, so that the first points are small. */
+static void draw_point(struct draw *draw, size_t attempt, fmpq *values)
+{
+    for (size_t i = 0; i < draw->name_count; i++) {
+        if (draw->integers)
+            draw_integer(draw, attempt, i, &values[i]);
+        else if (attempt >= DRAWS_MAX)
+            draw_extreme(draw, attempt - DRAWS_MAX, &values[i]);
+        else
+            draw_rational(draw, attempt, i, &values[i]);
+    }
+}
+
+/* --- deciding --- */
+
+struct point {
+    fmpq values[NAMES_MAX];
+    struct math_binding bindings[NAMES_MAX];
+};
+
+static void point_init(struct point *point)
+{
+    for (size_t i = 0; i < NAMES_MAX; i++)
+        fmpq_init(&point->values[i]);
+}
+
+static void point_clear(struct point *point)
+{
+    for (size_t i = 0; i < NAMES_MAX; i++)
+        fmpq_clear(&point->values[i]);
+}
+
+static void bind(struct draw *draw, struct point *point, size_t attempt)
+{
+    uint64_t state = draw->state;
+
+    draw->state += attempt * UINT64_C(0x632be59bd9b4e019);
+    draw_point(draw, attempt, point->values);
+    draw->state = state;
+    draw->decider->bindings = NULL;
+    for (size_t i = 0; i < draw->name_count; i++) {
+        point->bindings[i] = (struct math_binding){draw->names[i], &point->values[i], draw->decider->bindings};
+        draw->decider->bindings = &point->bindings[i];
+    }
+}
+
+/* MATH_EQUAL: the balls overlap. MATH_UNDECIDED: the point does not count. */
+static enum math_decision try_point(struct draw *draw, size_t attempt)
+{
+    _cleanup_(point_clear) struct point point;
+    bool apart;
+
+    point_init(&point);
+    bind(draw, &point, attempt);
+    draw->decider->real_only = !draw->complex;
+    enum math_outcome outcome = math_compare_balls(draw->decider, draw->left, draw->right, 64, &apart);
+    draw->decider->real_only = false;
+    draw->decider->bindings = NULL;
+    if (outcome)
+        return MATH_UNDECIDED;
+    return apart ? MATH_DIFFERENT : MATH_EQUAL;
+}
+
+static enum math_decision decide_exactly(struct draw *draw, size_t attempt)
+{
+    _cleanup_(point_clear) struct point point;
+
+    point_init(&point);
+    bind(draw, &point, attempt);
+    enum math_decision decision = math_decide_overlapping(draw->decider, draw->left, draw->right);
+    draw->decider->bindings = NULL;
+    return decision;
+}
+
+/* The first points are the small ones. */
+static enum math_decision confirm(struct draw *draw, const size_t *attempts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        enum math_decision decision = decide_exactly(draw, attempts[i]);
+        if (decision != MATH_EQUAL)
+            return decision == MATH_UNDEFINED ? MATH_UNDECIDED : decision;
+    }
+    draw->decider->method = "points";
+    return MATH_EQUAL;
+}
+
+/* Points from `from` on, until enough agree. False: one is apart. */
+static bool agree(struct draw *draw, size_t from, size_t to, size_t needed, size_t *attempts, size_t *ret_count)
+{
+    *ret_count = 0;
+    for (size_t attempt = from; attempt < to && *ret_count < needed; attempt++) {
+        enum math_decision decision = try_point(draw, attempt);
+        if (decision == MATH_DIFFERENT)
+            return false;
+        if (decision == MATH_EQUAL && *ret_count < AGREEING)
+            attempts[*ret_count] = attempt;
+        *ret_count += decision == MATH_EQUAL;
+    }
+    return true;
+}
+
+static enum math_decision decide(struct draw *draw, bool proven)
+{
+    size_t agreeing[AGREEING], more[AGREEING], count, extremes = count_extremes(draw);
+
+    draw->decider->method = "points";
+    if (!agree(draw, 0, DRAWS_MAX, proven ? 1 : AGREEING, agreeing, &count))
+        return MATH_DIFFERENT;
+    if (proven) {
+        draw->decider->method = "rational function";
+        return count ? MATH_EQUAL : MATH_UNDECIDED;
+    }
+    if (count < AGREEING_MIN)
+        return draw->decider->exhausted ? MATH_LIMIT : MATH_UNDECIDED;
+    if (!agree(draw, DRAWS_MAX, DRAWS_MAX + extremes, extremes, more, &(size_t){0}))
+        return MATH_DIFFERENT;
+    return confirm(draw, agreeing, EXACT_POINTS);
+}
+
+enum math_decision math_decide_at_points(struct math_decider *decider, const struct math_node *left,
+                                         const struct math_node *right, bool proven)
+{
+    _cleanup_(draw_clear) struct draw draw = {.decider = decider, .left = left, .right = right};
+
+    fmpz_one(draw.beyond);
+    if (!look(&draw, left) || !look(&draw, right))
+        return MATH_UNDECIDED;
+    return decide(&draw, proven);
+}
