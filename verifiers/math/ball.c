@@ -175,7 +175,9 @@ static enum math_outcome broken_power(const acb_t base, const fmpq_t exponent, s
 
 enum math_outcome math_ball_rational_power(const acb_t base, const fmpq_t exponent, slong bits, acb_t ret_value)
 {
-    if (fmpz_bits(fmpq_numref(exponent)) > 62 || fmpz_bits(fmpq_denref(exponent)) > 30)
+    if (fmpz_bits(fmpq_numref(exponent)) > 62 && fmpz_is_one(fmpq_denref(exponent)))
+        return MATH_OTHERWISE;
+    if (fmpz_bits(fmpq_numref(exponent)) > 1024 || fmpz_bits(fmpq_denref(exponent)) > 1024)
         return MATH_OTHERWISE;
     if (!fmpz_is_one(fmpq_denref(exponent)))
         return broken_power(base, exponent, bits, ret_value);
@@ -217,7 +219,7 @@ static enum math_outcome power(struct math_decider *decider, const struct math_n
 
     if (outcome == MATH_NO_VALUE || !math_spend(decider, 8 * cost(bits)))
         return outcome ? outcome : MATH_TOO_LARGE_VALUE;
-    if (outcome)
+    if (outcome || (node->children[0]->kind == MATH_CONSTANT && node->children[0]->constant == MATH_E))
         return general_power(decider, node, bits, ret_value);
     outcome = math_ball(decider, node->children[0], bits, ret_value);
     return outcome ? outcome : math_ball_rational_power(ret_value, exponent, bits, ret_value);

@@ -110,6 +110,10 @@ static enum math_decision decide_with_names(struct math_decider *decider, const 
     bool rational = compare_modulo_a_prime(decider, left, right, &apart) == MATH_VALUE;
     if (apart)
         return MATH_DIFFERENT;
+    if (rational && math_same_tree(left, right)) {
+        decider->method = "notation";
+        return MATH_EQUAL; /* and defined: no denominator was 0 at that point */
+    }
     enum math_outcome outcome = math_form_difference(decider, left, right, &finding);
     if (outcome == MATH_NO_VALUE)
         return MATH_UNDEFINED;
@@ -169,6 +173,30 @@ static enum math_decision decide_value(struct math_decider *decider, const struc
     return math_decide_constants(decider, left, right);
 }
 
+/* Any fixed order of trees, so that a decision does not depend on which side comes first. */
+static int compare_trees(const struct math_node *left, const struct math_node *right)
+{
+    size_t common = FLINT_MIN(left->text.length_bytes, right->text.length_bytes);
+    int order = (left->kind > right->kind) - (left->kind < right->kind);
+
+    if (!order)
+        order = (left->count > right->count) - (left->count < right->count);
+    if (!order)
+        order =
+            (left->text.length_bytes > right->text.length_bytes) - (left->text.length_bytes < right->text.length_bytes);
+    if (!order && common)
+        order = memcmp(left->text.data, right->text.data, common);
+    if (!order && left->kind == MATH_NUMBER)
+        order = fmpq_cmp(left->value, right->value);
+    if (!order && left->kind == MATH_CONSTANT)
+        order = (left->constant > right->constant) - (left->constant < right->constant);
+    if (!order && left->kind == MATH_FUNCTION)
+        order = (left->function > right->function) - (left->function < right->function);
+    for (size_t i = 0; i < left->count && !order; i++)
+        order = compare_trees(left->children[i], right->children[i]);
+    return order;
+}
+
 static bool has_plain_logarithm(const struct math_node *node)
 {
     if (node->kind == MATH_FUNCTION && node->function == MATH_LOG_PLAIN)
@@ -209,6 +237,11 @@ enum math_decision math_decide_equal(struct math_decider *decider, const struct 
         return MATH_UNDEFINED;
     if (!of_left && !of_right)
         return equal_if(fmpq_equal(one, other));
+    if (compare_trees(left, right) > 0) {
+        const struct math_node *first = right;
+        right = left;
+        left = first;
+    }
     bool in_left = has_plain_logarithm(left), in_right = has_plain_logarithm(right);
     if (in_left || in_right)
         return decide_plain_logarithms(decider, left, right, in_left && in_right);

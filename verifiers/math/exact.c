@@ -42,6 +42,14 @@ static bool by_balls(struct search *search, slong bits, enum math_decision *ret_
     return outcome == MATH_NO_VALUE || apart;
 }
 
+/* The same tree twice, and it has a value. */
+static bool by_notation(struct search *search, enum math_decision *ret_decision)
+{
+    search->decider->method = "notation";
+    *ret_decision = MATH_EQUAL;
+    return search->have_values && math_same_tree(search->left, search->right);
+}
+
 /* A difference of 0 is equal only if both sides are defined. */
 static bool by_form(struct search *search, enum math_decision *ret_decision)
 {
@@ -77,8 +85,8 @@ static enum math_decision search_on(struct search *search)
 {
     enum math_decision decision;
 
-    if (by_form(search, &decision) || by_balls(search, 128, &decision) || by_balls(search, 512, &decision) ||
-        by_field(search, &decision) || by_balls(search, 3072, &decision))
+    if (by_notation(search, &decision) || by_form(search, &decision) || by_balls(search, 128, &decision) ||
+        by_balls(search, 512, &decision) || by_field(search, &decision) || by_balls(search, 3072, &decision))
         return decision;
     return search->too_large || search->decider->exhausted ? MATH_LIMIT : MATH_UNDECIDED;
 }

@@ -22,7 +22,7 @@ static enum math_outcome sine_of_multiple(struct math_decider *decider, const fm
         return math_field_value(decider, exact, ret_value);
     if (fmpz_cmp_ui(fmpq_denref(multiple), TURN_PARTS_MAX) > 0 || fmpz_bits(fmpq_numref(multiple)) > 60)
         return MATH_OTHERWISE;
-    if (!math_spend(decider, 50000 * fmpz_get_si(fmpq_denref(multiple))))
+    if (!math_spend(decider, 30000 * fmpz_get_si(fmpq_denref(multiple))))
         return MATH_TOO_LARGE_VALUE;
     ca_pi(ret_value, decider->field);
     ca_mul_fmpq(ret_value, ret_value, multiple, decider->field);

@@ -4,6 +4,8 @@
 
 #define EXPONENT_MAX 200
 #define ROOT_MAX 12
+#define NUMBER_BITS 2048
+#define RADICAND_BITS 128 /* roots of integers are factored */
 
 /* Elements of number fields by their degree, others by their generators. */
 bool math_field_spend(struct math_decider *decider, const ca_t value, int64_t factor)
@@ -90,9 +92,10 @@ static enum math_outcome rational(struct math_decider *decider, const struct mat
     MATH_LOCAL_FMPQ(value);
     enum math_outcome outcome = math_rational(decider, node, value);
 
-    if (!outcome)
-        ca_set_fmpq(ret_value, value, decider->field);
-    return outcome;
+    if (outcome || fmpq_height_bits(value) > NUMBER_BITS)
+        return outcome ? outcome : MATH_OTHERWISE;
+    ca_set_fmpq(ret_value, value, decider->field);
+    return MATH_VALUE;
 }
 
 static enum math_outcome constant(struct math_decider *decider, const struct math_node *node, ca_t ret_value)
@@ -119,6 +122,10 @@ static enum math_outcome broken_power(struct math_decider *decider, ca_t base, c
 
     if (fmpz_cmp_ui(fmpq_denref(exponent), ROOT_MAX) > 0)
         return MATH_OTHERWISE;
+    if (CA_IS_QQ(base, decider->field) && fmpq_height_bits(CA_FMPQ(base)) > RADICAND_BITS)
+        return MATH_OTHERWISE;
+    if (!math_field_spend(decider, base, 50000))
+        return MATH_TOO_LARGE_VALUE;
     if (fmpz_is_odd(fmpq_denref(exponent))) {
         truth_t negative = ca_check_is_negative_real(base, decider->field);
         if (negative == T_UNKNOWN)
@@ -246,7 +253,7 @@ static enum math_outcome (*const by_kind[MATH_KINDS])(struct math_decider *, con
 
 enum math_outcome math_field_value(struct math_decider *decider, const struct math_node *node, ca_t ret_value)
 {
-    if (!math_spend(decider, 500))
+    if (!math_spend(decider, 2000))
         return MATH_TOO_LARGE_VALUE;
     enum math_outcome outcome = rational(decider, node, ret_value);
     if (outcome != MATH_OTHERWISE || !by_kind[node->kind])

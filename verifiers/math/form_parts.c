@@ -3,6 +3,7 @@
 #include "verifiers/math/form_value.h"
 
 #define BITS 128
+#define ROUNDING_BITS 512
 
 bool math_form_is_real(const struct math_form *form, const struct math_fraction *value)
 {
@@ -209,7 +210,7 @@ enum math_outcome math_form_rounded_node(struct math_form *form, const struct ma
     MATH_LOCAL_ACB(ball);
     MATH_LOCAL_FMPQ(value);
 
-    enum math_outcome outcome = math_ball(form->decider, node, BITS, ball);
+    enum math_outcome outcome = math_ball(form->decider, node, ROUNDING_BITS, ball);
     if (outcome == MATH_OTHERWISE && math_has_names(node))
         return math_form_opaque_node(form, node, ret_value);
     if (outcome || !acb_is_real(ball) || !arb_get_unique_fmpz(fmpq_numref(value), acb_realref(ball)))

@@ -195,8 +195,10 @@ enum math_outcome math_form_rational_power(struct math_form *form, struct math_f
 {
     MATH_LOCAL_FMPQ(rational);
 
-    if (fmpz_bits(fmpq_numref(exponent)) > 30 || fmpz_bits(fmpq_denref(exponent)) > 10)
+    if (fmpz_bits(fmpq_numref(exponent)) > 30)
         return MATH_TOO_LARGE_VALUE;
+    if (fmpz_bits(fmpq_denref(exponent)) > 10)
+        return MATH_OTHERWISE;
     if (fmpz_is_one(fmpq_denref(exponent)))
         return math_form_integer_power(form, value, fmpz_get_si(fmpq_numref(exponent)));
     if (math_fraction_is_rational(value, rational))
@@ -251,7 +253,8 @@ enum math_outcome math_form_power_node(struct math_form *form, const struct math
     MATH_LOCAL_FMPQ(exponent);
     enum math_outcome outcome = math_rational(form->decider, node->children[1], exponent);
 
-    if (outcome == MATH_OTHERWISE)
+    bool exponential = node->children[0]->kind == MATH_CONSTANT && node->children[0]->constant == MATH_E;
+    if (outcome == MATH_OTHERWISE || (exponential && !outcome))
         return general_power(form, node, ret_value);
     if (!outcome)
         outcome = math_form_value(form, node->children[0], ret_value);
