@@ -132,6 +132,16 @@ static bool is_wrapped(struct text text, const char *open, const char *close)
            memcmp(text.data + text.length_bytes - after, close, after) == 0;
 }
 
+/* $3$ and $4$: an even number of them, one at each end. $$ at the ends is another decoration. */
+static bool has_several_formulas(struct text text)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < text.length_bytes; i++)
+        count += text.data[i] == '$' && (i == 0 || text.data[i - 1] != '\\');
+    return count > 2 && count % 2 == 0 && is_wrapped(text, "$", "$") && !is_wrapped(text, "$$", "$$");
+}
+
 static struct text undecorated(struct text text)
 {
     static const char *const around[][2] = {{"$$", "$$"}, {"$", "$"}, {"\\(", "\\)"}, {"\\[", "\\]"}, {"**", "**"}};
@@ -170,7 +180,10 @@ static struct math_node *read_answer(struct math_reader *reader)
 enum math_parse_status math_parse(struct math_arena *arena, struct text answer, const struct math_reading *reading,
                                   struct math_node **ret_node, struct math_parse_error *ret_error)
 {
-    struct math_reader reader = {.arena = arena, .reading = reading, .text = undecorated(answer)};
+    struct math_reader reader = {.arena = arena, .reading = reading, .text = trimmed(answer)};
+
+    reader.dollars = has_several_formulas(reader.text);
+    reader.text = undecorated(reader.text);
 
     *ret_node = NULL;
     if (answer.length_bytes > MATH_ANSWER_BYTES) {

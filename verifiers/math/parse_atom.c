@@ -77,7 +77,7 @@ static bool add_token_text(struct math_reader *reader, struct name *name, bool s
             add_string(name, " ");
     } else if (subscript && (token->kind == TOKEN_PLUS || token->kind == TOKEN_MINUS || token->kind == TOKEN_COMMA)) {
         add_string(name, token->kind == TOKEN_PLUS ? "+" : token->kind == TOKEN_MINUS ? "-" : ",");
-    } else if (subscript && (token->kind == TOKEN_TEXT || token->flags & TOKEN_ASCII)) {
+    } else if (subscript && (token->kind == TOKEN_TEXT || token->flags & (TOKEN_ASCII | TOKEN_UPRIGHT))) {
         struct text word = token_text(reader, token);
         for (size_t i = 0; i < word.length_bytes; i++)
             if (!strchr(" ~", word.data[i]))
@@ -195,27 +195,6 @@ static struct math_node *read_accent(struct math_reader *reader)
     return read_marked_name(reader, mark);
 }
 
-/* \overline{AB} is a line; \overline{z} and \overline{1+i} are conjugates; \overline{3} alone is nothing. */
-static struct math_node *read_overline(struct math_reader *reader)
-{
-    struct math_node *node;
-    const struct math_token *first;
-
-    reader->at++;
-    first = peek_at(reader, 1);
-    if (sees(reader, TOKEN_OPEN_BRACE) && first->kind == TOKEN_LETTER && first->run > 1 &&
-        peek_at(reader, 1 + first->run)->kind == TOKEN_CLOSE_BRACE)
-        return read_marked_name(reader, "overline");
-    if (sees(reader, TOKEN_DIGIT) || (sees(reader, TOKEN_OPEN_BRACE) && first->kind == TOKEN_DIGIT))
-        return math_refuse(reader, "a number in front of the digits that repeat");
-    node = math_make_one(reader, MATH_FUNCTION, math_read_argument(reader, false));
-    if (node)
-        node->function = MATH_CONJUGATE;
-    return node;
-}
-
-/* --- fractions --- */
-
 /* The number of digits of a whole number that stands `ahead`, in braces or (one digit) without; 0: something else. */
 static size_t whole_number_tokens(const struct math_reader *reader, size_t ahead, size_t *ret_digits)
 {
@@ -229,6 +208,28 @@ static size_t whole_number_tokens(const struct math_reader *reader, size_t ahead
         return 0;
     return count + 2 * braces;
 }
+
+/* \overline{AB} is a line; \overline{z} and \overline{1+i} are conjugates; \overline{3} alone is nothing. */
+static struct math_node *read_overline(struct math_reader *reader)
+{
+    struct math_node *node;
+    const struct math_token *first;
+    size_t digits;
+
+    reader->at++;
+    first = peek_at(reader, 1);
+    if (sees(reader, TOKEN_OPEN_BRACE) && first->kind == TOKEN_LETTER && first->run > 1 &&
+        peek_at(reader, 1 + first->run)->kind == TOKEN_CLOSE_BRACE)
+        return read_marked_name(reader, "overline");
+    if (whole_number_tokens(reader, 0, &digits))
+        return math_refuse(reader, "a number in front of the digits that repeat");
+    node = math_make_one(reader, MATH_FUNCTION, math_read_argument(reader, false));
+    if (node)
+        node->function = MATH_CONJUGATE;
+    return node;
+}
+
+/* --- fractions --- */
 
 static bool sees_whole_fraction(const struct math_reader *reader)
 {
@@ -253,6 +254,19 @@ static bool sees_plain_fraction(const struct math_reader *reader)
     return denominator > 0 && peek_at(reader, numerator + 1 + denominator)->kind != TOKEN_SLASH;
 }
 
+static bool starts_with_d(const struct math_node *node)
+{
+    while (node->kind == MATH_PRODUCT || node->kind == MATH_POWER)
+        node = node->children[0];
+    return node->kind == MATH_NAME && text_equals(node->text, "d");
+}
+
+/* The denominator of dy/dx: there, d is no factor that could be cancelled. */
+static bool is_differential(const struct math_node *node)
+{
+    return node->kind == MATH_PRODUCT && node->flags & MATH_JUXTAPOSED && starts_with_d(node);
+}
+
 static struct math_node *read_fraction(struct math_reader *reader)
 {
     struct math_node *numerator, *denominator;
@@ -264,6 +278,8 @@ static struct math_node *read_fraction(struct math_reader *reader)
         return NULL;
     bare = sees(reader, TOKEN_DIGIT);
     denominator = math_read_argument(reader, false);
+    if (denominator && is_differential(denominator) && starts_with_d(numerator))
+        return math_refuse(reader, "a fraction, not a derivative");
     if (denominator && bare && sees(reader, TOKEN_DIGIT) && is_adjacent(peek(reader)))
         return math_refuse(reader, "braces around the denominator");
     return math_make_two(reader, MATH_QUOTIENT, numerator, denominator);

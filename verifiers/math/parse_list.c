@@ -142,7 +142,7 @@ static bool take_relation(struct math_reader *reader, enum math_relation *ret_re
         reader->at++;
         return true;
     }
-    if (!math_sees_word(reader, "in"))
+    if (!math_sees_in(reader))
         return false;
     reader->at += 2;
     *ret_relation = MATH_IN;

@@ -54,7 +54,7 @@ static enum separator separator_here(const struct math_reader *reader, size_t *r
     const struct math_token *token = peek(reader);
 
     *ret_tokens = 1;
-    if (token->kind == TOKEN_GROUP_COMMA)
+    if (token->kind == TOKEN_GROUP_COMMA && !reader->reading->decimal_comma)
         return SEPARATOR_GROUP_COMMA;
     if (token->kind == TOKEN_COMMA && is_adjacent(token) && is_digit_at(reader, 1) && !reader->context.brackets &&
         !reader->reading->decimal_comma)
@@ -156,13 +156,13 @@ static bool take_fraction_part(struct math_reader *reader, struct literal *liter
 {
     size_t before = literal->count;
     const struct math_token *mark = peek(reader);
-    bool comma = reader->reading->decimal_comma && mark->kind == TOKEN_COMMA && is_digit_at(reader, 1);
+    bool comma = reader->reading->decimal_comma && (mark->kind == TOKEN_COMMA || mark->kind == TOKEN_GROUP_COMMA) &&
+                 is_digit_at(reader, 1);
     bool taken = true;
 
     if ((mark->kind != TOKEN_POINT && !comma) || (before && !is_adjacent(mark)))
         return true;
     reader->at++;
-    literal->decimal = true;
     if (is_digit_at(reader, 0) && !take_digits(reader, literal))
         return false;
     if (sees(reader, TOKEN_OVERLINE))
@@ -173,6 +173,7 @@ static bool take_fraction_part(struct math_reader *reader, struct literal *liter
              is_digit_at(reader, 1))
         taken = take_bracketed_period(reader, literal);
     literal->fraction = literal->count - before;
+    literal->decimal = literal->fraction > 0;
     if (taken && (literal->count == 0 || (sees(reader, TOKEN_POINT) && is_adjacent(peek(reader)))))
         return math_refuse(reader, "a number");
     return taken;

@@ -117,7 +117,7 @@ struct math_node *math_read_power(struct math_reader *reader)
                     math_sees_degree_mark(reader))) {
         if (node->kind == MATH_NUMBER_SET || !math_can_combine(node))
             return math_refuse(reader, "a number or expression with a sign behind it");
-        if (node->kind == MATH_PERCENT || node->kind == MATH_DEGREES)
+        if ((node->kind == MATH_PERCENT || node->kind == MATH_DEGREES) && !(node->flags & MATH_BRACKETED))
             return math_refuse(reader, "nothing more behind a percent or degree sign");
         node = read_one_suffix(reader, node);
     }

@@ -49,7 +49,7 @@ static bool starts_letter(const struct math_reader *reader)
     if (reader->context.integral && peek(reader)->value == 'd' &&
         (next->kind == TOKEN_LETTER || next->kind == TOKEN_GREEK))
         return false;
-    return !math_starts_unit(reader) && !math_sees_word(reader, "in");
+    return !math_starts_unit(reader) && !math_sees_in(reader) && !math_sees_temperature(reader);
 }
 
 static bool starts_bar(const struct math_reader *reader)
@@ -122,6 +122,16 @@ static bool read_divisor(struct math_reader *reader, struct product *product, en
     return math_push(reader, node);
 }
 
+/* A word behind a word, or one that would change what a number says. */
+static bool follows_words(const struct math_reader *reader)
+{
+    enum token_kind before = reader->tokens[reader->at - 1].kind;
+
+    if (!sees(reader, TOKEN_LETTER) || peek(reader)->run < 3 || !(peek(reader)->flags & TOKEN_SPACED))
+        return false;
+    return before == TOKEN_LETTER || (before == TOKEN_DIGIT && math_starts_forbidden_word(reader));
+}
+
 static bool read_juxtaposed(struct math_reader *reader, struct product *product)
 {
     const struct math_node *before = reader->stack[reader->stack_count - 1];
@@ -131,8 +141,7 @@ static bool read_juxtaposed(struct math_reader *reader, struct product *product)
         return math_refuse(reader, "brackets around the denominator");
     if (is_loose_number(reader) || (number && starts_number(reader, reader->at)))
         return math_refuse(reader, "an operator between the numbers");
-    if (sees(reader, TOKEN_LETTER) && peek(reader)->run > 2 && (peek(reader)->flags & TOKEN_SPACED) &&
-        reader->tokens[reader->at - 1].kind == TOKEN_LETTER)
+    if (follows_words(reader))
         return math_refuse(reader, "mathematics, not words");
     return math_push(reader, combinable(reader, math_read_power(reader)));
 }
@@ -152,6 +161,8 @@ static int read_next_factor(struct math_reader *reader, struct product *product)
         product->ambiguous = false;
         return math_push(reader, read_signed_factor(reader)) ? 1 : -1;
     }
+    if (sees(reader, TOKEN_SLASH) && peek_at(reader, 1)->kind == TOKEN_TEXT)
+        return 0; /* a unit's */
     if (take(reader, TOKEN_SLASH))
         return read_divisor(reader, product, MATH_QUOTIENT) ? 1 : -1;
     if (take(reader, TOKEN_MODULO))

@@ -79,6 +79,17 @@ bool math_sees_word(const struct math_reader *reader, const char *word)
     return sees(reader, TOKEN_LETTER) && text_equals(word_here(reader, reader->at), word);
 }
 
+bool math_sees_in(const struct math_reader *reader)
+{
+    static const uint8_t sets[TOKEN_KINDS] = {[TOKEN_OPEN_PAREN] = true,
+                                              [TOKEN_OPEN_SQUARE] = true,
+                                              [TOKEN_OPEN_SET] = true,
+                                              [TOKEN_NUMBER_SET] = true,
+                                              [TOKEN_EMPTY_SET] = true};
+
+    return math_sees_word(reader, "in") && sets[peek_at(reader, 2)->kind];
+}
+
 /* --- text --- */
 
 static bool is_space(char byte)
@@ -92,7 +103,9 @@ static struct text normal_words(struct text words, char *out)
     size_t length = 0;
 
     for (size_t i = 0; i < words.length_bytes; i++) {
-        if (!is_space(words.data[i]))
+        bool escaped = words.data[i] == '\\' && i + 1 < words.length_bytes; /* \, and its like */
+        i += escaped;
+        if (!escaped && !is_space(words.data[i]))
             out[length++] = (char)tolower((unsigned char)words.data[i]);
         else if (length && out[length - 1] != ' ')
             out[length++] = ' ';
@@ -129,10 +142,14 @@ struct math_node *math_read_text(struct math_reader *reader)
     struct text words = trimmed(token_text(reader, peek(reader)));
 
     reader->at++;
+    while (words.length_bytes > 1 && strchr(".,;:!?", words.data[words.length_bytes - 1]))
+        words.length_bytes--;
     if (words.length_bytes == 1 && isalpha((unsigned char)words.data[0]))
         return math_make_text(reader, MATH_NAME, words);
+    if (words.length_bytes == 0 || !isalpha((unsigned char)words.data[0]))
+        return math_refuse(reader, "words");
     for (size_t i = 0; i < words.length_bytes; i++)
-        if (strchr("^$%", words.data[i]))
+        if (strchr("^$%*{", words.data[i]))
             return math_refuse(reader, "words");
     return make_words(reader, words);
 }
@@ -181,6 +198,11 @@ struct math_node *math_read_prose(struct math_reader *reader)
 
 /* --- units --- */
 
+bool math_starts_forbidden_word(const struct math_reader *reader)
+{
+    return is_forbidden(word_here(reader, reader->at));
+}
+
 struct unit {
     char bytes[UNIT_BYTES];
     size_t length, words;
@@ -204,27 +226,44 @@ static bool add_word(struct unit *unit, struct text word)
     return (joined || add_bytes(unit, " ", 1)) && add_bytes(unit, word.data, word.length_bytes);
 }
 
+/* One sign between the words of a unit; how many bytes it takes, 0: of none. */
+static size_t add_unit_sign(struct unit *unit, struct text rest)
+{
+    bool exponent = unit->length && unit->bytes[unit->length - 1] == '^';
+    bool braces = exponent && rest.data[0] == '{';
+    size_t minus = exponent && rest.length_bytes > braces && rest.data[braces] == '-';
+
+    if (exponent && rest.length_bytes > braces + minus && isdigit((unsigned char)rest.data[braces + minus]))
+        return add_bytes(unit, rest.data + braces, minus + 1) ? 1 + minus + 2 * braces : 0;
+    if (is_space(rest.data[0]) || rest.data[0] == '.')
+        return 1;
+    if (rest.data[0] == '\\')
+        return rest.data[1] != 'c' ? 2 : add_bytes(unit, "*", 1) ? 5 : 0;
+    return strchr("/^%*", rest.data[0]) && add_bytes(unit, rest.data, 1);
+}
+
+/* Between two letters. */
+static bool is_hyphen(struct text text, size_t at)
+{
+    return at > 0 && text.data[at] == '-' && at + 1 < text.length_bytes && isalpha((unsigned char)text.data[at + 1]);
+}
+
 /* The words, slashes and exponents between the braces of a text. */
 static bool add_text(struct unit *unit, struct text text)
 {
     for (size_t i = 0; i < text.length_bytes;) {
-        size_t start = i;
-        while (i < text.length_bytes && is_word_byte(text.data[i]))
-            i++;
-        if (i > start) {
-            if (!add_word(unit, (struct text){text.data + start, i - start}))
-                return false;
-            continue;
-        }
-        if (isdigit((unsigned char)text.data[i]) && (unit->length == 0 || unit->bytes[unit->length - 1] != '^'))
+        struct text rest = {text.data + i, text.length_bytes - i};
+        struct text word = {rest.data, 0};
+        size_t step;
+        while (word.length_bytes < rest.length_bytes &&
+               (isalpha((unsigned char)rest.data[word.length_bytes]) || is_hyphen(rest, word.length_bytes)))
+            word.length_bytes++;
+        step = word.length_bytes;
+        if (step ? !add_word(unit, word) : (step = add_unit_sign(unit, rest)) == 0)
             return false;
-        if (!is_space(text.data[i]) && !strchr("./^%", text.data[i]) && !isdigit((unsigned char)text.data[i]))
-            return false;
-        if (!is_space(text.data[i]) && text.data[i] != '.' && !add_bytes(unit, &text.data[i], 1))
-            return false;
-        i++;
+        i += step;
     }
-    return unit->length > 0;
+    return unit->length > 0 && !strchr("/^*", unit->bytes[unit->length - 1]);
 }
 
 static bool has_vowel(struct text word)
@@ -235,6 +274,26 @@ static bool has_vowel(struct text word)
     return false;
 }
 
+/* 12:30 pm */
+static bool follows_time(const struct math_reader *reader, size_t at)
+{
+    return at > 3 && reader->tokens[at - 1].kind == TOKEN_DIGIT && reader->tokens[at - 2].kind == TOKEN_DIGIT &&
+           reader->tokens[at - 3].kind == TOKEN_COLON;
+}
+
+static bool is_half_of_day(struct text word)
+{
+    return text_equals(word, "am") || text_equals(word, "pm") || text_equals(word, "AM") || text_equals(word, "PM");
+}
+
+/* 2 in is a length; x in [0, 1] is not. */
+static bool is_inches(const struct math_reader *reader, size_t at)
+{
+    enum token_kind next = reader->tokens[at + 2].kind;
+
+    return next == TOKEN_END || next == TOKEN_CARET || next == TOKEN_COMMA || next == TOKEN_CLOSE_PAREN;
+}
+
 /* May this bare word be a unit? 2ab is a product, 2 apples are not, 2 xyz is a product too. */
 static bool is_bare_unit(const struct math_reader *reader, size_t at)
 {
@@ -243,6 +302,10 @@ static bool is_bare_unit(const struct math_reader *reader, size_t at)
 
     if (word.length_bytes < 2 || is_forbidden(word) || math_find_word(word))
         return false;
+    if (is_half_of_day(word))
+        return follows_time(reader, at);
+    if (text_equals(word, "in"))
+        return spaced && is_inches(reader, at);
     if (reader->reading->prose && spaced && word.length_bytes > 2)
         return true;
     if (is_listed(bare_units, ARRAY_LENGTH(bare_units), word))
@@ -309,8 +372,8 @@ static const char *joint(const struct math_reader *reader, size_t *ret_tokens)
 
 static bool take_unit(struct math_reader *reader, struct unit *unit)
 {
-    const char *sign = "";
-    size_t tokens = 0;
+    size_t tokens = sees(reader, TOKEN_SLASH);
+    const char *sign = tokens ? "/" : "";
 
     do {
         reader->at += tokens;
@@ -340,45 +403,89 @@ static struct math_node *with_unit(struct math_reader *reader, struct math_node 
     return quantity && quantity->text.data ? quantity : math_too_large(reader, "a smaller answer");
 }
 
-/* 20^\circ C: the degree sign belongs to the unit. */
-static bool add_degree_sign(struct unit *unit, struct math_node **value)
+/* -20^\circ C: the degree sign belongs to the unit. */
+static struct math_node *without_degree_sign(struct math_reader *reader, struct math_node *value)
 {
-    if ((*value)->kind != MATH_DEGREES)
-        return true;
-    *value = (*value)->children[0];
-    return add_bytes(unit, "\u00b0", 2);
+    if (value->kind == MATH_NEGATE && value->children[0]->kind == MATH_DEGREES)
+        return math_make_one(reader, MATH_NEGATE, value->children[0]->children[0]);
+    return value->kind == MATH_DEGREES ? value->children[0] : NULL;
 }
 
-static bool sees_temperature(const struct math_reader *reader, const struct math_node *value)
+/* Celsius or Fahrenheit, bare or as text, behind a degree sign. */
+bool math_sees_temperature(const struct math_reader *reader)
 {
-    return value->kind == MATH_DEGREES && (math_sees_word(reader, "C") || math_sees_word(reader, "F"));
+    struct text word =
+        sees(reader, TOKEN_TEXT) ? trimmed(token_text(reader, peek(reader))) : word_here(reader, reader->at);
+    enum token_kind before = reader->at ? reader->tokens[reader->at - 1].kind : TOKEN_END;
+    bool degrees =
+        before == TOKEN_DEGREE || before == TOKEN_CIRCLE ||
+        (before == TOKEN_CLOSE_BRACE && reader->at > 1 &&
+         (reader->tokens[reader->at - 2].kind == TOKEN_DEGREE || reader->tokens[reader->at - 2].kind == TOKEN_CIRCLE));
+
+    return degrees && (sees(reader, TOKEN_TEXT) || sees(reader, TOKEN_LETTER)) &&
+           (text_equals(word, "C") || text_equals(word, "F") || text_equals(word, "Celsius") ||
+            text_equals(word, "Fahrenheit"));
+}
+
+static struct math_node *read_temperature(struct math_reader *reader, struct math_node *value)
+{
+    struct math_node *number = without_degree_sign(reader, value);
+    bool celsius = sees(reader, TOKEN_TEXT) ? trimmed(token_text(reader, peek(reader))).data[0] == 'C'
+                                            : peek(reader)->value == 'C';
+
+    if (!number)
+        return math_refuse(reader, "a number of degrees");
+    reader->at += sees(reader, TOKEN_TEXT) ? 1 : peek(reader)->run;
+    return with_unit(reader, number, text_of(celsius ? "\u00b0C" : "\u00b0F"));
+}
+
+/* \$5 dollars is \$5; \$5 per hour keeps both. */
+static struct math_node *read_rate(struct math_reader *reader, struct math_node *quantity)
+{
+    struct unit unit = {.length = 0};
+    struct text words;
+
+    if (quantity->kind != MATH_QUANTITY || !add_bytes(&unit, quantity->text.data, quantity->text.length_bytes) ||
+        !take_unit(reader, &unit))
+        return math_refuse(reader, "one unit");
+    words = (struct text){unit.bytes + quantity->text.length_bytes, unit.length - quantity->text.length_bytes};
+    if (text_equals(words, " dollars") || text_equals(words, " dollar") || text_equals(words, " USD"))
+        return quantity;
+    if (!text_equals((struct text){words.data, words.length_bytes < 4 ? words.length_bytes : 4}, " per") &&
+        words.data[0] != '/')
+        return math_refuse(reader, "one unit");
+    return with_unit(reader, quantity->children[0], (struct text){unit.bytes, unit.length});
+}
+
+static bool has_unit(const struct math_node *value)
+{
+    return value->kind == MATH_QUANTITY || value->kind == MATH_PERCENT;
+}
+
+static struct math_node *read_currency(struct math_reader *reader, struct math_node *value)
+{
+    const char *money = math_money[peek(reader)->value];
+
+    reader->at++;
+    return math_can_combine(value) && !has_unit(value) ? with_unit(reader, value, text_of(money))
+                                                       : math_refuse(reader, "a number in front of the currency");
 }
 
 struct math_node *math_read_unit(struct math_reader *reader, struct math_node *value)
 {
     struct unit unit = {.length = 0};
+    bool slash = value->kind == MATH_QUANTITY && sees(reader, TOKEN_SLASH) && peek_at(reader, 1)->kind == TOKEN_TEXT;
 
-    if (sees(reader, TOKEN_MONEY) && value->kind != MATH_QUANTITY) {
-        const char *money = math_money[peek(reader)->value];
-        reader->at++;
-        return math_can_combine(value) ? with_unit(reader, value, text_of(money)) : math_refuse(reader, "a number");
-    }
-    if (!sees(reader, TOKEN_TEXT) && !math_starts_unit(reader) && !sees_temperature(reader, value))
+    if (sees(reader, TOKEN_MONEY))
+        return read_currency(reader, value);
+    if (math_sees_temperature(reader))
+        return read_temperature(reader, value);
+    if (!sees(reader, TOKEN_TEXT) && !math_starts_unit(reader) && !slash)
         return value;
-    if (value->kind == MATH_QUANTITY) {
-        bool dollars = text_equals(value->text, "$") && take_unit(reader, &unit) &&
-                       (text_equals((struct text){unit.bytes, unit.length}, "dollars") ||
-                        text_equals((struct text){unit.bytes, unit.length}, "dollar"));
-        return dollars ? value : math_refuse(reader, "one unit");
-    }
-    if (!math_can_combine(value) || value->kind == MATH_PERCENT || !add_degree_sign(&unit, &value))
+    if (value->kind == MATH_QUANTITY)
+        return read_rate(reader, value);
+    if ((!math_can_combine(value) && value->kind != MATH_RATIO) || has_unit(value) || value->kind == MATH_DEGREES)
         return math_refuse(reader, "a number in front of the unit");
-    if (sees_temperature(reader, value) || (unit.length && sees(reader, TOKEN_LETTER))) {
-        char letter = (char)peek(reader)->value;
-        reader->at++;
-        add_bytes(&unit, &letter, 1);
-    } else if (!take_unit(reader, &unit)) {
-        return math_refuse(reader, "a unit");
-    }
-    return with_unit(reader, value, (struct text){unit.bytes, unit.length});
+    return take_unit(reader, &unit) ? with_unit(reader, value, (struct text){unit.bytes, unit.length})
+                                    : math_refuse(reader, "a unit");
 }

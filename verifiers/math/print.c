@@ -150,41 +150,56 @@ static const struct math_node *leftmost(const struct math_node *node)
     return node;
 }
 
+static bool is_fraction_of_numbers(const struct math_node *node)
+{
+    return node->kind == MATH_QUOTIENT && node->children[0]->kind == MATH_NUMBER &&
+           node->children[1]->kind == MATH_NUMBER;
+}
+
 /* Behind another factor, digits would be read as a part of it, and a fraction behind a number as a mixed number. */
 static bool needs_brackets(const struct math_node *before, const struct math_node *factor)
 {
     enum math_kind first = leftmost(factor)->kind;
 
-    return first == MATH_NUMBER || (first == MATH_QUOTIENT && before->kind == MATH_NUMBER) ||
-           (factor->kind == MATH_NAME && text_equals(factor->text, "U"));
+    return first == MATH_NUMBER || (before->kind == MATH_NUMBER && is_fraction_of_numbers(leftmost(factor)));
 }
 
-/* Names that are read as a function's where brackets and an equals sign follow. */
-static bool is_function_letter(const struct math_node *node)
+/* Is it behind a degree sign the name of a scale, or between intervals a union? */
+static bool is_sign_letter(const struct math_node *before, const struct math_node *factor)
 {
-    return node->kind == MATH_NAME && strchr("fghpqFGHPQ", node->text.data[0]) != NULL;
+    const struct math_node *first = leftmost(factor);
+    bool scale = before->kind == MATH_DEGREES && first->kind == MATH_NAME &&
+                 (first->text.data[0] == 'C' || first->text.data[0] == 'F');
+
+    return scale || (first->kind == MATH_NAME && text_equals(first->text, "U"));
 }
 
 static enum level level_of(const struct math_node *node);
 
+/* f(x + 1) and x(a b) in front of an equals sign would be calls. */
+static bool looks_like_call(const struct math_node *name, const struct math_node *next, bool brackets)
+{
+    bool opens = brackets || leftmost(next)->kind == MATH_TUPLE || level_of(leftmost(next)) < LEVEL_ATOM;
+
+    return name->kind == MATH_NAME && opens &&
+           (next->kind != MATH_SUM || strchr("fghpqFGHPQ", name->text.data[0]) != NULL);
+}
+
 static void print_juxtaposed(struct printer *printer, const struct math_node *node)
 {
+    bool brackets = false;
+
     for (size_t i = 0; i < node->count; i++) {
         const struct math_node *factor = node->children[i];
         const struct math_node *next = i + 1 < node->count ? node->children[i + 1] : NULL;
-        bool brackets = i > 0 && needs_brackets(node->children[i - 1], factor);
-        /* f(x + 1) at the beginning of an equation would be a call. */
-        bool braces = i == 0 && next && is_function_letter(leftmost(factor)) &&
-                      (level_of(next) < LEVEL_FACTOR || needs_brackets(factor, next) || next->kind == MATH_TUPLE ||
-                       level_of(leftmost(next)) < LEVEL_ATOM);
+        bool next_brackets = next && (needs_brackets(factor, next) || is_sign_letter(factor, next));
+        bool braces = i == 0 && next && looks_like_call(leftmost(factor), next, next_brackets);
+
         put(printer, i ? " " : "");
-        put(printer, braces ? "{" : "");
-        if (brackets)
-            put(printer, "(");
+        put(printer, brackets ? "(" : braces ? "{" : "");
         print(printer, factor, brackets ? LEVEL_SUM : LEVEL_FACTOR);
-        if (brackets)
-            put(printer, ")");
-        put(printer, braces ? "}" : "");
+        put(printer, brackets ? ")" : braces ? "}" : "");
+        brackets = next_brackets;
     }
 }
 
@@ -359,22 +374,44 @@ static void print_call(struct printer *printer, const struct math_node *node)
     put(printer, ")");
 }
 
-static void print_quantity(struct printer *printer, const struct math_node *node)
+/* The sign of the money that a unit begins with, and how it is written. */
+static const char *money_of(struct text unit, size_t *ret_length)
 {
-    static const char *const money[][2] = {{"$", "\\$"}, {"€", "\\euro "}, {"£", "\\pounds "}};
-    bool temperature = node->text.length_bytes > 2 && memcmp(node->text.data, "\u00b0", 2) == 0;
-    size_t skipped = temperature ? 2 : 0;
+    static const char *const money[][2] = {{"$", "\\$"}, {"€", "\\euro "}, {"£", "\\pounds "}, {"¥", "\\yen "}};
 
     for (size_t i = 0; i < ARRAY_LENGTH(money); i++) {
-        if (!text_equals(node->text, money[i][0]))
-            continue;
-        put(printer, money[i][1]);
-        print(printer, node->children[0], LEVEL_SUM);
-        return;
+        *ret_length = strlen(money[i][0]);
+        if (unit.length_bytes >= *ret_length && memcmp(unit.data, money[i][0], *ret_length) == 0)
+            return money[i][1];
     }
-    print(printer, node->children[0], temperature ? LEVEL_ATOM : LEVEL_SUM);
-    put(printer, temperature ? "^{\\circ}\\text{" : " \\text{ ");
-    put_text(printer, (struct text){node->text.data + skipped, node->text.length_bytes - skipped});
+    *ret_length = 0;
+    return NULL;
+}
+
+static void print_quantity(struct printer *printer, const struct math_node *node)
+{
+    size_t skipped;
+    const char *money = money_of(node->text, &skipped);
+    bool temperature = node->text.length_bytes > 2 && memcmp(node->text.data, "\u00b0", 2) == 0;
+    struct text words;
+
+    skipped += 2 * temperature;
+    words = (struct text){node->text.data + skipped, node->text.length_bytes - skipped};
+    put(printer, money ? money : "");
+    if (temperature && node->children[0]->kind == MATH_NEGATE) {
+        put(printer, "-");
+        print(printer, node->children[0]->children[0], LEVEL_ATOM);
+    } else {
+        print(printer, node->children[0], temperature ? LEVEL_ATOM : LEVEL_RATIO);
+    }
+    if (words.length_bytes == 0)
+        return;
+    if (money && words.data[0] == '/') {
+        put(printer, "/");
+        words = (struct text){words.data + 1, words.length_bytes - 1};
+    }
+    put(printer, temperature ? "^{\\circ}\\text{" : " \\text{");
+    put_text(printer, words);
     put(printer, "}");
 }
 

@@ -72,19 +72,20 @@ enum token_kind {
     TOKEN_ACCENT,     /* value: index into math_accents */
     TOKEN_OPERATOR,   /* value: index into math_operators */
     TOKEN_CONGRUENCE, /* \pmod */
-    TOKEN_BEGIN,      /* value: enum math_environment */
+    TOKEN_BEGIN,      /* value: index into the table of environments */
     TOKEN_FINISH,
     TOKEN_TEXT, /* words; at, length: inside the braces */
     TOKEN_AND,
     TOKEN_OR,
     TOKEN_DETERMINANT,
     TOKEN_SPACE,   /* says so before the next token; never in the array */
-    TOKEN_NOTHING, /* a font, \left, \displaystyle: leaves no token */
+    TOKEN_SIZE,    /* \left, \bigr: leaves no token, but a bracket must follow */
+    TOKEN_NOTHING, /* a font, \displaystyle: leaves no token */
     TOKEN_FORBIDDEN,
     TOKEN_KINDS
 };
 
-enum math_environment { ENVIRONMENT_MATRIX, ENVIRONMENT_DETERMINANT, ENVIRONMENT_ARRAY };
+enum { ENVIRONMENT_ARRAY, ENVIRONMENT_DETERMINANT }; /* the first of their table; the others are plain matrices */
 
 enum token_flag {
     TOKEN_SPACED = 1 << 0, /* white space before it */
@@ -118,6 +119,7 @@ struct math_context {
 struct math_reader {
     struct math_arena *arena;
     const struct math_reading *reading;
+    bool dollars;              /* $ are the ends of formulas: $3$ and $4$ */
     struct text text;          /* without decorations; token.at counts from here */
     struct math_token *tokens; /* the last is TOKEN_END */
     size_t count, capacity;
@@ -251,6 +253,9 @@ struct math_node *math_read_text(struct math_reader *reader);
 struct math_node *math_read_prose(struct math_reader *reader); /* the whole answer is words; NULL without a refusal */
 struct math_node *math_read_unit(struct math_reader *reader, struct math_node *value); /* the value, if there is none */
 bool math_starts_unit(const struct math_reader *reader);
+bool math_starts_forbidden_word(const struct math_reader *reader);       /* "maybe", "million": no unit */
+bool math_sees_temperature(const struct math_reader *reader);            /* C or F behind a degree sign */
+bool math_sees_in(const struct math_reader *reader);                     /* x in [0, 1] */
 bool math_sees_word(const struct math_reader *reader, const char *word); /* a whole word of letters */
 
 #endif

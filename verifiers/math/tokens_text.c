@@ -1,0 +1,173 @@
+/* \text{…}, \mathrm{…} and their like. */
+#include "verifiers/math/scanner.h"
+
+static const struct {
+    const char *name;
+    bool mathematics; /* its argument is one, set in another font */
+} text_commands[] = {
+    {"text", false}, {"mathrm", true}, {"textbf", false},      {"textit", false},     {"textrm", false},
+    {"mbox", false}, {"hbox", false},  {"mathsf", true},       {"texttt", false},     {"textsf", false},
+    {"emph", false}, {"mathtt", true}, {"operatorname", true}, {"textnormal", false},
+};
+
+bool math_is_text_command(struct text name, bool *ret_mathematics)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(text_commands); i++) {
+        *ret_mathematics = text_commands[i].mathematics;
+        if (text_equals(name, text_commands[i].name))
+            return true;
+    }
+    return false;
+}
+
+static struct text trimmed(struct text text, const char *what)
+{
+    while (text.length_bytes && (is_space(text.data[0]) || strchr(what, text.data[0]))) {
+        text.data++;
+        text.length_bytes--;
+    }
+    while (text.length_bytes &&
+           (is_space(text.data[text.length_bytes - 1]) || strchr(what, text.data[text.length_bytes - 1])))
+        text.length_bytes--;
+    return text;
+}
+
+/* --- finding the end --- */
+
+/* The bytes of a unit's exponent in braces behind its ^: {2}, {-1}; 0: something else. */
+static size_t exponent_length(struct text text, size_t at)
+{
+    size_t end = at + 1;
+
+    if (at == 0 || text.data[at - 1] != '^')
+        return 0;
+    end += end < text.length_bytes && text.data[end] == '-';
+    if (end + 1 >= text.length_bytes || !isdigit((unsigned char)text.data[end]) || text.data[end + 1] != '}')
+        return 0;
+    return end + 2 - at;
+}
+
+/* A space, or the dot between two units. */
+static size_t escape_length(struct text text, size_t at)
+{
+    struct text from = {text.data + at, text.length_bytes - at};
+
+    if (from.length_bytes > 1 && strchr(",; :", from.data[1]) && from.data[1])
+        return 2;
+    return begins(from, "\\cdot") && !(from.length_bytes > 5 && is_letter(from.data[5])) ? 5 : 0;
+}
+
+/* The bytes up to the closing brace if all of them are those of words and units; TEXT_NONE if not. */
+static struct text words_until_brace(const struct scanner *scanner)
+{
+    struct text text = rest(scanner);
+    size_t step;
+
+    for (size_t i = 0; i < text.length_bytes; i += step) {
+        char byte = text.data[i];
+        if (byte == '}')
+            return (struct text){text.data, i};
+        step = isalnum((unsigned char)byte) || (byte && strchr(" \n\t\r~.,;:!?'-/^*$%", byte));
+        if (byte == '{')
+            step = exponent_length(text, i);
+        if (byte == '\\')
+            step = escape_length(text, i);
+        if (step == 0)
+            return TEXT_NONE;
+    }
+    return TEXT_NONE;
+}
+
+/* --- what the words are --- */
+
+static const struct word *find_known(struct text word, bool mathematics)
+{
+    char lower[16];
+    const struct word *known = math_find_word(word);
+
+    if (!known && mathematics)
+        known = math_find_command(word);
+    for (size_t i = 0; !known && word.length_bytes < sizeof lower && i < word.length_bytes; i++) {
+        lower[i] = (char)tolower((unsigned char)word.data[i]);
+        if (i + 1 == word.length_bytes)
+            known = math_find_word((struct text){lower, word.length_bytes});
+    }
+    if (text_equals(word, "$")) {
+        static const struct word dollar = {"$", TOKEN_MONEY, 0};
+        return &dollar;
+    }
+    if (!known || (known->kind != TOKEN_FUNCTION && known->kind != TOKEN_LOG_TEN && known->kind != TOKEN_AND &&
+                   known->kind != TOKEN_OR && known->kind != TOKEN_CONSTANT && known->kind != TOKEN_OPERATOR &&
+                   known->kind != TOKEN_DETERMINANT && known->kind != TOKEN_MODULO))
+        return NULL;
+    return known;
+}
+
+static struct math_token *add_inside(struct scanner *scanner, enum token_kind kind, unsigned value, struct text word,
+                                     struct text content)
+{
+    const char *start = scanner->reader->text.data;
+    struct math_token *token;
+
+    scanner->flags |= TOKEN_UPRIGHT;
+    scanner->at = (size_t)(word.data - start);
+    token = math_add_token(scanner, kind, value, word.length_bytes);
+    scanner->at = (size_t)(content.data - start) + content.length_bytes + 1;
+    return token;
+}
+
+/* Only spaces and punctuation. */
+static void add_blank(struct scanner *scanner, struct text content)
+{
+    if (memchr(content.data, ',', content.length_bytes))
+        add_inside(scanner, TOKEN_COMMA, 0, content, content);
+    else
+        scanner->at += content.length_bytes + 1;
+    scanner->flags |= TOKEN_SPACED;
+}
+
+static void add_words(struct scanner *scanner, struct text content, bool mathematics)
+{
+    struct text word = trimmed(content, ",;.");
+    const struct word *known = find_known(word, mathematics);
+    bool constant = word.length_bytes == 1 && strchr(mathematics ? "eid" : "ei", word.data[0]);
+
+    if (word.length_bytes == 0)
+        add_blank(scanner, content);
+    else if (known)
+        add_inside(scanner, known->kind, known->value, word, content);
+    else if (constant)
+        add_inside(scanner, TOKEN_LETTER, (unsigned char)word.data[0], word, content)->run = 1;
+    else
+        add_inside(scanner, TOKEN_TEXT, 0, content, content);
+}
+
+/* (A): the letter of a choice. */
+static bool is_choice(const struct scanner *scanner)
+{
+    return byte_at(scanner, 0) == '(' && is_letter(byte_at(scanner, 1)) && byte_at(scanner, 2) == ')' &&
+           byte_at(scanner, 3) == '}';
+}
+
+bool math_scan_text(struct scanner *scanner, bool mathematics)
+{
+    struct text content;
+    char first;
+
+    while (is_space(byte_at(scanner, 0)) || byte_at(scanner, 0) == '*')
+        scanner->at++;
+    if (byte_at(scanner, 0) != '{')
+        return mathematics && is_letter(byte_at(scanner, 0));
+    scanner->at++;
+    content = words_until_brace(scanner);
+    first = content.data && content.length_bytes > 1 ? trimmed(content, "").data[0] : byte_at(scanner, 0);
+    if (content.data && !isdigit((unsigned char)first) && (content.length_bytes == 1 || !strchr("$-.", first))) {
+        add_words(scanner, content, mathematics);
+        return true;
+    }
+    if (!mathematics && !content.data && !isdigit((unsigned char)first) && !is_choice(scanner))
+        return false;
+    scanner->at--;
+    math_add_token(scanner, TOKEN_OPEN_BRACE, 0, 1);
+    return true;
+}
