@@ -5,6 +5,8 @@
 #include "server/base/cleanup.h"
 #include "verifiers/math/reader.h"
 
+#define HEIGHT_FACTOR 4
+
 /* --- refusing --- */
 
 static void stop(struct math_reader *reader, enum math_parse_status status, const char *expected)
@@ -37,10 +39,16 @@ static struct math_node *made(struct math_reader *reader, struct math_node *node
 struct math_node *math_make(struct math_reader *reader, enum math_kind kind, size_t count,
                             struct math_node *const children[])
 {
+    struct math_node *node;
+
     for (size_t i = 0; i < count; i++)
         if (!children[i])
             return NULL;
-    return made(reader, math_node_of(reader->arena, kind, count, children));
+    node = made(reader, math_node_of(reader->arena, kind, count, children));
+    /* 1/1/1/1 is deep too, without any bracket. */
+    if (node && node->height > HEIGHT_FACTOR * (unsigned)reader->reading->max_depth)
+        return math_too_large(reader, "less depth");
+    return node;
 }
 
 struct math_node *math_make_one(struct math_reader *reader, enum math_kind kind, struct math_node *child)
@@ -149,7 +157,8 @@ static struct text undecorated(struct text text)
     text = trimmed(text);
     for (size_t i = 0; i < 2 * ARRAY_LENGTH(around); i++) {
         const char *const *pair = around[i % ARRAY_LENGTH(around)];
-        if (text.length_bytes > 1 && text.data[text.length_bytes - 1] == '.')
+        /* Not of 0.333..., which is another number. */
+        if (text.length_bytes > 1 && text.data[text.length_bytes - 1] == '.' && text.data[text.length_bytes - 2] != '.')
             text = without_ends(text, 0, 1);
         if (is_wrapped(text, pair[0], pair[1]))
             text = without_ends(text, strlen(pair[0]), strlen(pair[1]));

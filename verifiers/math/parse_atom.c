@@ -189,7 +189,7 @@ static struct math_node *read_marked_name(struct math_reader *reader, const char
 
 static struct math_node *read_accent(struct math_reader *reader)
 {
-    const char *mark = math_accents[peek(reader)->value];
+    const char *mark = sees(reader, TOKEN_ACCENT) ? math_accents[peek(reader)->value] : "dot";
 
     reader->at++;
     return read_marked_name(reader, mark);
@@ -344,7 +344,9 @@ static struct math_node *read_letter(struct math_reader *reader)
 {
     struct math_node *number = NULL;
 
-    if (peek(reader)->value >= 'A' && peek(reader)->value <= 'Z')
+    /* Only where a word begins: what comes later in it was looked at then. */
+    if (peek(reader)->value >= 'A' && peek(reader)->value <= 'Z' &&
+        (reader->at == 0 || peek_at(reader, 0)[-1].kind != TOKEN_LETTER || !is_adjacent(peek(reader))))
         number = math_read_digits_in_base(reader);
     return number || reader->status != MATH_PARSED ? number : math_read_name(reader);
 }
@@ -475,6 +477,7 @@ static struct math_node *(*const atoms[TOKEN_KINDS])(struct math_reader *reader)
     [TOKEN_BINOMIAL] = read_binomial,
     [TOKEN_OVERLINE] = read_overline,
     [TOKEN_ACCENT] = read_accent,
+    [TOKEN_DOT_ABOVE] = read_accent,
     [TOKEN_OPERATOR] = math_read_operator,
     [TOKEN_BEGIN] = math_read_matrix,
     [TOKEN_DETERMINANT] = math_read_matrix,

@@ -76,6 +76,8 @@ struct math_node *math_read_bracket(struct math_reader *reader)
 
 /* --- sets --- */
 
+#define NESTED_SETS_MAX 4 /* looking ahead stays linear */
+
 /* Is there an odd number of bars up to the closing brace? Then one of them separates the condition. */
 static bool has_lone_bar(const struct math_reader *reader)
 {
@@ -86,6 +88,8 @@ static bool has_lone_bar(const struct math_reader *reader)
         if (kind == TOKEN_END || (kind == TOKEN_CLOSE_SET && sets == 0))
             return bars % 2 == 1;
         sets += kind == TOKEN_OPEN_SET;
+        if (sets > NESTED_SETS_MAX)
+            return false;
         sets -= kind == TOKEN_CLOSE_SET;
         bars += kind == TOKEN_BAR && sets == 0;
     }

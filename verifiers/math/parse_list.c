@@ -38,6 +38,8 @@ struct math_node *math_read_list(struct math_reader *reader)
 
 /* --- relations --- */
 
+#define CALL_DEPTH_MAX 4 /* of brackets in arguments: looking ahead stays linear */
+
 /* The brackets that open here hold names only, or anything where `any`; behind them stands an equals sign. */
 static bool is_definition(const struct math_reader *reader, size_t ahead, bool any)
 {
@@ -48,6 +50,8 @@ static bool is_definition(const struct math_reader *reader, size_t ahead, bool a
         if (token->kind == TOKEN_END || token->kind == TOKEN_RELATION || token->kind == TOKEN_AMPERSAND)
             return false;
         depth += token->kind == TOKEN_OPEN_PAREN;
+        if (depth > CALL_DEPTH_MAX)
+            return false;
         if (token->kind == TOKEN_CLOSE_PAREN && --depth == 0)
             break;
         if (!any && token->kind != TOKEN_LETTER && token->kind != TOKEN_GREEK && token->kind != TOKEN_COMMA &&
@@ -65,7 +69,7 @@ static size_t call_name_tokens(const struct math_reader *reader)
     size_t tokens = 1;
     bool any = letter->value && strchr("fghpqFGHPQ", letter->value);
 
-    if (letter->kind != TOKEN_LETTER || letter->run != 1)
+    if (letter->kind != TOKEN_LETTER || letter->run != 1 || letter->value == 'e' || letter->value == 'i')
         return 0;
     while (peek_at(reader, tokens)->kind == TOKEN_PRIME)
         tokens++;

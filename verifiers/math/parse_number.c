@@ -138,6 +138,12 @@ static bool take_overlined(struct math_reader *reader, struct literal *literal)
     return take_closing(reader, braces);
 }
 
+/* \overline{3}, not \overline{z}. */
+static bool marks_digits(const struct math_reader *reader)
+{
+    return peek_at(reader, 1 + (peek_at(reader, 1)->kind == TOKEN_OPEN_BRACE))->kind == TOKEN_DIGIT;
+}
+
 /* 0.(3): only directly behind the point, elsewhere it could be a factor. */
 static bool take_bracketed_period(struct math_reader *reader, struct literal *literal)
 {
@@ -165,9 +171,9 @@ static bool take_fraction_part(struct math_reader *reader, struct literal *liter
     reader->at++;
     if (is_digit_at(reader, 0) && !take_digits(reader, literal))
         return false;
-    if (sees(reader, TOKEN_OVERLINE))
+    if (sees(reader, TOKEN_OVERLINE) && marks_digits(reader))
         taken = take_overlined(reader, literal);
-    else if (sees(reader, TOKEN_DOT_ABOVE))
+    else if (sees(reader, TOKEN_DOT_ABOVE) && marks_digits(reader))
         taken = take_dotted(reader, literal);
     else if (sees(reader, TOKEN_OPEN_PAREN) && is_adjacent(peek(reader)) && literal->count == before && before &&
              is_digit_at(reader, 1))

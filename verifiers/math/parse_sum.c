@@ -60,19 +60,19 @@ static bool starts_bar(const struct math_reader *reader)
 bool math_starts_factor(const struct math_reader *reader)
 {
     static const uint8_t starts[TOKEN_KINDS] = {
-        [TOKEN_GREEK] = true,    [TOKEN_CONSTANT] = true,   [TOKEN_OPEN_BRACE] = true,   [TOKEN_OPEN_PAREN] = true,
-        [TOKEN_OPEN_BAR] = true, [TOKEN_OPEN_FLOOR] = true, [TOKEN_OPEN_CEILING] = true, [TOKEN_FUNCTION] = true,
-        [TOKEN_LOG_TEN] = true,  [TOKEN_FRACTION] = true,   [TOKEN_VULGAR] = true,       [TOKEN_ROOT] = true,
-        [TOKEN_NTH_ROOT] = true, [TOKEN_BINOMIAL] = true,   [TOKEN_OVERLINE] = true,     [TOKEN_ACCENT] = true,
-        [TOKEN_OPERATOR] = true, [TOKEN_BEGIN] = true,      [TOKEN_DETERMINANT] = true,  [TOKEN_OPEN_SQUARE] = true,
-        [TOKEN_DIGIT] = true,    [TOKEN_POINT] = true,
+        [TOKEN_GREEK] = true,     [TOKEN_CONSTANT] = true,   [TOKEN_OPEN_BRACE] = true,   [TOKEN_OPEN_PAREN] = true,
+        [TOKEN_OPEN_BAR] = true,  [TOKEN_OPEN_FLOOR] = true, [TOKEN_OPEN_CEILING] = true, [TOKEN_FUNCTION] = true,
+        [TOKEN_LOG_TEN] = true,   [TOKEN_FRACTION] = true,   [TOKEN_VULGAR] = true,       [TOKEN_ROOT] = true,
+        [TOKEN_NTH_ROOT] = true,  [TOKEN_BINOMIAL] = true,   [TOKEN_OVERLINE] = true,     [TOKEN_ACCENT] = true,
+        [TOKEN_OPERATOR] = true,  [TOKEN_BEGIN] = true,      [TOKEN_DETERMINANT] = true,  [TOKEN_OPEN_SQUARE] = true,
+        [TOKEN_DOT_ABOVE] = true, [TOKEN_DIGIT] = true,      [TOKEN_POINT] = true,
     };
 
     if (sees(reader, TOKEN_LETTER))
         return starts_letter(reader);
     if (sees(reader, TOKEN_BAR))
         return starts_bar(reader);
-    return starts[peek(reader)->kind];
+    return starts[peek(reader)->kind] && !math_starts_unit(reader);
 }
 
 /* --- products --- */

@@ -33,10 +33,10 @@ static const char *const forbidden[] = {
 
 /* Units that need no \text. Those that could be a product of variables (mg, ml) are not among them. */
 static const char *const bare_units[] = {
-    "mm",   "cm",   "dm",   "km",   "kg",   "ft",   "yd",   "hr",   "hrs",  "min", "mins", "sec", "secs",
-    "day",  "days", "mph",  "kph",  "kmh",  "lb",   "lbs",  "oz",   "Hz",   "kHz", "MHz",  "GHz", "kW",
-    "kWh",  "kJ",   "kPa",  "Pa",   "mol",  "mmol", "eV",   "keV",  "MeV",  "GeV", "nm",   "rad", "per",
-    "inch", "foot", "feet", "mile", "yard", "gram", "hour", "unit", "cent", "mL",  "ml",   "deg", "cc",
+    "mm",   "cm",   "dm",   "km",   "kg",   "ft",   "yd",  "hr",  "hrs", "min", "mins", "sec",  "secs", "day",
+    "days", "mph",  "kph",  "kmh",  "lb",   "lbs",  "oz",  "Hz",  "kHz", "MHz", "GHz",  "kW",   "kWh",  "kJ",
+    "kPa",  "Pa",   "mol",  "mmol", "eV",   "keV",  "MeV", "GeV", "nm",  "rad", "per",  "inch", "foot", "feet",
+    "mile", "yard", "gram", "hour", "unit", "cent", "mL",  "ml",  "deg", "cc",  "USD",  "EUR",  "GBP",
 };
 
 static bool is_listed(const char *const *list, size_t count, struct text word)
@@ -316,12 +316,37 @@ static bool is_bare_unit(const struct math_reader *reader, size_t at)
     return word.length_bytes > 3 && spaced && has_vowel(word);
 }
 
+/* 20 min, 30 sec: with nothing behind them they are no functions. */
+static bool is_time_unit(const struct math_reader *reader)
+{
+    const struct math_token *token = peek(reader);
+    enum token_kind next = peek_at(reader, 1)->kind;
+
+    return token->kind == TOKEN_FUNCTION && token->flags & TOKEN_ASCII && token->flags & TOKEN_SPACED &&
+           (token->value == MATH_MIN || token->value == MATH_SEC) &&
+           (next == TOKEN_END || next == TOKEN_COMMA || next == TOKEN_CLOSE_PAREN || next == TOKEN_CLOSE_BRACE);
+}
+
+/* \frac{\text{m}}{\text{s}} */
+static bool is_unit_fraction(const struct math_reader *reader)
+{
+    static const uint8_t shape[] = {TOKEN_FRACTION,   TOKEN_OPEN_BRACE, TOKEN_TEXT,       TOKEN_CLOSE_BRACE,
+                                    TOKEN_OPEN_BRACE, TOKEN_TEXT,       TOKEN_CLOSE_BRACE};
+
+    for (size_t i = 0; i < sizeof shape; i++)
+        if (peek_at(reader, i)->kind != shape[i])
+            return false;
+    return true;
+}
+
 bool math_starts_unit(const struct math_reader *reader)
 {
     enum token_kind before = reader->at ? reader->tokens[reader->at - 1].kind : TOKEN_END;
 
-    return (before == TOKEN_DIGIT || before == TOKEN_CLOSE_BRACE || before == TOKEN_CLOSE_PAREN ||
-            before == TOKEN_VULGAR || before == TOKEN_CONSTANT || before == TOKEN_POINT) &&
+    if (before != TOKEN_DIGIT && before != TOKEN_CLOSE_BRACE && before != TOKEN_CLOSE_PAREN && before != TOKEN_VULGAR &&
+        before != TOKEN_CONSTANT && before != TOKEN_POINT)
+        return false;
+    return is_unit_fraction(reader) || (before == TOKEN_DIGIT && is_time_unit(reader)) ||
            is_bare_unit(reader, reader->at);
 }
 
@@ -342,11 +367,39 @@ static bool take_exponent(struct math_reader *reader, struct unit *unit)
     return add_bytes(unit, minus ? "^-" : "^", 1 + minus) && add_bytes(unit, &byte, 1);
 }
 
+/* a.m. and p.m., which are no two words */
+static bool add_half_of_day(struct unit *unit, struct text text)
+{
+    char half[] = "am";
+
+    text = trimmed(text);
+    half[0] = text.length_bytes ? (char)tolower((unsigned char)text.data[0]) : 0;
+    return text.length_bytes >= 3 && text.length_bytes <= 4 && (half[0] == 'a' || half[0] == 'p') &&
+           text.data[1] == '.' && tolower((unsigned char)text.data[2]) == 'm' &&
+           (text.length_bytes == 3 || text.data[3] == '.') && add_bytes(unit, half, 2);
+}
+
+static bool take_unit_fraction(struct math_reader *reader, struct unit *unit)
+{
+    bool taken = add_text(unit, token_text(reader, peek_at(reader, 2))) && add_bytes(unit, "/", 1) &&
+                 add_text(unit, token_text(reader, peek_at(reader, 5)));
+
+    reader->at += 7;
+    return taken;
+}
+
 static bool take_one(struct math_reader *reader, struct unit *unit)
 {
-    if (sees(reader, TOKEN_TEXT)) {
+    if (is_unit_fraction(reader))
+        return take_unit_fraction(reader, unit);
+    if (is_time_unit(reader)) {
         reader->at++;
-        return add_text(unit, token_text(reader, &reader->tokens[reader->at - 1])) && take_exponent(reader, unit);
+        return add_word(unit, token_text(reader, &reader->tokens[reader->at - 1]));
+    }
+    if (sees(reader, TOKEN_TEXT)) {
+        struct text text = token_text(reader, peek(reader));
+        reader->at++;
+        return add_half_of_day(unit, text) || (add_text(unit, text) && take_exponent(reader, unit));
     }
     do {
         struct text word = word_here(reader, reader->at);

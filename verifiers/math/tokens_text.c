@@ -126,6 +126,17 @@ static void add_blank(struct scanner *scanner, struct text content)
     scanner->flags |= TOKEN_SPACED;
 }
 
+/* min and sec are units too, unless arguments follow. */
+static bool is_unit_after_all(const struct scanner *scanner, const struct word *known, struct text content)
+{
+    size_t after = content.length_bytes + 1;
+
+    while (is_space(byte_at(scanner, after)))
+        after++;
+    return known && known->kind == TOKEN_FUNCTION && (known->value == MATH_MIN || known->value == MATH_SEC) &&
+           byte_at(scanner, after) != '(' && byte_at(scanner, after) != '\\';
+}
+
 static void add_words(struct scanner *scanner, struct text content, bool mathematics)
 {
     struct text word = trimmed(content, ",;.");
@@ -134,7 +145,7 @@ static void add_words(struct scanner *scanner, struct text content, bool mathema
 
     if (word.length_bytes == 0)
         add_blank(scanner, content);
-    else if (known)
+    else if (known && !is_unit_after_all(scanner, known, content))
         add_inside(scanner, known->kind, known->value, word, content);
     else if (constant)
         add_inside(scanner, TOKEN_LETTER, (unsigned char)word.data[0], word, content)->run = 1;
@@ -159,13 +170,18 @@ bool math_scan_text(struct scanner *scanner, bool mathematics)
     if (byte_at(scanner, 0) != '{')
         return mathematics && is_letter(byte_at(scanner, 0));
     scanner->at++;
+    if (begins(rest(scanner), "\\$}")) {
+        math_add_token(scanner, TOKEN_MONEY, 0, 3);
+        return true;
+    }
     content = words_until_brace(scanner);
     first = content.data && content.length_bytes > 1 ? trimmed(content, "").data[0] : byte_at(scanner, 0);
     if (content.data && !isdigit((unsigned char)first) && (content.length_bytes == 1 || !strchr("$-.", first))) {
         add_words(scanner, content, mathematics);
         return true;
     }
-    if (!mathematics && !content.data && !isdigit((unsigned char)first) && !is_choice(scanner))
+    if (!mathematics && !content.data && !isdigit((unsigned char)first) && !begins(rest(scanner), "\\$") &&
+        !is_choice(scanner))
         return false;
     scanner->at--;
     math_add_token(scanner, TOKEN_OPEN_BRACE, 0, 1);

@@ -200,6 +200,8 @@ struct math_node *math_node_of(struct math_arena *arena, enum math_kind kind, si
         if (!children[i])
             return NULL;
         node->children[i] = children[i];
+        if (node->height <= children[i]->height)
+            node->height = children[i]->height + 1;
     }
     return node;
 }

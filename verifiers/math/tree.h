@@ -131,6 +131,7 @@ enum math_flag {
 struct math_node {
     enum math_kind kind;
     unsigned flags;
+    unsigned height; /* 0 for a leaf; the parser makes no tree higher than 4 · max_depth, so recursion over it is safe */
     size_t count;
     struct math_node **children;
     struct text text; /* by kind; of a NUMBER its digits as written; in the arena */

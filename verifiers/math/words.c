@@ -154,6 +154,7 @@ static const struct word commands[] = {
     {"max", TOKEN_FUNCTION, MATH_MAX},
     {"medspace", TOKEN_SPACE, 0},
     {"mid", TOKEN_MID, 0},
+    {"middle", TOKEN_SIZE, 0},
     {"min", TOKEN_FUNCTION, MATH_MIN},
     {"mod", TOKEN_MODULO, 0},
     {"mp", TOKEN_MINUS_PLUS, 0},
