@@ -169,6 +169,12 @@ def judge():
     yield bytes([VERIFIERS.index("exact")]) + PART.join([b"{}", b'["a","b"]', b"<answer>b</answer>"])
 
 
+def compare():
+    for row in lines("math.jsonl", 2):
+        if row.get("answer"):
+            yield b"\0" + row["gold"].encode() + PART + row["answer"].encode()
+
+
 def verdicts():
     good = {"score": 1.0, "verdict": "correct", "reason": "equal", "detail": {"extracted": "4", "start": 0, "end": 1}, "failure": None, "duration_us": 12}
     bad = {"score": None, "verdict": "unscored", "reason": "x", "detail": None, "failure": {"code": "reference_unreadable", "message": "m"}, "duration_us": 1}
@@ -189,13 +195,13 @@ def paths():
 
 
 # The name of the target is that of its function up to the first underscore.
-TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, verdicts, paths]
+TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, compare, verdicts, paths]
 
 
 def write_words(path):
     """Everything in quotes in the files that know a word of the outside."""
     words = set()
-    for pattern in ("server/*.c", "server/objective/*.c", "client/*.c", "verifiers/*.c"):
+    for pattern in ("server/*.c", "server/objective/*.c", "client/*.c", "verifiers/*.c", "verifiers/math/*.c"):
         for name in glob.glob(os.path.join(ROOT, pattern)):
             with open(name, encoding="utf-8") as file:
                 words.update(re.findall(r'"([a-z][a-z0-9_./:-]{1,30})"', file.read()))

@@ -381,7 +381,11 @@ static enum math_decision same_link(struct comparison *comparison, const struct 
         return MATH_LIMIT;
     decision = math_decide_proportional(comparison->decider, wanted, given, &sign);
     if (decision == MATH_EQUAL && is_order(left->relation) && sign <= 0)
-        return MATH_DIFFERENT;
+        decision = MATH_DIFFERENT;
+    /* x = x has no factor: 0 = 0. */
+    if (decision == MATH_DIFFERENT && math_same_tree(left->left, right->left) &&
+        math_same_tree(left->right, right->right))
+        return MATH_EQUAL;
     if (decision == MATH_UNDECIDED || decision == MATH_LIMIT)
         decision = math_either(decision, same_sides(comparison, left, right));
     return decision;

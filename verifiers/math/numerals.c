@@ -66,8 +66,8 @@ enum math_decision math_same_based(struct comparison *comparison, const struct m
     (void)comparison;
     if (reference->kind != MATH_BASED && answer->base != 10)
         return MATH_DIFFERENT;
-    if (reference->kind == MATH_BASED && answer->kind == MATH_BASED && reference->base != answer->base)
-        return MATH_DIFFERENT;
+    if (reference->kind == MATH_BASED && answer->kind == MATH_BASED)
+        return math_say(reference->base == answer->base && fmpq_equal(reference->value, answer->value));
     if (!read_digits(reference, &wanted) || !read_digits(answer, &given))
         return MATH_DIFFERENT;
     return math_say(same_digits(&wanted, &given));
@@ -117,8 +117,10 @@ static enum math_decision same_proportion(struct comparison *comparison, const s
     const struct math_node *wanted[] = {reference->children[part - 1], reference->children[part]};
     const struct math_node *given[] = {answer->children[part - 1], answer->children[part]};
 
-    return math_same_scalars(comparison, math_build(comparison, MATH_QUOTIENT, 2, wanted),
-                             math_build(comparison, MATH_QUOTIENT, 2, given));
+    const struct math_node *left = math_build(comparison, MATH_QUOTIENT, 2, wanted);
+    const struct math_node *right = math_build(comparison, MATH_QUOTIENT, 2, given);
+
+    return left && right ? math_same_scalars(comparison, left, right) : MATH_LIMIT;
 }
 
 static bool has_scalar_parts(const struct math_node *ratio)
@@ -129,13 +131,17 @@ static bool has_scalar_parts(const struct math_node *ratio)
     return true;
 }
 
+/* What is no number has no proportion: part by part. */
 static enum math_decision same_parts(struct comparison *comparison, const struct math_node *reference,
                                      const struct math_node *answer)
 {
+    bool scalars = has_scalar_parts(reference) && has_scalar_parts(answer);
     enum math_decision decision = math_say(reference->count == answer->count);
 
-    for (size_t i = 1; i < reference->count && decision != MATH_DIFFERENT; i++)
-        decision = math_both(decision, same_proportion(comparison, reference, answer, i));
+    for (size_t i = scalars ? 1 : 0; i < reference->count && decision != MATH_DIFFERENT; i++)
+        decision =
+            math_both(decision, scalars ? same_proportion(comparison, reference, answer, i)
+                                        : math_same_bodies(comparison, reference->children[i], answer->children[i]));
     return decision;
 }
 
@@ -145,7 +151,8 @@ static enum math_decision same_fraction(struct comparison *comparison, const str
 {
     const struct math_node *quotient;
 
-    if (ratio->count != 2 || !math_is_scalar(other) || math_has_kind(other, MATH_PLUS_MINUS))
+    if (ratio->count != 2 || !has_scalar_parts(ratio) || !math_is_scalar(other) ||
+        math_has_kind(other, MATH_PLUS_MINUS))
         return MATH_DIFFERENT;
     quotient = math_build(comparison, MATH_QUOTIENT, 2, (const struct math_node *const *)ratio->children);
     if (!quotient)
@@ -159,9 +166,6 @@ enum math_decision math_same_ratios(struct comparison *comparison, const struct 
 {
     if (is_time(reference) || is_time(answer))
         return same_times(reference, answer);
-    if ((reference->kind == MATH_RATIO && !has_scalar_parts(reference)) ||
-        (answer->kind == MATH_RATIO && !has_scalar_parts(answer)))
-        return MATH_DIFFERENT;
     if (reference->kind == MATH_RATIO && answer->kind == MATH_RATIO)
         return same_parts(comparison, reference, answer);
     return reference->kind == MATH_RATIO ? same_fraction(comparison, reference, answer, true)

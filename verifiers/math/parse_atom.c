@@ -106,6 +106,8 @@ static bool add_subscript(struct math_reader *reader, struct name *name)
     if (name->length < NAME_BYTES && name->bytes[name->length - 1] == ' ')
         name->length--;
     add_string(name, "}");
+    if (name->length >= NAME_BYTES) /* too long: only its length is true */
+        return true;
     return name->length > 3 && name->bytes[name->length - 2] != '{';
 }
 
