@@ -15,7 +15,7 @@
 
 #define COMMAND "verify"
 #define INPUT_BYTES ((size_t)64 << 20) /* of what is read; what a worker takes is checked behind */
-#define ONLY_VERIFIER "verifiers[0]." /* of paths in messages: there is no list on the command line */
+#define ONLY_VERIFIER "verifiers[0]."  /* of paths in messages: there is no list on the command line */
 #define TIMEOUT_US (5 * US_PER_S)
 
 enum { EXIT_CORRECT, EXIT_INCORRECT, EXIT_UNSCORED = 3 };
@@ -418,6 +418,46 @@ static void ask(const struct question *question, int64_t timeout_us, struct verd
     judge_once_finish(&judge);
 }
 
+/* --- how the reference is read: as an answer to itself --- */
+
+/* The same verifier, but it looks for nothing else than the value in a box. False: not a reference of that kind. */
+static bool make_mirror(const struct question *question, struct question *ret_mirror)
+{
+    struct text reference = json_text_of(question->reference);
+    json_t *verifier = json_deep_copy(json_array_get(question->verifiers, 0));
+    json_t *options = json_object();
+
+    *ret_mirror = (struct question){.completion_tokens = -1};
+    buffer_init(&ret_mirror->completion, INPUT_BYTES);
+    json_object_update(options, json_object_get(verifier, "options"));
+    json_object_set_new(options, "extract", json_string("boxed"));
+    json_object_set_new(options, "form", json_string("any"));
+    json_object_set_new(verifier, "options", options);
+    ret_mirror->verifiers = json_pack("[o]", verifier);
+    ret_mirror->reference = json_incref(question->reference);
+    buffer_append_string(&ret_mirror->completion, "\\boxed{");
+    buffer_append(&ret_mirror->completion, reference.data, reference.length_bytes);
+    buffer_append_string(&ret_mirror->completion, "}");
+    return read_list(ret_mirror) == 0;
+}
+
+static void print_reference(const struct arguments *arguments, const struct question *question)
+{
+    _cleanup_(question_finish) struct question mirror = {.completion_tokens = -1};
+    char how[JUDGE_HOW_BYTES];
+    struct verdict_set set;
+
+    if (arguments->json || question->list->count != 1 || !json_is_string(question->reference) ||
+        strcmp(question->list->specs[0].verifier->name, "math") != 0 || !make_mirror(question, &mirror))
+        return;
+    ask(&mirror, arguments->timeout_us, &set, how);
+    json_t *detail = set.verdicts[0].detail_json ? json_loads(set.verdicts[0].detail_json, JSON_ALLOW_NUL, NULL) : NULL;
+    if (json_object_get(detail, "read"))
+        print_part("reference", json_object_get(detail, "read"));
+    json_decref(detail);
+    verdict_set_finish(&set);
+}
+
 int verify_command(int argc, char **argv)
 {
     static const struct command_line line = {COMMAND, verify_options, NULL};
@@ -431,6 +471,7 @@ int verify_command(int argc, char **argv)
     if (command_line_read(&line, argc, argv, &arguments) < 0 || read_question(&arguments, &question) < 0)
         return EXIT_USAGE;
     ask(&question, arguments.timeout_us, &set, how);
+    print_reference(&arguments, &question);
     code = print_answer(&arguments, &question, &set, how);
     verdict_set_finish(&set);
     return fflush(stdout) == 0 ? code : EXIT_USAGE;

@@ -45,7 +45,7 @@ def test_verify_judges_one_completion(completion, code, verdict, reason):
 def test_verify_says_for_people_what_was_read_and_how_it_ended():
     done = run("verify", "--reference", "\\frac{1}{2}", "--completion", "It is \\boxed{0.5}.")
     lines = dict(line.split(maxsplit=1) for line in done.out.splitlines())
-    assert done.returncode == 0 and lines["extracted"] == "0.5" and lines["span"] == "bytes 13 to 16" and lines["verdict"].startswith("correct (equal)")
+    assert done.returncode == 0 and lines["reference"] == "\\frac{1}{2}" and lines["extracted"] == lines["read"] == "0.5" and lines["decision"] == "equal" and lines["span"] == "bytes 13 to 16" and lines["verdict"].startswith("correct (equal)")
     assert lines["verifier"].startswith("math ")
 
 

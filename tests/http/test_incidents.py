@@ -22,7 +22,8 @@ SLOW = {"name": "regex", "id": "slow", "weight": 0, "options": {"pattern": "^(a+
 
 
 def text_workers(service):
-    return [process for process in descendants(service.pid) if name_of(process) == "text-worker"]
+    """Those that live: one that was killed can be seen until it is reaped."""
+    return [process for process in descendants(service.pid) if name_of(process) == "text-worker" and process.alive()]
 
 
 def name_of(process):
