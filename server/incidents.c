@@ -244,7 +244,8 @@ static int64_t judged_lately(const struct tally *tally)
 static void change_alarm(const struct run_tallies *tallies, size_t place, bool alarm)
 {
     struct tally *tally = &tallies->verifiers[place];
-    char lost_text[32], judged_text[32];
+    char lost_text[32];
+    char judged_text[32];
 
     tally->alarm = alarm;
     snprintf(lost_text, sizeof lost_text, "%lld", (long long)lost_lately(tally));

@@ -511,7 +511,8 @@ static void judge_tree(const struct math_node *node, const json_t *reference, st
     struct verifier_problem problem;
     struct numbers numbers;
     const char *reason;
-    fmpq_t value, target;
+    fmpq_t value;
+    fmpq_t target;
 
     fmpq_init(value);
     fmpq_init(target);

@@ -118,23 +118,22 @@ static int fork_worker(struct child *child, uint32_t id, const int pair[2], stru
 static int make_child(struct child *child, uint32_t id, int ret_fds[2])
 {
     struct worker_page *page;
-    int pair[2];
-    int result;
+    int page_fd = make_page(&page);
+    int pair[2] = {-1, -1};
+    int result = -1;
 
-    ret_fds[1] = make_page(&page);
-    if (ret_fds[1] < 0)
+    if (page_fd < 0)
         return -1;
-    result = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
-    if (result == 0) {
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0)
         result = fork_worker(child, id, pair, page);
-        close(pair[1]);
-        ret_fds[0] = pair[0];
-        if (result < 0)
-            close(pair[0]);
-    }
     munmap(page, sizeof *page);
-    if (result < 0)
-        close(ret_fds[1]);
+    closep(&pair[1]);
+    ret_fds[0] = pair[0];
+    ret_fds[1] = page_fd;
+    if (result < 0) {
+        closep(&pair[0]);
+        close(page_fd);
+    }
     return result;
 }
 
