@@ -7,12 +7,14 @@
 
 #include "server/base/cleanup.h"
 #include "server/base/json_write.h"
+#include "server/json_memory.h"
 #include "server/safe_print.h"
 #include "verifiers/registry.h"
 
 #define COMMAND "check-references"
 #define VERIFIERS_MAX 16
-#define SHOWN_BYTES 120 /* of a reference in a message */
+#define TREE_BYTES ((size_t)256 << 20) /* of the values of one line */
+#define SHOWN_BYTES 120                /* of a reference in a message */
 
 struct asked {
     const struct verifier *verifier;
@@ -279,20 +281,27 @@ static bool is_blank(struct text text)
 
 static void check_line(const struct arguments *arguments, struct counts *counts, size_t line, struct text text)
 {
+    enum json_memory_end end;
     char message[COMMAND_MESSAGE_BYTES];
+    size_t held_bytes;
     json_error_t error;
     json_t *task;
 
     if (is_blank(text))
         return;
+    json_memory_begin();
     task = json_loadb(text.data, text.length_bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    end = json_memory_end(&held_bytes);
     if (task) {
         check_task(arguments, counts, line, task);
+    } else if (end != JSON_MEMORY_FITS) {
+        say_broken(arguments, counts, line, "line_too_long", "its values take more than 256 MiB of memory");
     } else {
         snprintf(message, sizeof message, "no JSON: %s (column %d)", error.text, error.column);
         say_broken(arguments, counts, line, "invalid_json", message);
     }
     json_decref(task);
+    json_memory_give(held_bytes);
 }
 
 /* --- the file --- */
@@ -355,6 +364,7 @@ int check_references_command(int argc, char **argv)
     static const struct command_line line = {COMMAND, check_references_options, take_file};
     _cleanup_(arguments_finish) struct arguments arguments = {.field = "reference"};
 
+    json_memory_setup(TREE_BYTES);
     if (command_line_read(&line, argc, argv, &arguments) < 0 || complete(&arguments) < 0)
         return EXIT_USAGE;
     return check_file(&arguments);

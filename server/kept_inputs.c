@@ -10,6 +10,7 @@
 
 #define FILE_BYTES ((size_t)64 << 20) /* of one file: the text of a request may take six bytes for each of its own */
 #define ENDING ".json"
+#define UNFINISHED ENDING ".new" /* behind a dot and the name */
 
 /* --- what stands in a file --- */
 
@@ -85,6 +86,14 @@ static bool is_ours(const char *name)
     return name[0] != '.' && length > strlen(ENDING) && strcmp(name + length - strlen(ENDING), ENDING) == 0;
 }
 
+/* What a service that was killed did not finish: writers take turns, so nobody else is at it. */
+static bool is_left_over(const char *name)
+{
+    size_t length = strlen(name);
+
+    return name[0] == '.' && length > strlen(UNFINISHED) && strcmp(name + length - strlen(UNFINISHED), UNFINISHED) == 0;
+}
+
 static int by_name(const void *left, const void *right)
 {
     return strcmp(((const struct kept_file *)left)->name, ((const struct kept_file *)right)->name);
@@ -96,6 +105,8 @@ static void list_files(DIR *folder, struct kept_files *ret_files)
     struct stat found;
 
     while ((entry = readdir(folder))) {
+        if (is_left_over(entry->d_name))
+            unlinkat(dirfd(folder), entry->d_name, 0);
         if (!is_ours(entry->d_name) || fstatat(dirfd(folder), entry->d_name, &found, AT_SYMLINK_NOFOLLOW) < 0 ||
             !S_ISREG(found.st_mode))
             continue;
@@ -127,7 +138,7 @@ static void make_room(DIR *folder, const struct kept_inputs_limits *limits, int6
 
 static int write_file(int folder, const char *name, struct text content)
 {
-    _cleanup_free_ char *temporary = xasprintf(".%s.new", name);
+    _cleanup_free_ char *temporary = xasprintf(".%.*s" UNFINISHED, (int)(strlen(name) - strlen(ENDING)), name);
     _cleanup_close_ int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     size_t written = 0;
 

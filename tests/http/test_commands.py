@@ -173,6 +173,11 @@ def test_a_line_of_any_length_is_one_finding():
     assert [(one["line"], one["code"]) for one in found] == [(2, "line_too_long"), (3, "reference_unreadable")] and (summary["tasks"], code) == (2, 1)
 
 
+def test_a_line_of_many_values_takes_bounded_memory():
+    found, summary, code = findings("-", data=b'{"reference":"1","x":[' + b"[]," * 2_700_000 + b'1]}\n{"reference":"2"}\n')
+    assert [(one["line"], one["code"]) for one in found] == [(1, "line_too_long")] and (summary["tasks"], code) == (1, 1)
+
+
 def test_hostile_references_reach_the_terminal_harmless():
     done = run("check-references", "-", text=json.dumps({"reference": "{\x1b[2J\u202e"}) + "\n")
     assert done.returncode == 1 and "\\x1b[2J\\u{202e}" in done.out and "\x1b" not in done.out

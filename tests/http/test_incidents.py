@@ -115,6 +115,17 @@ def test_a_kept_file_has_all_that_was_judged_and_belongs_to_its_owner(start):
     assert (found["completion"], found["reference"], found["prompt"]) == (ENDLESS_TEXT, "x", "p")
 
 
+def test_what_an_earlier_service_left_half_written_goes(start):
+    service = start(settings={"verify_timeout": "2s"})
+    os.mkdir(service.database + ".crashes")
+    for name in (".20260101T000000.000000Z-0000-math-crash.json.new", "notes.txt"):
+        with open(os.path.join(service.database + ".crashes", name), "w", encoding="utf-8") as file:
+            file.write("half")
+    score(service, "after", [ENDLESS_TEXT], [ENDLESS])
+    names = eventually(lambda: len(kept(service)) == 2 and [os.path.basename(path) for path in kept(service)], "the file")
+    assert "notes.txt" in names and not any(name.startswith(".") for name in names)
+
+
 @pytest.mark.parametrize("settings, files", [({"crashes.keep": "0"}, 0), ({"crashes.keep_bytes": "100KiB"}, 0), ({"crashes.keep_bytes": "300KiB"}, 1)])
 def test_what_is_kept_is_bounded(start, settings, files):
     service = start(settings={"verify_timeout": "2s", **settings})
