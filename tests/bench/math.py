@@ -8,7 +8,7 @@ rate: BUILD/tests/bench/math judges the cases of the ordinary categories in one 
 of one verdict (the fastest of its rounds: the machine's other work left out; the slowest beside it). worker: the same through a worker's
 socket, one and eight at a time. hostile: CPU ms of each input of tests/tools/math_hostile.py, the fastest of three. memory: the largest
 resident set of the service's processes over 100,000 verdicts through /v1/verify. peer: Math-Verify with its own time-outs in a process that is
-killed after --hard seconds, each case once (its caches warm), and the errors of both against the labels. Nothing is asserted.
+killed after --hard seconds, each case once (its caches warm), in seconds of CPU, and the errors of both against the labels. Nothing is asserted.
 """
 import argparse
 import json
@@ -140,11 +140,11 @@ def show_peer(options, cases, rate):
     lines = "".join(json.dumps({"id": case["id"], "gold": case["gold"], "completion": case["completion"]}) + "\n" for case in cases)
     done = subprocess.run([options.peer_python, PEER, str(options.hard)], input=lines.encode(), stdout=subprocess.PIPE, check=True)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    times = [row["seconds"] for row in rows]
+    times, cpu = [row["seconds"] for row in rows], [row["cpu"] for row in rows]
     failed = [row for row in rows if row["error"]]
-    theirs, quick = len(times) / sum(times), [one for one in times if one < 1]
-    print(f"Math-Verify: {theirs:,.1f} verdicts a second ({len(quick) / sum(quick):,.0f} without the {len(times) - len(quick)} above 1 s); p50 {quantile(times, .5) * 1e3:.1f} ms, p99 {quantile(times, .99) * 1e3:.0f} ms, "
-          f"max {max(times):.1f} s; {', '.join(sorted({row['error'] for row in failed})) or 'no errors'}: {len(failed)}")
+    theirs, quick = len(cpu) / sum(cpu), [one for one in cpu if one < 1]
+    print(f"Math-Verify: {theirs:,.1f} verdicts a second of CPU ({len(quick) / sum(quick):,.0f} without the {len(cpu) - len(quick)} above 1 s), {len(times) / sum(times):,.1f} by the clock; "
+          f"p50 {quantile(cpu, .5) * 1e3:.1f} ms, p99 {quantile(cpu, .99) * 1e3:.0f} ms, max {max(cpu):.1f} s; {', '.join(sorted({row['error'] for row in failed})) or 'errors'}: {len(failed)}")
     print("  " + errors(cases, {row["id"]: row["paid"] for row in rows}))
     if rate:
         print(f"rolloutd / Math-Verify: {rate / theirs:,.0f} times the verdicts; {rate / (len(quick) / sum(quick)):,.0f} times without its slowest")

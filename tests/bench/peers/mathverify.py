@@ -1,4 +1,4 @@
-"""Math-Verify for math.py: lines {"id","gold","completion"} in, lines {"id","paid","error","seconds"} out. The argument is its hard limit in seconds."""
+"""Math-Verify for math.py: lines {"id","gold","completion"} in, lines {"id","paid","error","seconds","cpu"} out. The argument is its hard limit in seconds."""
 import json
 import os
 import sys
@@ -12,8 +12,8 @@ def main():
     peer = Peer("documented", float(sys.argv[1]))
     for line in sys.stdin:
         case = json.loads(line)
-        paid, error, seconds = peer.ask(case["gold"], case["completion"])
-        print(json.dumps({"id": case["id"], "paid": paid, "error": error, "seconds": seconds}))
+        paid, error, seconds, cpu = peer.ask(case["gold"], case["completion"])
+        print(json.dumps({"id": case["id"], "paid": paid, "error": error, "seconds": seconds, "cpu": cpu}))
     peer.stop()
 
 

@@ -27,12 +27,12 @@ def serve(setup, pipe):
     pipe.send("ready")
     while True:
         gold, completion = pipe.recv()
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         try:
             said, error = judge(gold, completion), None
         except Exception as problem:  # whatever it raises: a wrapper calls it wrong
             said, error = False, type(problem).__name__
-        pipe.send((said, error, time.perf_counter() - start))
+        pipe.send((said, error, time.perf_counter() - start, time.process_time() - cpu))
 
 
 class Peer:
@@ -49,7 +49,7 @@ class Peer:
         self.pipe.recv()
 
     def ask(self, gold, completion):
-        """(verdict, error or None, seconds)"""
+        """(verdict, error or None, seconds, seconds of CPU)"""
         self.pipe.send((gold, completion))
         try:
             if self.pipe.poll(self.hard):
@@ -59,7 +59,7 @@ class Peer:
             error = "died"
         self.stop()
         self.start()
-        return False, error, self.hard
+        return False, error, self.hard, self.hard
 
     def stop(self):
         self.process.kill()
