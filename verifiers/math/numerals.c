@@ -33,13 +33,16 @@ static bool append_digits(struct digits *digits, struct text text)
 static bool read_digits(const struct math_node *node, struct digits *digits)
 {
     bool product = node->kind == MATH_PRODUCT && (node->flags & MATH_JUXTAPOSED);
+    bool number = false;
 
     if (node->kind == MATH_NUMBER || node->kind == MATH_NAME || node->kind == MATH_TEXT || node->kind == MATH_BASED)
         return append_digits(digits, node->text);
-    for (size_t i = 0; product && i < node->count; i++)
+    for (size_t i = 0; product && i < node->count; i++) {
         if (node->children[i]->kind == MATH_PRODUCT || !read_digits(node->children[i], digits))
             return false;
-    return product;
+        number = number || node->children[i]->kind == MATH_NUMBER;
+    }
+    return product && number; /* letters alone are variables */
 }
 
 static bool same_digits(const struct digits *left, const struct digits *right)

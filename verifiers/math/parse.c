@@ -121,7 +121,9 @@ static struct text trimmed(struct text text)
         text.data++;
         text.length_bytes--;
     }
-    while (text.length_bytes && is_space(text.data[text.length_bytes - 1]))
+    /* The space of "\ " belongs to the command. */
+    while (text.length_bytes && is_space(text.data[text.length_bytes - 1]) &&
+           !(text.length_bytes > 1 && text.data[text.length_bytes - 2] == '\\'))
         text.length_bytes--;
     return text;
 }

@@ -269,6 +269,23 @@ static bool is_differential(const struct math_node *node)
     return node->kind == MATH_PRODUCT && node->flags & MATH_JUXTAPOSED && starts_with_d(node);
 }
 
+/* dy/dx is one name: equal to itself, and to nothing else. */
+static struct math_node *make_derivative(struct math_reader *reader, const struct math_node *above,
+                                         const struct math_node *below)
+{
+    _cleanup_buffer_ struct buffer name;
+
+    buffer_init(&name, NAME_BYTES);
+    buffer_append_string(&name, "\\frac{");
+    math_print(above, &name);
+    buffer_append_string(&name, "}{");
+    math_print(below, &name);
+    buffer_append_string(&name, "}");
+    if (name.failed)
+        return math_too_large(reader, "a shorter derivative");
+    return math_make_text(reader, MATH_NAME, buffer_text(&name));
+}
+
 static struct math_node *read_fraction(struct math_reader *reader)
 {
     struct math_node *numerator, *denominator;
@@ -281,7 +298,7 @@ static struct math_node *read_fraction(struct math_reader *reader)
     bare = sees(reader, TOKEN_DIGIT);
     denominator = math_read_argument(reader, false);
     if (denominator && is_differential(denominator) && starts_with_d(numerator))
-        return math_refuse(reader, "a fraction, not a derivative");
+        return make_derivative(reader, numerator, denominator);
     if (denominator && bare && sees(reader, TOKEN_DIGIT) && is_adjacent(peek(reader)))
         return math_refuse(reader, "braces around the denominator");
     return math_make_two(reader, MATH_QUOTIENT, numerator, denominator);
@@ -347,8 +364,7 @@ static struct math_node *read_letter(struct math_reader *reader)
     struct math_node *number = NULL;
 
     /* Only where a word begins: what comes later in it was looked at then. */
-    if (peek(reader)->value >= 'A' && peek(reader)->value <= 'Z' &&
-        (reader->at == 0 || peek_at(reader, 0)[-1].kind != TOKEN_LETTER || !is_adjacent(peek(reader))))
+    if (reader->at == 0 || peek(reader)[-1].kind != TOKEN_LETTER || !is_adjacent(peek(reader)))
         number = math_read_digits_in_base(reader);
     return number || reader->status != MATH_PARSED ? number : math_read_name(reader);
 }

@@ -317,32 +317,56 @@ struct math_node *math_read_literal(struct math_reader *reader)
 struct based {
     char digits[BASED_DIGITS_MAX];
     size_t count;
-    bool letters;
+    size_t letters, small; /* of the digits; small ones among them */
     unsigned base;
     size_t end; /* tokens ahead */
 };
 
-/* 1010, 2A, {2A}, (1010): only what has a digit in it; letters are capitals. */
+static void add_digit(struct based *based, char byte)
+{
+    bool small = byte >= 'a' && byte <= 'z';
+
+    based->digits[based->count++] = small ? (char)(byte - 'a' + 'A') : byte;
+    based->letters += byte >= 'A';
+    based->small += small;
+}
+
+/* 1010, 2A, FF, {2A}, (1010), \text{FF}. */
 static bool scan_based_digits(const struct math_reader *reader, struct based *based)
 {
     enum token_kind opening = peek(reader)->kind;
     bool group = opening == TOKEN_OPEN_BRACE || opening == TOKEN_OPEN_PAREN;
-    bool digit = false;
+    const struct math_token *token = peek(reader);
 
     based->end = group;
-    for (; based->count < BASED_DIGITS_MAX; based->end++) {
-        const struct math_token *token = peek_at(reader, based->end);
-        bool letter = token->kind == TOKEN_LETTER && token->value >= 'A' && token->value <= 'Z';
-        if ((!letter && token->kind != TOKEN_DIGIT) || (based->count && !is_adjacent(token)))
+    for (size_t i = 0; token->kind == TOKEN_TEXT && i < token->length && based->count < BASED_DIGITS_MAX; i++)
+        add_digit(based, reader->text.data[token->at + i]);
+    based->end += token->kind == TOKEN_TEXT;
+    for (; token->kind != TOKEN_TEXT && based->count < BASED_DIGITS_MAX; based->end++) {
+        const struct math_token *next = peek_at(reader, based->end);
+        if ((next->kind != TOKEN_LETTER && next->kind != TOKEN_DIGIT) || (based->count && !is_adjacent(next)))
             break;
-        based->digits[based->count++] = (char)(letter ? token->value : '0' + token->value);
-        based->letters = based->letters || letter;
-        digit = digit || !letter;
+        add_digit(based, (char)(next->kind == TOKEN_LETTER ? next->value : '0' + next->value));
     }
     if (group &&
         peek_at(reader, based->end++)->kind != (opening == TOKEN_OPEN_BRACE ? TOKEN_CLOSE_BRACE : TOKEN_CLOSE_PAREN))
         return false;
-    return digit && peek_at(reader, based->end)->kind == TOKEN_SUBSCRIPT;
+    return based->count && peek_at(reader, based->end)->kind == TOKEN_SUBSCRIPT;
+}
+
+/* AB_{12} and 2a_{16} are products with a subscript, FF_{16} and 2ff_{16} are not. */
+static bool is_product(const struct based *based)
+{
+    bool digit = based->letters < based->count;
+
+    if (based->letters == 0)
+        return false;
+    for (size_t i = 0; i < based->count && !digit; i++)
+        if (based->digits[i] - 'A' + 10 >= (int)based->base)
+            return true;
+    if (based->base <= 10 || (based->small && based->small < based->letters))
+        return true;
+    return based->small || !digit ? based->base != 16 || based->letters < 2 : false;
 }
 
 static unsigned base_of_word(struct text word)
@@ -386,7 +410,7 @@ static bool set_based_value(const struct based *based, fmpz_t value)
     for (size_t i = 0; i < based->count; i++) {
         char byte = based->digits[i];
         unsigned digit = (unsigned)(byte >= 'A' ? byte - 'A' + 10 : byte - '0');
-        if (digit >= based->base)
+        if (byte < '0' || digit >= based->base)
             return false;
         fmpz_mul_ui(value, value, based->base);
         fmpz_add_ui(value, value, digit);
@@ -418,11 +442,11 @@ struct math_node *math_read_digits_in_base(struct math_reader *reader)
     struct based based;
 
     based.count = 0;
-    based.letters = false;
+    based.letters = based.small = 0;
     if (!scan_based_digits(reader, &based))
         return NULL;
     based.base = scan_base(reader, &based.end);
-    if (based.base == 0 || (based.letters && based.base <= 10))
+    if (based.base == 0 || is_product(&based))
         return NULL;
     return make_based(reader, &based);
 }

@@ -140,7 +140,12 @@ static struct text trimmed(struct text text)
 struct math_node *math_read_text(struct math_reader *reader)
 {
     struct text words = trimmed(token_text(reader, peek(reader)));
+    struct math_node *number = NULL;
 
+    if (peek_at(reader, 1)->kind == TOKEN_SUBSCRIPT)
+        number = math_read_digits_in_base(reader);
+    if (number || reader->status != MATH_PARSED)
+        return number;
     reader->at++;
     while (words.length_bytes > 1 && strchr(".,;:!?", words.data[words.length_bytes - 1]))
         words.length_bytes--;

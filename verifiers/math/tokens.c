@@ -173,6 +173,7 @@ static bool scan_backslash(struct scanner *scanner)
 static const struct word notations[] = {
     {"{,}", TOKEN_GROUP_COMMA, 0},
     {",\\!", TOKEN_GROUP_COMMA, 0},
+    {"{:}", TOKEN_COLON, 0},
     {"**", TOKEN_CARET, 0},
     {"<=", TOKEN_RELATION, MATH_LESS_EQUAL},
     {">=", TOKEN_RELATION, MATH_GREATER_EQUAL},
