@@ -13,7 +13,7 @@
 
 #define REFERENCES_MAX 256
 #define ARENA_BYTES (8 * 1024 * 1024)
-#define READ_BYTES 256 /* of detail.read */
+#define READ_BYTES 1024 /* of detail.read; a longer one ends with an ellipsis */
 
 static const char *const percents[] = {"value", "unit", NULL};
 static const char *const forms[] = {"any", "evaluated", "reduced", "factored", NULL};
@@ -127,7 +127,7 @@ static int read_references(struct math_arena *arena, const json_t *reference, co
 static int check_reference(const json_t *reference, const json_t *filled, struct verifier_problem *ret_problem)
 {
     _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
-    struct references references;
+    struct references references = {.count = 0};
 
     return read_references(arena, reference, filled, &references, ret_problem);
 }
@@ -265,11 +265,16 @@ static void note_decision(struct verdict *verdict, enum math_decision decision, 
 
 static void note_read(struct verdict *verdict, const struct math_node *answer)
 {
-    _cleanup_buffer_ struct buffer read;
+    static const char cut[] = "\xE2\x80\xA6";
+    _cleanup_buffer_ struct buffer printed;
+    _cleanup_buffer_ struct buffer shown;
 
-    buffer_init(&read, READ_BYTES);
-    math_print(answer, &read);
-    json_object_set_new(verdict->detail, "read", json_stringn(buffer_text(&read).data, read.length_bytes));
+    buffer_init(&printed, READ_BYTES);
+    buffer_init(&shown, READ_BYTES + sizeof cut);
+    math_print(answer, &printed);
+    buffer_append(&shown, printed.data, printed.length_bytes);
+    buffer_append_string(&shown, printed.failed ? cut : "");
+    json_object_set_new(verdict->detail, "read", json_stringn(buffer_text(&shown).data, shown.length_bytes));
 }
 
 static void note_unparsed(struct verdict *verdict, const struct math_parse_error *error)
@@ -334,7 +339,7 @@ static void judge_answer(const struct verifier_input *input, const struct found 
     struct math_reading reading = reading_of(input->options, found->prose);
     struct math_parse_error error = {0, NULL};
     struct verifier_problem problem;
-    struct references references;
+    struct references references = {.count = 0};
     struct math_node *answer = NULL;
     enum math_parse_status status;
 

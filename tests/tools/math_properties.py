@@ -6,7 +6,7 @@ from collections import Counter, namedtuple
 from math_families import framed, laid_out
 
 PART = 2000
-READ_BYTES = 256  # what detail.read shows is cut there
+CUT = "…"  # ends what detail.read shows of a longer normal form
 Pair = namedtuple("Pair", "kind reference answer equal")
 
 
@@ -69,7 +69,7 @@ def normal_forms(post, families, draw):
     """(answers whose normal form is judged otherwise than they themselves, how many were read)"""
     pairs = [Pair(family.kind, draw.choice(family.right), answer, None) for family in families for answer in family.right + family.wrong]
     first = verify(post, pairs)
-    read = [(pair, verdict) for pair, verdict in zip(pairs, first) if verdict["detail"] and 0 < len(verdict["detail"].get("read", "").encode()) < READ_BYTES]
+    read = [(pair, verdict) for pair, verdict in zip(pairs, first) if verdict["detail"] and verdict["detail"].get("read") and not verdict["detail"]["read"].endswith(CUT)]
     again = verify(post, [pair._replace(answer=verdict["detail"]["read"]) for pair, verdict in read])
     broken = [(pair, verdict["detail"]["read"], verdict["reason"], other["reason"]) for (pair, verdict), other in zip(read, again, strict=True)
               if is_paid(verdict) != is_paid(other)]

@@ -155,7 +155,9 @@ static enum math_decision same_tuples(struct comparison *comparison, const struc
 static enum math_decision same_structure(struct comparison *comparison, const struct math_node *reference,
                                          const struct math_node *answer)
 {
-    enum math_decision decision = math_say(text_same(reference->text, answer->text));
+    enum math_decision decision =
+        math_say(reference->kind == MATH_NUMBER_SET ? math_same_number_sets(reference, answer)
+                                                    : text_same(reference->text, answer->text));
 
     if (math_is_scalar(reference)) /* of \pm, units in odd places */
         return math_same_tree(reference, answer) ? MATH_EQUAL : MATH_UNDECIDED;
@@ -173,10 +175,15 @@ static const struct {
     enum math_decision (*compare)(struct comparison *comparison, const struct math_node *reference,
                                   const struct math_node *answer);
 } readings[] = {
-    {are_scalars, math_same_scalars}, {has_based, math_same_based},
-    {are_words, same_words},          {has_ratio, math_same_ratios},
-    {are_tuples, same_tuples},        {has_matrix, math_same_matrices},
-    {are_several, math_same_values},  {are_relations, math_same_relations},
+    {math_are_congruences, math_same_congruences},
+    {are_scalars, math_same_scalars},
+    {has_based, math_same_based},
+    {are_words, same_words},
+    {has_ratio, math_same_ratios},
+    {are_tuples, same_tuples},
+    {has_matrix, math_same_matrices},
+    {are_several, math_same_values},
+    {are_relations, math_same_relations},
     {are_one_kind, same_structure},
 };
 
@@ -277,6 +284,10 @@ enum math_decision math_same(struct comparison *comparison, const struct math_no
     enum math_decision decision;
 
     if (!math_decider_spend(comparison->decider, WORK_PER_ELEMENT))
+        return MATH_LIMIT;
+    reference = math_solutions_of(comparison, reference);
+    answer = math_solutions_of(comparison, answer);
+    if (!reference || !answer)
         return MATH_LIMIT;
     if (math_is_assignments(reference) || math_is_assignments(answer))
         return math_same_assignments(comparison, reference, answer);

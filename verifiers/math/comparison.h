@@ -45,7 +45,7 @@ static inline struct math_node *math_mutable(const struct math_node *node)
 }
 
 static inline struct math_node *math_build(struct comparison *comparison, enum math_kind kind, size_t count,
-                                          const struct math_node *const *children)
+                                           const struct math_node *const *children)
 {
     return math_node_of(comparison->rules->arena, kind, count, (struct math_node *const *)(uintptr_t)children);
 }
@@ -103,17 +103,31 @@ struct math_subject {
     const struct math_node *body;
 };
 
+/* Names only, at least one. */
+bool math_are_names(const struct math_node *node);
+/* Can the first be the name of the second? x, f(x), P(A), AB, (x, y), a word; not if the value mentions it. */
+bool math_is_named_by(const struct math_node *name, const struct math_node *value);
 /* MATH_EQUAL; or what is wrong with a chain: MATH_UNDEFINED if its parts differ. */
 enum math_decision math_subject_of(struct comparison *comparison, const struct math_node *node,
                                    struct math_subject *ret_subject);
 /* Not more than two terms on both sides together: 2x = 10, x - 5 = 0. Not 3x + 5 = 20: there is work left. */
 bool math_is_collected(const struct math_node *relation);
+enum math_decision math_same_relations(struct comparison *comparison, const struct math_node *reference,
+                                       const struct math_node *answer);
+
+/* assignments.c: x = 3, y = -2 */
+
 /* Two or more different names with a value each: x = 3, y = -2; (x, y) = (3, -2). */
 bool math_is_assignments(const struct math_node *node);
 enum math_decision math_same_assignments(struct comparison *comparison, const struct math_node *reference,
                                          const struct math_node *answer);
-enum math_decision math_same_relations(struct comparison *comparison, const struct math_node *reference,
-                                       const struct math_node *answer);
+/* x = 1, y = 2 or x = 3, y = 4: the list of both tuples. Else the node itself; NULL beyond the limit. */
+const struct math_node *math_solutions_of(struct comparison *comparison, const struct math_node *node);
+
+/* congruences.c: x = 3 modulo 7. A remainder without its modulus, or of another one, is another answer. */
+bool math_are_congruences(const struct math_node *reference, const struct math_node *answer);
+enum math_decision math_same_congruences(struct comparison *comparison, const struct math_node *reference,
+                                         const struct math_node *answer);
 
 /* values.c: sets, lists, both values of \pm */
 
@@ -135,6 +149,12 @@ const struct math_node *math_region_variable(const struct math_node *node);
 /* *ret_read: both are sets of real numbers. */
 enum math_decision math_same_regions(struct comparison *comparison, const struct math_node *reference,
                                      const struct math_node *answer, bool *ret_read);
+
+/* number_sets.c */
+
+bool math_same_number_sets(const struct math_node *reference, const struct math_node *answer);
+/* R^+ and its kin: the real numbers on one side of 0. */
+bool math_is_real_half(const struct math_node *set, enum math_relation *ret_relation);
 
 /* matrices.c */
 

@@ -15,7 +15,7 @@ static bool is_capitals(const struct math_node *node)
     return true;
 }
 
-static bool are_names(const struct math_node *node)
+bool math_are_names(const struct math_node *node)
 {
     for (size_t i = 0; i < node->count; i++)
         if (node->children[i]->kind != MATH_NAME)
@@ -28,7 +28,7 @@ static bool are_names(const struct math_node *node)
 static bool may_be_named(const struct math_node *node)
 {
     return node->kind == MATH_NAME || node->kind == MATH_CALL || node->kind == MATH_TEXT || is_capitals(node) ||
-           (node->kind == MATH_TUPLE && are_names(node));
+           (node->kind == MATH_TUPLE && math_are_names(node));
 }
 
 static bool mentions_any(const struct math_node *node, const struct math_node *names)
@@ -41,7 +41,7 @@ static bool mentions_any(const struct math_node *node, const struct math_node *n
     return false;
 }
 
-static bool is_named_by(const struct math_node *name, const struct math_node *value)
+bool math_is_named_by(const struct math_node *name, const struct math_node *value)
 {
     return may_be_named(name) && !mentions_any(value, name);
 }
@@ -100,10 +100,10 @@ static enum math_decision subject_of_chain(struct comparison *comparison, const 
 
     if (exact == 0)
         return MATH_EQUAL;
-    if (node->count > 1 && is_named_by(first, node->children[1])) {
+    if (node->count > 1 && math_is_named_by(first, node->children[1])) {
         subject->name = first;
         from = 1;
-    } else if (node->count == 2 && exact == 2 && last->kind == MATH_NAME && is_named_by(last, first)) {
+    } else if (node->count == 2 && exact == 2 && last->kind == MATH_NAME && math_is_named_by(last, first)) {
         *subject = (struct math_subject){last, first};
         return MATH_EQUAL;
     } else if (node->count == 2 && (math_has_names(node) || !math_is_scalar(first))) {
@@ -153,158 +153,6 @@ enum math_decision math_subject_of(struct comparison *comparison, const struct m
         return MATH_EQUAL;
     }
     return subject_of_chain(comparison, node, ret_subject);
-}
-
-/* --- x = 3, y = -2 --- */
-
-struct assignments {
-    size_t count;
-    const struct math_node *name[MATH_ELEMENTS_MAX];
-    const struct math_node *value[MATH_ELEMENTS_MAX];
-};
-
-static bool is_assignment(const struct math_node *node)
-{
-    return math_is_equation(node) && node->children[0]->kind != MATH_TUPLE &&
-           is_named_by(node->children[0], node->children[1]);
-}
-
-static bool has_name_before(const struct assignments *assignments, const struct math_node *name)
-{
-    for (size_t i = 0; i < assignments->count; i++)
-        if (math_same_tree(assignments->name[i], name))
-            return true;
-    return false;
-}
-
-static bool add_assignment(struct assignments *assignments, const struct math_node *name, const struct math_node *value)
-{
-    if (assignments->count == MATH_ELEMENTS_MAX || has_name_before(assignments, name))
-        return false;
-    assignments->name[assignments->count] = name;
-    assignments->value[assignments->count++] = value;
-    return true;
-}
-
-/* (x, y) = (3, -2) */
-static bool read_tuple(const struct math_node *node, struct assignments *assignments)
-{
-    const struct math_node *names = node->children[0];
-    const struct math_node *values = node->children[1];
-
-    if (names->kind != MATH_TUPLE || values->kind != MATH_TUPLE || names->count != values->count || !are_names(names) ||
-        values->opening != '(' || values->closing != ')')
-        return false;
-    for (size_t i = 0; i < names->count; i++)
-        if (!add_assignment(assignments, names->children[i], values->children[i]))
-            return false;
-    return true;
-}
-
-static bool read_assignments(const struct math_node *node, struct assignments *assignments)
-{
-    assignments->count = 0;
-    if (math_is_equation(node))
-        return read_tuple(node, assignments);
-    if (node->kind != MATH_LIST || node->count < 2)
-        return false;
-    for (size_t i = 0; i < node->count; i++)
-        if (!is_assignment(node->children[i]) ||
-            !add_assignment(assignments, node->children[i]->children[0], node->children[i]->children[1]))
-            return false;
-    return true;
-}
-
-bool math_is_assignments(const struct math_node *node)
-{
-    struct assignments assignments;
-
-    return (node->kind == MATH_LIST || node->kind == MATH_RELATION) && read_assignments(node, &assignments);
-}
-
-static int coordinate(const struct math_node *name)
-{
-    bool single = name->kind == MATH_NAME && name->text.length_bytes == 1;
-
-    return single && name->text.data[0] >= 'x' && name->text.data[0] <= 'z' ? name->text.data[0] - 'x' : -1;
-}
-
-/* Coordinates have an order of their own; other names stand for themselves in the order in which they were written. */
-static void sort_coordinates(struct assignments *assignments)
-{
-    for (size_t i = 0; i < assignments->count; i++)
-        if (coordinate(assignments->name[i]) < 0)
-            return;
-    for (size_t i = 1; i < assignments->count; i++) {
-        for (size_t k = i; k && coordinate(assignments->name[k - 1]) > coordinate(assignments->name[k]); k--) {
-            const struct math_node *name = assignments->name[k];
-            const struct math_node *value = assignments->value[k];
-            assignments->name[k] = assignments->name[k - 1];
-            assignments->value[k] = assignments->value[k - 1];
-            assignments->name[k - 1] = name;
-            assignments->value[k - 1] = value;
-        }
-    }
-}
-
-static enum math_decision same_by_name(struct comparison *comparison, const struct assignments *left,
-                                       const struct assignments *right)
-{
-    enum math_decision decision = math_say(left->count == right->count);
-
-    for (size_t i = 0; i < left->count && decision != MATH_DIFFERENT; i++) {
-        enum math_decision one = MATH_DIFFERENT;
-        for (size_t k = 0; k < right->count; k++)
-            if (math_same_tree(left->name[i], right->name[k]))
-                one = math_same_bodies(comparison, left->value[i], right->value[k]);
-        decision = math_both(decision, one);
-    }
-    return decision;
-}
-
-static enum math_decision same_by_place(struct comparison *comparison, struct assignments *assignments,
-                                        const struct math_node *tuple, bool reference_is_tuple)
-{
-    enum math_decision decision = MATH_EQUAL;
-
-    if (tuple->count != assignments->count || tuple->opening != '(' || tuple->closing != ')')
-        return MATH_DIFFERENT;
-    sort_coordinates(assignments);
-    for (size_t i = 0; i < tuple->count && decision != MATH_DIFFERENT; i++) {
-        const struct math_node *place = tuple->children[i];
-        const struct math_node *value = assignments->value[i];
-        decision = math_both(decision, math_same_bodies(comparison, reference_is_tuple ? place : value,
-                                                        reference_is_tuple ? value : place));
-    }
-    return decision;
-}
-
-static bool are_equations(const struct math_node *node)
-{
-    for (size_t i = 0; i < node->count; i++)
-        if (!math_is_equation(node->children[i]))
-            return false;
-    return node->kind == MATH_LIST;
-}
-
-enum math_decision math_same_assignments(struct comparison *comparison, const struct math_node *reference,
-                                         const struct math_node *answer)
-{
-    struct assignments wanted;
-    struct assignments given;
-    bool named = read_assignments(reference, &wanted);
-
-    if (read_assignments(answer, &given)) {
-        if (named)
-            return same_by_name(comparison, &wanted, &given);
-        if (reference->kind == MATH_TUPLE)
-            return same_by_place(comparison, &given, reference, true);
-    } else if (answer->kind == MATH_TUPLE) {
-        return same_by_place(comparison, &wanted, answer, false);
-    }
-    /* A system of which only one side is written as y = …, z = … */
-    return are_equations(reference) && are_equations(answer) ? math_same_values(comparison, reference, answer)
-                                                             : MATH_DIFFERENT;
 }
 
 /* --- equations and inequalities --- */

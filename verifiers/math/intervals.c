@@ -2,51 +2,13 @@
  *
  * A region is a union of pieces, put in order and joined where they touch, so that one set has one form. Ends with
  * names in them cannot be ordered: then the pieces must be the same as they stand. */
-#include "verifiers/math/comparison.h"
-
-#define PIECES_MAX MATH_ELEMENTS_MAX
-
-struct piece {
-    const struct math_node *low; /* NULL: -\infty */
-    const struct math_node *high;
-    bool low_closed;
-    bool high_closed;
-};
-
-struct region {
-    const struct math_node *variable; /* NULL: none is named */
-    bool symbolic;                    /* an end has names */
-    size_t count;
-    struct piece piece[PIECES_MAX];
-};
+#include "verifiers/math/region.h"
 
 /* MATH_EQUAL: read. MATH_DIFFERENT: no set of real numbers. */
 static enum math_decision read_region(struct comparison *comparison, const struct math_node *node,
                                       struct region *region);
 
-static enum math_decision add_piece(struct region *region, struct piece piece)
-{
-    if (region->count == PIECES_MAX)
-        return MATH_LIMIT;
-    region->symbolic |= (piece.low && math_has_names(piece.low)) || (piece.high && math_has_names(piece.high));
-    region->piece[region->count++] = piece;
-    return MATH_EQUAL;
-}
-
 /* --- an interval --- */
-
-static enum math_decision check_order(struct comparison *comparison, const struct piece *piece)
-{
-    enum math_decision decision;
-    int sign = 0;
-
-    if (!piece->low || !piece->high || math_has_names(piece->low) || math_has_names(piece->high))
-        return MATH_EQUAL;
-    decision = math_decide_order(comparison->decider, piece->low, piece->high, &sign);
-    if (decision != MATH_EQUAL && decision != MATH_DIFFERENT)
-        return decision;
-    return math_say(sign < 0 || (sign == 0 && piece->low_closed && piece->high_closed));
-}
 
 static bool is_end(const struct math_node *node)
 {
@@ -65,8 +27,8 @@ static enum math_decision add_interval(struct comparison *comparison, struct reg
         return MATH_DIFFERENT;
     piece.low = low ? NULL : piece.low;
     piece.high = high ? NULL : piece.high;
-    decision = check_order(comparison, &piece);
-    return decision == MATH_EQUAL ? add_piece(region, piece) : decision;
+    decision = region_check_order(comparison, &piece);
+    return decision == MATH_EQUAL ? region_add(region, piece) : decision;
 }
 
 static enum math_decision read_tuple(struct comparison *comparison, const struct math_node *node, struct region *region)
@@ -180,6 +142,46 @@ static enum math_decision add_two_sided(struct comparison *comparison, struct re
                         (struct piece){low, high, first == MATH_LESS_EQUAL, second == MATH_LESS_EQUAL});
 }
 
+static bool is_absolute_name(const struct math_node *node)
+{
+    return node->kind == MATH_ABSOLUTE && node->children[0]->kind == MATH_NAME;
+}
+
+/* |x| < c lies between -c and c, |x| > c beyond them. */
+static enum math_decision add_absolute(struct comparison *comparison, struct region *region,
+                                       enum math_relation relation, const struct math_node *bound)
+{
+    const struct math_node *negative = math_build(comparison, MATH_NEGATE, 1, &bound);
+    bool within = relation == MATH_LESS || relation == MATH_LESS_EQUAL;
+    bool closed = relation == MATH_LESS_EQUAL || relation == MATH_GREATER_EQUAL;
+    struct piece between = {negative, bound, closed, closed};
+    enum math_decision decision;
+
+    if (!negative)
+        return MATH_LIMIT;
+    if (!is_end(bound) || math_has_names(bound) || math_infinite_sign(bound) || turned(relation) == relation)
+        return MATH_DIFFERENT;
+    if (within)
+        return add_interval(comparison, region, between);
+    decision = region_check_order(comparison, &between); /* of a negative bound it would say nothing */
+    if (decision == MATH_EQUAL)
+        decision = add_half(comparison, region, turned(relation), negative);
+    return decision == MATH_EQUAL ? add_half(comparison, region, relation, bound) : decision;
+}
+
+static enum math_decision read_absolute(struct comparison *comparison, const struct math_node *node,
+                                        struct region *region)
+{
+    bool turn = !is_absolute_name(node->children[0]);
+    const struct math_node *absolute = node->children[turn ? 1 : 0];
+    enum math_decision decision = take_variable(region, absolute->children[0]);
+
+    if (decision != MATH_EQUAL)
+        return decision;
+    return add_absolute(comparison, region, turn ? turned(node->relations[0]) : node->relations[0],
+                        node->children[turn ? 0 : 1]);
+}
+
 static enum math_decision read_relation(struct comparison *comparison, const struct math_node *node,
                                         struct region *region)
 {
@@ -189,6 +191,8 @@ static enum math_decision read_relation(struct comparison *comparison, const str
     const struct math_node *name = turn ? right : left;
     enum math_decision decision;
 
+    if (node->count == 2 && (is_absolute_name(left) || is_absolute_name(right)))
+        return read_absolute(comparison, node, region);
     if (node->count > 3 || name->kind != MATH_NAME || (node->count == 3 && !turn))
         return MATH_DIFFERENT;
     decision = take_variable(region, name);
@@ -202,94 +206,6 @@ static enum math_decision read_relation(struct comparison *comparison, const str
                          turn ? left : right);
 }
 
-/* --- one form --- */
-
-/* -1, 0, 1 for the place of two ends; NULL is infinite in the direction of `outward`. */
-static enum math_decision order_ends(struct comparison *comparison, const struct math_node *left,
-                                     const struct math_node *right, int outward, int *ret_sign)
-{
-    enum math_decision decision;
-
-    *ret_sign = (left ? 0 : outward) - (right ? 0 : outward);
-    if (!left || !right)
-        return MATH_EQUAL;
-    decision = math_decide_order(comparison->decider, left, right, ret_sign);
-    return decision == MATH_DIFFERENT ? MATH_EQUAL : decision;
-}
-
-/* Does the left piece begin before the right one? sign < 0 */
-static enum math_decision order_pieces(struct comparison *comparison, const struct piece *left,
-                                       const struct piece *right, int *ret_sign)
-{
-    enum math_decision decision = order_ends(comparison, left->low, right->low, -1, ret_sign);
-
-    if (decision == MATH_EQUAL && *ret_sign == 0)
-        *ret_sign = right->low_closed - left->low_closed;
-    return decision;
-}
-
-static enum math_decision sort_pieces(struct comparison *comparison, struct region *region)
-{
-    for (size_t i = 1; i < region->count; i++) {
-        for (size_t k = i; k; k--) {
-            struct piece moved = region->piece[k];
-            int sign = 0;
-            enum math_decision decision = order_pieces(comparison, &region->piece[k - 1], &moved, &sign);
-            if (decision != MATH_EQUAL)
-                return decision;
-            if (sign <= 0)
-                break;
-            region->piece[k] = region->piece[k - 1];
-            region->piece[k - 1] = moved;
-        }
-    }
-    return MATH_EQUAL;
-}
-
-/* Joins `next` to the last piece of the result, if nothing lies between them. */
-static enum math_decision join_piece(struct comparison *comparison, struct region *joined, const struct piece *next)
-{
-    struct piece *last = &joined->piece[joined->count - 1];
-    enum math_decision decision;
-    int sign = 0;
-
-    if (!last->high)
-        return MATH_EQUAL;
-    decision = next->low ? math_decide_order(comparison->decider, next->low, last->high, &sign) : MATH_EQUAL;
-    if (decision != MATH_EQUAL && decision != MATH_DIFFERENT)
-        return decision;
-    if (next->low && (sign > 0 || (sign == 0 && !next->low_closed && !last->high_closed))) {
-        joined->piece[joined->count++] = *next;
-        return MATH_EQUAL;
-    }
-    decision = order_ends(comparison, next->high, last->high, 1, &sign);
-    if (decision != MATH_EQUAL)
-        return decision;
-    if (sign > 0) {
-        last->high = next->high;
-        last->high_closed = next->high_closed;
-    } else if (sign == 0) {
-        last->high_closed |= next->high_closed;
-    }
-    return MATH_EQUAL;
-}
-
-static enum math_decision normalise(struct comparison *comparison, struct region *region)
-{
-    enum math_decision decision = MATH_EQUAL;
-    size_t count = region->count;
-
-    if (region->symbolic || count < 2)
-        return MATH_EQUAL;
-    decision = sort_pieces(comparison, region);
-    region->count = 1;
-    for (size_t i = 1; i < count && decision == MATH_EQUAL; i++) {
-        struct piece next = region->piece[i];
-        decision = join_piece(comparison, region, &next);
-    }
-    return decision;
-}
-
 /* --- regions of regions --- */
 
 static enum math_decision read_union(struct comparison *comparison, const struct math_node *node, struct region *region)
@@ -298,48 +214,6 @@ static enum math_decision read_union(struct comparison *comparison, const struct
 
     for (size_t i = 0; i < node->count && decision == MATH_EQUAL; i++)
         decision = read_region(comparison, node->children[i], region);
-    return decision;
-}
-
-/* What two pieces have in common, if anything. */
-static enum math_decision cut_pieces(struct comparison *comparison, const struct piece *left, const struct piece *right,
-                                     struct region *region)
-{
-    struct piece cut = *left;
-    enum math_decision decision;
-    int low = 0;
-    int high = 0;
-
-    decision = math_both(order_ends(comparison, left->low, right->low, -1, &low),
-                         order_ends(comparison, left->high, right->high, 1, &high));
-    if (decision != MATH_EQUAL)
-        return decision;
-    if (low < 0)
-        cut.low = right->low;
-    cut.low_closed = low < 0 ? right->low_closed : low > 0 ? left->low_closed : left->low_closed && right->low_closed;
-    if (high > 0)
-        cut.high = right->high;
-    cut.high_closed = high > 0   ? right->high_closed
-                      : high < 0 ? left->high_closed
-                                 : left->high_closed && right->high_closed;
-    decision = check_order(comparison, &cut);
-    if (decision == MATH_EQUAL)
-        return add_piece(region, cut);
-    return decision == MATH_DIFFERENT ? MATH_EQUAL : decision;
-}
-
-static enum math_decision intersect(struct comparison *comparison, struct region *region, const struct region *other)
-{
-    struct region result = {.variable = region->variable ? region->variable : other->variable};
-    enum math_decision decision = MATH_EQUAL;
-
-    if (region->symbolic || other->symbolic ||
-        (region->variable && other->variable && !math_same_tree(region->variable, other->variable)))
-        return MATH_DIFFERENT;
-    for (size_t i = 0; i < region->count; i++)
-        for (size_t k = 0; k < other->count && decision == MATH_EQUAL; k++)
-            decision = cut_pieces(comparison, &region->piece[i], &other->piece[k], &result);
-    *region = result;
     return decision;
 }
 
@@ -353,37 +227,12 @@ static enum math_decision read_intersection(struct comparison *comparison, const
         struct region next = {.count = 0};
         decision = read_region(comparison, node->children[i], &next);
         if (decision == MATH_EQUAL)
-            decision = intersect(comparison, &all, &next);
+            decision = region_intersect(comparison, &all, &next);
     }
     if (decision == MATH_EQUAL && all.variable)
         decision = take_variable(region, all.variable);
     for (size_t i = 0; i < all.count && decision == MATH_EQUAL; i++)
-        decision = add_piece(region, all.piece[i]);
-    return decision;
-}
-
-/* The gaps between pieces in order. */
-static enum math_decision complement(struct comparison *comparison, struct region *region)
-{
-    struct region gaps = {.variable = region->variable};
-    struct piece gap = {NULL, NULL, false, false};
-    enum math_decision decision = region->symbolic ? MATH_DIFFERENT : normalise(comparison, region);
-    bool open = true;
-
-    for (size_t i = 0; i < region->count && decision == MATH_EQUAL; i++) {
-        gap.high = region->piece[i].low;
-        gap.high_closed = gap.high && !region->piece[i].low_closed;
-        if (gap.high)
-            decision = add_piece(&gaps, gap);
-        gap.low = region->piece[i].high;
-        gap.low_closed = gap.low && !region->piece[i].high_closed;
-        open = gap.low != NULL;
-    }
-    gap.high = NULL;
-    gap.high_closed = false;
-    if (open && decision == MATH_EQUAL)
-        decision = add_piece(&gaps, gap);
-    *region = gaps;
+        decision = region_add(region, all.piece[i]);
     return decision;
 }
 
@@ -396,11 +245,11 @@ static enum math_decision read_difference(struct comparison *comparison, const s
                                             read_region(comparison, node->children[1], &without));
 
     if (decision == MATH_EQUAL)
-        decision = complement(comparison, &without);
+        decision = region_complement(comparison, &without);
     if (decision == MATH_EQUAL)
-        decision = intersect(comparison, &all, &without);
+        decision = region_intersect(comparison, &all, &without);
     for (size_t i = 0; i < all.count && decision == MATH_EQUAL; i++)
-        decision = add_piece(region, all.piece[i]);
+        decision = region_add(region, all.piece[i]);
     return decision;
 }
 
@@ -408,16 +257,17 @@ static enum math_decision read_number_set(struct comparison *comparison, const s
                                           struct region *region)
 {
     const struct math_node *zero;
+    enum math_relation relation;
     fmpq_t nothing;
 
     if (text_equals(node->text, "R"))
-        return add_piece(region, (struct piece){NULL, NULL, false, false});
-    if (!text_equals(node->text, "R^+") && !text_equals(node->text, "R^-"))
+        return region_add(region, (struct piece){NULL, NULL, false, false});
+    if (!math_is_real_half(node, &relation))
         return MATH_DIFFERENT;
     fmpq_init(nothing);
     zero = math_number_create(comparison->rules->arena, nothing);
     fmpq_clear(nothing);
-    return zero ? add_half(comparison, region, node->text.data[2] == '+' ? MATH_GREATER : MATH_LESS, zero) : MATH_LIMIT;
+    return zero ? add_half(comparison, region, relation, zero) : MATH_LIMIT;
 }
 
 /* {x : 0 <= x < 1}: the name is bound, whatever it is. */
@@ -436,7 +286,7 @@ static enum math_decision read_builder(struct comparison *comparison, const stru
     inner.variable = variable;
     decision = read_region(comparison, node->children[1], &inner);
     for (size_t i = 0; i < inner.count && decision == MATH_EQUAL; i++)
-        decision = add_piece(region, inner.piece[i]);
+        decision = region_add(region, inner.piece[i]);
     return decision;
 }
 
@@ -497,42 +347,12 @@ const struct math_node *math_region_variable(const struct math_node *node)
         return math_region_variable(node->children[0]);
     if (node->kind != MATH_RELATION)
         return NULL;
-    for (size_t i = 0; i < node->count && i < 2; i++)
-        if (node->children[i]->kind == MATH_NAME)
-            return node->children[i];
-    return NULL;
-}
-
-static enum math_decision same_end(struct comparison *comparison, const struct math_node *reference,
-                                   const struct math_node *answer)
-{
-    if (!reference || !answer)
-        return math_say(reference == answer);
-    return math_same_scalars(comparison, reference, answer);
-}
-
-static enum math_decision same_piece(struct comparison *comparison, const struct piece *reference,
-                                     const struct piece *answer)
-{
-    if (reference->low_closed != answer->low_closed || reference->high_closed != answer->high_closed)
-        return MATH_DIFFERENT;
-    return math_both(same_end(comparison, reference->low, answer->low),
-                     same_end(comparison, reference->high, answer->high));
-}
-
-static enum math_decision same_pieces(struct comparison *comparison, const struct region *reference,
-                                      const struct region *answer)
-{
-    bool anywhere = reference->symbolic || answer->symbolic;
-    enum math_decision decision = math_say(reference->count == answer->count);
-
-    for (size_t i = 0; i < reference->count && decision != MATH_DIFFERENT; i++) {
-        enum math_decision one = MATH_DIFFERENT;
-        for (size_t k = anywhere ? 0 : i; k < (anywhere ? answer->count : i + 1) && one != MATH_EQUAL; k++)
-            one = math_either(one, same_piece(comparison, &reference->piece[i], &answer->piece[k]));
-        decision = math_both(decision, one);
+    for (size_t i = 0; i < node->count && i < 2; i++) {
+        const struct math_node *side = node->children[i];
+        if (side->kind == MATH_NAME || is_absolute_name(side))
+            return side->kind == MATH_NAME ? side : side->children[0];
     }
-    return decision;
+    return NULL;
 }
 
 enum math_decision math_same_regions(struct comparison *comparison, const struct math_node *reference,
@@ -550,6 +370,6 @@ enum math_decision math_same_regions(struct comparison *comparison, const struct
         return math_both(left, right);
     if (wanted.variable && given.variable && !math_same_tree(wanted.variable, given.variable))
         return MATH_DIFFERENT;
-    left = math_both(normalise(comparison, &wanted), normalise(comparison, &given));
-    return left == MATH_EQUAL ? same_pieces(comparison, &wanted, &given) : left;
+    left = math_both(region_normalise(comparison, &wanted), region_normalise(comparison, &given));
+    return left == MATH_EQUAL ? region_same(comparison, &wanted, &given) : left;
 }

@@ -109,12 +109,20 @@ enum math_decision math_same_elements(struct comparison *comparison, size_t left
     return decision;
 }
 
+static bool is_system(const struct math_node *node)
+{
+    return node->kind == MATH_LIST && node->children[0]->kind == MATH_RELATION;
+}
+
 enum math_decision math_same_values(struct comparison *comparison, const struct math_node *reference,
                                     const struct math_node *answer)
 {
     struct elements wanted = {.count = 0};
     struct elements given = {.count = 0};
 
+    /* x = 5 or y = 3 is not x = 5 and y = 3. */
+    if (is_system(reference) && is_system(answer) && ((reference->flags ^ answer->flags) & MATH_BY_OR))
+        return MATH_DIFFERENT;
     if (!gather(comparison, reference, true, &wanted) || !gather(comparison, answer, true, &given))
         return MATH_LIMIT;
     return math_same_elements(comparison, wanted.count, wanted.node, given.count, given.node);

@@ -261,6 +261,23 @@ static void test_detail_says_how_the_answer_was_read_and_decided(void **state)
     verdict_finish(&verdict);
 }
 
+static void test_a_normal_form_that_is_too_long_to_show_ends_with_an_ellipsis(void **state)
+{
+    char completion[4096] = "\\boxed{1";
+    struct verdict verdict;
+    const char *read;
+
+    (void)state;
+    for (size_t i = 0; i < 600; i++)
+        strcat(completion, "+1");
+    strcat(completion, "}");
+    verdict = judge("math", NULL, "\"601\"", completion);
+    read = detail_of(&verdict, "read");
+    assert_int_equal(verdict.kind, VERDICT_CORRECT);
+    assert_string_equal(read + strlen(read) - 3, "\xE2\x80\xA6");
+    verdict_finish(&verdict);
+}
+
 static void test_detail_says_where_reading_stopped(void **state)
 {
     (void)state;
@@ -388,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_reduced_wants_lowest_terms_and_no_square_under_a_root),
         cmocka_unit_test(test_factored_wants_the_factors_of_the_reference_in_any_order),
         cmocka_unit_test(test_detail_says_how_the_answer_was_read_and_decided),
+        cmocka_unit_test(test_a_normal_form_that_is_too_long_to_show_ends_with_an_ellipsis),
         cmocka_unit_test(test_detail_says_where_reading_stopped),
         cmocka_unit_test(test_a_reference_that_cannot_be_read_says_where),
         cmocka_unit_test(test_a_reference_without_a_value_is_broken),

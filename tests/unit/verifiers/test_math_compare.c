@@ -1,5 +1,10 @@
 /* Structures against structures: every row is read by the parser and decided by the decider. */
-#include "tests/unit/verifiers/judge.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include "verifiers/math/compare.h"
 #include "verifiers/math/parse.h"
@@ -160,6 +165,40 @@ static void test_assignments_are_a_tuple_in_the_order_of_their_names(void **stat
     differ("x=3, y=5", "x=5, y=3");
     differ("x=3, y=5", "x=3");
     differ("[3,-2]", "x=3, y=-2");
+    differ("(5,3)", "x=5\\text{ or }y=3");
+    differ("x=5, y=3", "x=5\\text{ or }y=3");
+    differ("x+y=3, x-y=1", "x+y=3\\text{ or }x-y=1");
+}
+
+static void test_assignments_that_repeat_are_several_tuples(void **state)
+{
+    (void)state;
+    same("(1,2),(3,4)", "x=1, y=2\\text{ or }x=3, y=4");
+    same("(1,2),(3,4)", "(x,y)=(3,4),(1,2)");
+    same("(1,2),(3,4)", "y=4, x=3\\text{ or }y=2, x=1");
+    differ("(1,2),(3,4)", "x=1, y=4\\text{ or }x=3, y=2");
+}
+
+static void test_numbered_names_are_values_without_an_order(void **state)
+{
+    (void)state;
+    same("\\{1,2\\}", "x_1=1, x_2=2");
+    same("1,2", "x_1=2, x_2=1");
+    differ("1,2", "x=1, y=2");
+    differ("1,2", "x_1=1, y_2=2");
+    differ("(1,2)", "x_1=2, x_2=1");
+}
+
+static void test_a_remainder_has_its_modulus(void **state)
+{
+    (void)state;
+    same("x\\equiv 3\\pmod 7", "x\\equiv 10\\pmod 7");
+    same("x\\equiv 3\\pmod 7", "3\\pmod 7");
+    differ("x\\equiv 3\\pmod 7", "x\\equiv 3\\pmod 8");
+    differ("x\\equiv 3\\pmod 7", "x\\equiv 4\\pmod 7");
+    differ("x\\equiv 3\\pmod 7", "y\\equiv 3\\pmod 7");
+    differ("x\\equiv 3\\pmod 7", "x=3");
+    differ("3\\pmod 7", "3\\pmod 8");
 }
 
 static void test_an_equation_is_its_multiples(void **state)
@@ -236,6 +275,12 @@ static void test_an_inequality_is_its_interval(void **state)
     same("x>3", "x\\in(3,\\infty)");
     same("\\{x\\mid x>3\\}", "\\{t\\mid t>3\\}");
     same("(1,\\sqrt8)", "1<x<2\\sqrt2");
+    same("(-2,2)", "|x|<2");
+    same("(-\\infty,-1]\\cup[1,\\infty)", "|x|\\ge 1");
+    same("x<-1\\text{ or }x>1", "1<|x|");
+    differ("(-2,2)", "|x-1|<2");
+    differ("(-2,2)", "|x|\\le 2");
+    differ("\\mathbb{R}", "|x|>-1");
     differ("[0,1)", "(0,1)");
     differ("[0,1)", "[0,1]");
     differ("[0,1)", "x<1");
@@ -271,6 +316,11 @@ static void test_infinity_is_open(void **state)
     same("(-\\infty,\\infty)", "x\\in\\mathbb{R}");
     same("(-\\infty,\\infty)", "(-\\infty,+\\infty)");
     same("(-\\infty,\\infty)", "\\text{all real numbers}");
+    same("(0,\\infty)", "\\mathbb{R}^+");
+    same("[0,\\infty)", "\\mathbb{R}_{\\ge 0}");
+    same("\\mathbb{Z}^+", "\\mathbb{Z}_{>0}");
+    differ("\\mathbb{Z}^+", "\\mathbb{Z}");
+    differ("[0,\\infty)", "\\mathbb{R}^+");
     differ("(-\\infty,\\infty)", "[-\\infty,\\infty)");
     differ("(-\\infty,\\infty)", "\\infty");
     differ("(-\\infty,\\infty)", "\\mathbb{Z}");
@@ -418,6 +468,9 @@ int main(void)
         cmocka_unit_test(test_plus_minus_is_two_values),
         cmocka_unit_test(test_a_name_before_the_value_may_be_left_out_but_not_be_another),
         cmocka_unit_test(test_assignments_are_a_tuple_in_the_order_of_their_names),
+        cmocka_unit_test(test_assignments_that_repeat_are_several_tuples),
+        cmocka_unit_test(test_numbered_names_are_values_without_an_order),
+        cmocka_unit_test(test_a_remainder_has_its_modulus),
         cmocka_unit_test(test_an_equation_is_its_multiples),
         cmocka_unit_test(test_the_question_again_is_no_answer),
         cmocka_unit_test(test_a_chain_must_be_consistent),
