@@ -1,6 +1,7 @@
 #include "verifiers/math/field.h"
 
 #include "verifiers/math/field_value.h"
+#include "verifiers/math/height.h"
 
 /* Chosen by measuring the longest that could be constructed (sums of twelve roots, roots five deep, fields of degree
  * 40, towers of exponentials, 60th parts of a turn): below 30 ms. */
@@ -26,6 +27,8 @@ static void begin(struct math_decider *decider)
 enum math_outcome math_field_equal(struct math_decider *decider, const struct math_node *left,
                                    const struct math_node *right, bool *ret_equal)
 {
+    if (!math_height_fits(decider, left) || !math_height_fits(decider, right))
+        return MATH_OTHERWISE;
     begin(decider);
     MATH_LOCAL_CA(one, decider);
     MATH_LOCAL_CA(other, decider);
@@ -43,6 +46,8 @@ enum math_outcome math_field_equal(struct math_decider *decider, const struct ma
 
 enum math_outcome math_field_is_real(struct math_decider *decider, const struct math_node *node, bool *ret_real)
 {
+    if (!math_height_fits(decider, node))
+        return MATH_OTHERWISE;
     begin(decider);
     MATH_LOCAL_CA(one, decider);
     enum math_outcome outcome = math_field_value(decider, node, one.value);

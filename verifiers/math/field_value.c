@@ -4,8 +4,6 @@
 
 #define EXPONENT_MAX 200
 #define ROOT_MAX 12
-#define NUMBER_BITS 2048
-#define RADICAND_BITS 128 /* roots of integers are factored */
 
 /* Elements of number fields by their degree, others by their generators. */
 bool math_field_spend(struct math_decider *decider, const ca_t value, int64_t factor)
@@ -19,7 +17,7 @@ bool math_field_spend(struct math_decider *decider, const ca_t value, int64_t fa
     if (CA_FIELD_IS_NF(field))
         size = qqbar_degree(CA_FIELD_NF_QQBAR(field));
     else if (!CA_FIELD_IS_QQ(field))
-        size = 4 * CA_FIELD_LENGTH(field);
+        size = 2 + 2 * CA_FIELD_LENGTH(field);
     return math_spend(decider, factor * size * size);
 }
 
@@ -47,7 +45,7 @@ static enum math_outcome fold(struct math_decider *decider, const struct math_no
 
     for (size_t i = 1; i < node->count && !outcome; i++) {
         outcome = math_field_value(decider, node->children[i], other.value);
-        if (!outcome && !math_field_spend(decider, ret_value, 2000))
+        if (!outcome && !math_field_spend(decider, ret_value, 1000))
             return MATH_TOO_LARGE_VALUE;
         if (!outcome)
             run(ret_value, ret_value, other.value, decider->field);
@@ -92,10 +90,9 @@ static enum math_outcome rational(struct math_decider *decider, const struct mat
     MATH_LOCAL_FMPQ(value);
     enum math_outcome outcome = math_rational(decider, node, value);
 
-    if (outcome || fmpq_height_bits(value) > NUMBER_BITS)
-        return outcome ? outcome : MATH_OTHERWISE;
-    ca_set_fmpq(ret_value, value, decider->field);
-    return MATH_VALUE;
+    if (!outcome)
+        ca_set_fmpq(ret_value, value, decider->field);
+    return outcome;
 }
 
 static enum math_outcome constant(struct math_decider *decider, const struct math_node *node, ca_t ret_value)
@@ -121,8 +118,6 @@ static enum math_outcome broken_power(struct math_decider *decider, ca_t base, c
     bool negated = false;
 
     if (fmpz_cmp_ui(fmpq_denref(exponent), ROOT_MAX) > 0)
-        return MATH_OTHERWISE;
-    if (CA_IS_QQ(base, decider->field) && fmpq_height_bits(CA_FMPQ(base)) > RADICAND_BITS)
         return MATH_OTHERWISE;
     if (!math_field_spend(decider, base, 50000))
         return MATH_TOO_LARGE_VALUE;

@@ -3,6 +3,7 @@
 #include "verifiers/math/form_value.h"
 
 #define PARTS_MAX 60
+#define ANGLE_PARTS_MAX 6
 
 static ulong common_multiple(ulong one, ulong other)
 {
@@ -57,7 +58,21 @@ static ulong scan(const struct math_node *node)
     return nested ? own * below : common_multiple(below, own);
 }
 
+/* Denominators of the angles of sines. */
+static ulong of_angles(const struct math_node *node)
+{
+    ulong parts = 1;
+
+    if (node->kind == MATH_FUNCTION && math_is_trigonometric(node->function))
+        return in_exponent(node->children[0]);
+    for (size_t i = 0; i < node->count; i++)
+        parts = common_multiple(parts, of_angles(node->children[i]));
+    return parts;
+}
+
 void math_form_choose_parts(struct math_form *form, const struct math_node *left, const struct math_node *right)
 {
     form->parts = common_multiple(scan(left), scan(right));
+    form->angle_parts = common_multiple(of_angles(left), of_angles(right));
+    form->angle_parts = form->angle_parts <= ANGLE_PARTS_MAX ? form->angle_parts : 1;
 }

@@ -151,39 +151,30 @@ static enum math_outcome exponential_term(struct math_form *form, const struct m
     return outcome ? outcome : math_form_integer_power(form, ret_value, fmpz_get_si(fmpq_numref(parts)));
 }
 
-/* Term i of the exponent without its coefficient, over the denominator without its content. */
-static void split_term(struct math_form *form, const struct math_fraction *exponent, slong i,
-                       struct math_fraction *ret_monomial, fmpq_t ret_factor)
+static enum math_outcome times_exponential_term(struct math_form *form, struct math_fraction *value,
+                                                const struct math_fraction *exponent, slong i)
 {
-    const fmpz_mpoly_ctx_struct *context = form->ring.context;
-    MATH_LOCAL_FMPZ(content);
+    MATH_LOCAL_FRACTION(monomial, &form->ring);
+    MATH_LOCAL_FRACTION(factor, &form->ring);
+    MATH_LOCAL_FMPQ(coefficient);
 
-    _fmpz_vec_content(content, exponent->below->coeffs, exponent->below->length);
-    fmpz_mpoly_get_term_coeff_fmpz(fmpq_numref(ret_factor), exponent->above, i, context);
-    fmpz_set(fmpq_denref(ret_factor), content);
-    fmpq_canonicalise(ret_factor);
-    fmpz_mpoly_get_term_monomial(ret_monomial->above, exponent->above, i, context);
-    fmpz_mpoly_scalar_divexact_fmpz(ret_monomial->below, exponent->below, content, context);
+    math_form_split_term(form, exponent, i, &monomial, coefficient);
+    enum math_outcome outcome = exponential_term(form, &monomial, coefficient, &factor);
+    return outcome ? outcome : math_form_multiply(form, value, &factor);
 }
 
 enum math_outcome math_form_exponential(struct math_form *form, struct math_fraction *value)
 {
-    MATH_LOCAL_FRACTION(exponent, &form->ring);
-    MATH_LOCAL_FRACTION(monomial, &form->ring);
-    MATH_LOCAL_FRACTION(factor, &form->ring);
-    MATH_LOCAL_FMPQ(coefficient);
-    enum math_outcome outcome = MATH_VALUE;
+    MATH_LOCAL_FRACTION(whole, &form->ring);
+    MATH_LOCAL_FRACTION(rest, &form->ring);
+    enum math_outcome outcome = math_form_split_whole(form, value, &whole, &rest);
 
-    fmpz_mpoly_swap(exponent.above, value->above, form->ring.context);
-    fmpz_mpoly_swap(exponent.below, value->below, form->ring.context);
     fmpz_mpoly_one(value->above, form->ring.context);
     fmpz_mpoly_one(value->below, form->ring.context);
-    for (slong i = 0; i < exponent.above->length && !outcome; i++) {
-        split_term(form, &exponent, i, &monomial, coefficient);
-        outcome = exponential_term(form, &monomial, coefficient, &factor);
-        if (!outcome)
-            outcome = math_form_multiply(form, value, &factor);
-    }
+    for (slong i = 0; i < whole.above->length && !outcome; i++)
+        outcome = times_exponential_term(form, value, &whole, i);
+    for (slong i = 0; i < rest.above->length && !outcome; i++)
+        outcome = times_exponential_term(form, value, &rest, i);
     return outcome;
 }
 

@@ -1,138 +1,10 @@
-/* Functions in forms: sines and arcs by the table or as generators, the rest by exponentials and logarithms. */
+/* Functions in forms: arcs by the table or as generators, the rest by exponentials and logarithms. */
 #include "verifiers/math/angle.h"
 #include "verifiers/math/ball.h"
 #include "verifiers/math/form_value.h"
 #include "verifiers/math/rational.h"
 
 #include <math.h>
-
-/* --- sine and cosine --- */
-
-static enum math_outcome wave_generator(struct math_form *form, enum generator_kind kind,
-                                        const struct math_fraction *argument, const struct math_fraction *relation,
-                                        struct math_fraction *ret_value)
-{
-    struct generator wanted = {.kind = kind,
-                               .real = math_form_is_real(form, argument),
-                               .has_fractions = true,
-                               .relation_degree = relation ? 2 : 0};
-    MATH_LOCAL_FRACTION(zero, &form->ring);
-    slong variable;
-
-    wanted.argument = *argument;
-    wanted.exponent = zero;
-    if (relation)
-        wanted.relation = *relation;
-    enum math_outcome outcome = math_form_generator(form, &wanted, &variable);
-    if (!outcome)
-        math_form_set_generator(form, ret_value, variable);
-    return outcome;
-}
-
-/* The cosine is always made first: the sine's square is reduced to it. */
-static enum math_outcome waves(struct math_form *form, struct math_fraction *argument, struct math_fraction *ret_sine,
-                               struct math_fraction *ret_cosine)
-{
-    MATH_LOCAL_FRACTION(relation, &form->ring);
-    bool negative = fmpz_sgn(argument->above->coeffs) < 0;
-
-    if (negative)
-        math_fraction_negate(argument);
-    enum math_outcome outcome = wave_generator(form, GENERATOR_COSINE, argument, NULL, ret_cosine);
-    if (outcome)
-        return outcome;
-    math_fraction_set(&relation, ret_cosine);
-    outcome = math_form_integer_power(form, &relation, 2);
-    math_fraction_negate(&relation);
-    if (!outcome)
-        outcome = math_form_add_si(form, &relation, 1);
-    if (!outcome)
-        outcome = wave_generator(form, GENERATOR_SINE, argument, &relation, ret_sine);
-    if (negative)
-        math_fraction_negate(ret_sine);
-    return outcome;
-}
-
-/* multiple · pi between 0 and pi/4 */
-static enum math_outcome waves_of_multiple(struct math_form *form, const fmpq_t multiple,
-                                           struct math_fraction *ret_sine, struct math_fraction *ret_cosine)
-{
-    MATH_LOCAL_FRACTION(argument, &form->ring);
-    enum math_outcome outcome = math_form_pi(form, &argument);
-
-    if (!outcome)
-        outcome = math_form_scale(form, &argument, multiple);
-    return outcome ? outcome : waves(form, &argument, ret_sine, ret_cosine);
-}
-
-/* sin(multiple · pi), brought to between 0 and pi/4. */
-static enum math_outcome sine_of_multiple(struct math_form *form, const fmpq_t multiple,
-                                          struct math_fraction *ret_value)
-{
-    MATH_LOCAL_FRACTION(other, &form->ring);
-    MATH_LOCAL_FMPQ(rest);
-    MATH_LOCAL_FMPZ(turns);
-    struct math_node *exact = math_exact_sine(form->decider, multiple);
-
-    if (exact)
-        return math_form_value(form, exact, ret_value);
-    fmpz_fdiv_q(turns, fmpq_numref(multiple), fmpq_denref(multiple)); /* sin(x + pi) = -sin x */
-    fmpq_sub_fmpz(rest, multiple, turns);
-    if (fmpq_cmp(rest, (const fmpq[]){{1, 2}}) > 0) {
-        fmpq_neg(rest, rest);
-        fmpq_add_si(rest, rest, 1);
-    }
-    bool upper = fmpq_cmp(rest, (const fmpq[]){{1, 4}}) > 0;
-    if (upper)
-        fmpq_sub(rest, (const fmpq[]){{1, 2}}, rest);
-    enum math_outcome outcome = waves_of_multiple(form, rest, upper ? &other : ret_value, upper ? ret_value : &other);
-    if (fmpz_is_odd(turns))
-        math_fraction_negate(ret_value);
-    return outcome;
-}
-
-static enum math_outcome sine_and_cosine(struct math_form *form, const struct math_node *node,
-                                         struct math_fraction *ret_sine, struct math_fraction *ret_cosine)
-{
-    MATH_LOCAL_FRACTION(argument, &form->ring);
-    MATH_LOCAL_FMPQ(multiple);
-    enum math_outcome outcome = math_multiple_of_pi(form->decider, node, multiple);
-
-    if (!outcome) {
-        outcome = sine_of_multiple(form, multiple, ret_sine);
-        fmpq_add(multiple, multiple, (const fmpq[]){{1, 2}});
-        return outcome ? outcome : sine_of_multiple(form, multiple, ret_cosine);
-    }
-    if (outcome == MATH_OTHERWISE)
-        outcome = math_form_value(form, node, &argument);
-    if (outcome)
-        return outcome;
-    if (!fmpz_mpoly_is_zero(argument.above, form->ring.context))
-        return waves(form, &argument, ret_sine, ret_cosine);
-    fmpz_mpoly_one(ret_cosine->above, form->ring.context);
-    return MATH_VALUE;
-}
-
-static enum math_outcome trigonometric(struct math_form *form, const struct math_node *node,
-                                       struct math_fraction *ret_value)
-{
-    MATH_LOCAL_FRACTION(sine, &form->ring);
-    MATH_LOCAL_FRACTION(cosine, &form->ring);
-    enum math_function function = node->function;
-    enum math_outcome outcome = sine_and_cosine(form, node->children[0], &sine, &cosine);
-
-    if (outcome)
-        return outcome;
-    if (function == MATH_SIN || function == MATH_TAN)
-        math_fraction_set(ret_value, &sine);
-    else if (function == MATH_COS || function == MATH_COT)
-        math_fraction_set(ret_value, &cosine);
-    else
-        fmpz_mpoly_one(ret_value->above, form->ring.context);
-    if (function == MATH_TAN || function == MATH_SEC)
-        return math_form_divide(form, ret_value, &cosine);
-    return function == MATH_COT || function == MATH_CSC ? math_form_divide(form, ret_value, &sine) : MATH_VALUE;
-}
 
 /* --- arcs --- */
 
@@ -402,12 +274,12 @@ static const function_form by_function[MATH_FUNCTIONS] = {
     [MATH_LOG] = logarithm_to_base,
     [MATH_LOG_PLAIN] = logarithm_to_base,
     [MATH_EXP] = exponential,
-    [MATH_SIN] = trigonometric,
-    [MATH_COS] = trigonometric,
-    [MATH_TAN] = trigonometric,
-    [MATH_COT] = trigonometric,
-    [MATH_SEC] = trigonometric,
-    [MATH_CSC] = trigonometric,
+    [MATH_SIN] = math_form_trigonometric_node,
+    [MATH_COS] = math_form_trigonometric_node,
+    [MATH_TAN] = math_form_trigonometric_node,
+    [MATH_COT] = math_form_trigonometric_node,
+    [MATH_SEC] = math_form_trigonometric_node,
+    [MATH_CSC] = math_form_trigonometric_node,
     [MATH_ASIN] = inverse_trigonometric,
     [MATH_ACOS] = inverse_trigonometric,
     [MATH_ATAN] = inverse_trigonometric,

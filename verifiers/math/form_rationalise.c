@@ -52,8 +52,7 @@ static bool conjugate(struct math_form *form, const fmpz_mpoly_t value, slong va
     return found;
 }
 
-/* Common factors of one variable each. */
-static void cancel_monomial(struct math_form *form, struct math_fraction *value)
+void math_form_cancel_monomial(struct math_form *form, struct math_fraction *value)
 {
     const fmpz_mpoly_ctx_struct *context = form->ring.context;
     ulong common[MATH_GENERATORS], exponents[MATH_GENERATORS];
@@ -89,7 +88,7 @@ enum math_outcome math_form_rationalise(struct math_form *form, struct math_frac
         return MATH_VALUE;
     if (!math_spend(form->decider, 100 * (value->above->length + value->below->length)))
         return MATH_TOO_LARGE_VALUE;
-    cancel_monomial(form, value);
+    math_form_cancel_monomial(form, value);
     for (slong i = 0; i < form->count && !outcome && value->below->length <= DENOMINATOR_TERMS; i++) {
         if (!is_root_of_integer(form, i))
             continue;

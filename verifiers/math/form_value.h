@@ -28,6 +28,16 @@ void math_form_set_generator(struct math_form *form, struct math_fraction *value
 /* form->parts: a common multiple of the denominators that exponents and degrees of roots have in the trees. */
 void math_form_choose_parts(struct math_form *form, const struct math_node *left, const struct math_node *right);
 
+/* --- form_terms.c --- */
+
+/* value = whole + rest: what the denominator divides, and the remainder over it. */
+enum math_outcome math_form_split_whole(struct math_form *form, const struct math_fraction *value,
+                                        struct math_fraction *ret_whole, struct math_fraction *ret_rest);
+
+/* Term i of value: coefficient · monomial, the latter over the denominator without its content. */
+void math_form_split_term(struct math_form *form, const struct math_fraction *value, slong i,
+                          struct math_fraction *ret_monomial, fmpq_t ret_coefficient);
+
 /* --- form_power.c --- */
 
 /* With the real root for odd degrees of negative numbers, else the principal value. */
@@ -73,6 +83,11 @@ enum math_outcome math_form_binomial_node(struct math_form *form, const struct m
                                           struct math_fraction *ret_value);
 enum math_outcome math_form_operator_node(struct math_form *form, const struct math_node *node,
                                           struct math_fraction *ret_value);
+
+/* --- form_waves.c --- */
+
+enum math_outcome math_form_trigonometric_node(struct math_form *form, const struct math_node *node,
+                                               struct math_fraction *ret_value);
 
 /* --- form_functions.c --- */
 

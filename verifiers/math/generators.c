@@ -7,6 +7,7 @@ void math_form_init(struct math_form *form, struct math_decider *decider)
     form->ring.variables = MATH_GENERATORS;
     form->count = 0;
     form->parts = 1;
+    form->angle_parts = 1;
     form->divisions = false;
     fmpz_mpoly_ctx_init(form->ring.context, MATH_GENERATORS, ORD_LEX);
 }

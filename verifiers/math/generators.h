@@ -41,7 +41,8 @@ struct math_form {
     struct generator generators[MATH_GENERATORS];
     slong count;
     ulong parts;    /* exponents of primes and of e are multiples of 1/parts */
-    bool divisions; /* by something that is not proven to be different from 0 */
+    ulong angle_parts; /* angles are whole multiples of something / angle_parts */
+    bool divisions;    /* by something that is not proven to be different from 0 */
 };
 
 void math_form_init(struct math_form *form, struct math_decider *decider);
@@ -56,6 +57,9 @@ enum math_outcome math_form_reduce(struct math_form *form, struct math_fraction 
 
 /* Square roots of integers, i and single factors go out of the denominator, as far as that is cheap. */
 enum math_outcome math_form_rationalise(struct math_form *form, struct math_fraction *value);
+
+/* Common factors of one variable each. */
+void math_form_cancel_monomial(struct math_form *form, struct math_fraction *value);
 
 /* MATH_VALUE: *ret_equal: the difference reduces to 0. */
 enum math_outcome math_form_equal(struct math_form *form, const struct math_fraction *left,

@@ -114,7 +114,9 @@ enum math_outcome math_rational_factorial(struct math_decider *decider, const fm
     if (fmpz_cmp_ui(fmpq_numref(value), 20000) > 0)
         return MATH_TOO_LARGE_VALUE;
     ulong n = fmpz_get_ui(fmpq_numref(value));
-    if (n * FLINT_BIT_COUNT(n) > MATH_VALUE_BITS || !math_spend(decider, 20 + (int64_t)n * 40))
+    ulong result_words = n * FLINT_BIT_COUNT(n) / 64;
+    if (result_words * 64 > MATH_VALUE_BITS ||
+        !math_spend(decider, 20 + (int64_t)(n * (doubled ? result_words / 2 : 40))))
         return MATH_TOO_LARGE_VALUE;
     fmpz_one(fmpq_denref(ret_value));
     if (!doubled) {
@@ -163,7 +165,8 @@ enum math_outcome math_rational_binomial(struct math_decider *decider, const fmp
     ulong few = fmpz_get_ui(fmpq_numref(fewer));
     if (!natural || !fmpz_abs_fits_ui(fmpq_numref(upper)))
         return falling(decider, upper, few, ret_value);
-    if (few * fmpz_bits(fmpq_numref(upper)) > MATH_VALUE_BITS || !math_spend(decider, 20 + (int64_t)few * 200))
+    ulong result_bits = few * fmpz_bits(fmpq_numref(upper));
+    if (result_bits > MATH_VALUE_BITS || !math_spend(decider, 20 + (int64_t)(few * (100 + result_bits / 64))))
         return MATH_TOO_LARGE_VALUE;
     fmpz_bin_uiui(fmpq_numref(ret_value), fmpz_get_ui(fmpq_numref(upper)), few);
     fmpz_one(fmpq_denref(ret_value));
