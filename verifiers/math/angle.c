@@ -97,7 +97,7 @@ struct exact_sine {
     int a, m, b, n, divisor;
 };
 
-static const struct exact_sine sines[] = {
+static const struct exact_sine sines[MATH_EXACT_SINES] = {
     {0, false, 0, 1, 0, 1, 1},  {10, false, 1, 6, -1, 2, 4}, {12, false, 1, 5, -1, 1, 4}, {15, true, 2, 1, -1, 2, 2},
     {20, false, 1, 1, 0, 1, 2}, {24, true, 10, 1, -2, 5, 4}, {30, false, 1, 2, 0, 1, 2},  {36, false, 1, 5, 1, 1, 4},
     {40, false, 1, 3, 0, 1, 2}, {45, true, 2, 1, 1, 2, 2},   {48, true, 10, 1, 2, 5, 4},  {50, false, 1, 6, 1, 2, 4},
@@ -147,6 +147,15 @@ static struct math_node *write_sine(struct math_arena *arena, const struct exact
     return negative ? math_node_of(arena, MATH_NEGATE, 1, &value) : value;
 }
 
+static struct math_node *written_sine(struct math_decider *decider, size_t index, bool negative)
+{
+    struct math_node **place = &decider->sines[index][negative];
+
+    if (!*place)
+        *place = write_sine(decider->arena, &sines[index], negative);
+    return *place;
+}
+
 struct math_node *math_exact_sine(struct math_decider *decider, const fmpq_t multiple)
 {
     MATH_LOCAL_FMPQ(scaled);
@@ -160,6 +169,6 @@ struct math_node *math_exact_sine(struct math_decider *decider, const fmpq_t mul
     step = step > 60 ? 120 - step : step;
     for (size_t i = 0; i < ARRAY_LENGTH(sines); i++)
         if (sines[i].step == step)
-            return write_sine(decider->arena, &sines[i], negative && step);
+            return written_sine(decider, i, negative && step);
     return NULL;
 }

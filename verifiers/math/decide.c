@@ -146,19 +146,37 @@ static enum math_decision decide_infinities(struct math_decider *decider, const 
 
 /* --- equations --- */
 
+/* By the form, or not proportional by quotients at points that are apart. */
+static enum math_decision decide_proportion(struct math_decider *decider, const struct math_node *left,
+                                            const struct math_node *right, int *ret_sign)
+{
+    struct math_proportion proportion;
+    enum math_outcome outcome = math_form_proportional(decider, left, right, &proportion);
+    bool found = !outcome && proportion.proportional;
+
+    if (outcome == MATH_NO_VALUE)
+        return MATH_UNDEFINED;
+    if (!outcome && (proportion.free || found) && (!found || !proportion.whole || proportion.sign)) {
+        *ret_sign = found && proportion.whole ? proportion.sign : 0;
+        return equal_if(found);
+    }
+    enum math_decision decision = math_quotient_at_points(decider, left, right, ret_sign);
+    if (found)
+        return *ret_sign ? MATH_EQUAL
+                         : MATH_UNDECIDED; /* the quotient has one sign where it was looked at: c is not 0 */
+    return decision == MATH_UNDECIDED && outcome == MATH_TOO_LARGE_VALUE ? MATH_LIMIT : decision;
+}
+
 enum math_decision math_decide_proportional(struct math_decider *decider, const struct math_node *left,
                                             const struct math_node *right, int *ret_sign)
 {
-    bool proportional = false;
-
     *ret_sign = 0;
     decider->method = "rational function";
-    enum math_outcome outcome = math_form_proportional(decider, left, right, &proportional, ret_sign);
-    if (outcome == MATH_NO_VALUE)
-        return MATH_UNDEFINED;
-    if (outcome == MATH_TOO_LARGE_VALUE)
-        return MATH_LIMIT;
-    return outcome ? MATH_UNDECIDED : equal_if(proportional);
+    decider->log_reading = MATH_LOG_10;
+    enum math_decision decision = decide_proportion(decider, left, right, ret_sign);
+    if (decision != MATH_EQUAL)
+        *ret_sign = 0;
+    return decision;
 }
 
 /* --- all --- */

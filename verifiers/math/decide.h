@@ -29,7 +29,7 @@ extern const char *const math_decision_names[MATH_DECISIONS];
 struct math_decider; /* of one verdict: the allowance of work, Calcium's context */
 
 /* work: in word operations, near a nanosecond each; an ordinary verdict takes less than a hundredth of this. */
-#define MATH_DECIDER_WORK 30000000
+#define MATH_DECIDER_WORK 20000000
 struct math_decider *math_decider_create(struct math_arena *arena, int64_t work);
 void math_decider_destroy(struct math_decider *decider); /* NULL is fine */
 int64_t math_decider_work_left(const struct math_decider *decider);

@@ -26,6 +26,8 @@ struct math_binding {
     const struct math_binding *outer;
 };
 
+#define MATH_EXACT_SINES 13
+
 struct math_decider {
     struct math_arena *arena;
     int64_t work;
@@ -35,6 +37,7 @@ struct math_decider {
     enum math_log_reading log_reading;
     bool degrees_are_angles; /* inside the argument of a trigonometric function */
     bool real_only;          /* balls: a part that is not real has no value, as in sqrt(x) sqrt(y) at negative points */
+    struct math_node *sines[MATH_EXACT_SINES][2]; /* written once (angle.h): the positive ones, the negative ones */
     bool has_field;
     ca_ctx_t field;
 };

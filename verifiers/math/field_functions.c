@@ -47,7 +47,7 @@ static enum math_outcome sine_and_cosine(struct math_decider *decider, const str
         outcome = math_field_value(decider, argument, sine);
     if (outcome)
         return outcome;
-    if (!math_field_spend(decider, sine, 50000))
+    if (!math_field_spend(decider, sine, 100000))
         return MATH_TOO_LARGE_VALUE;
     ca_sin_cos(sine, cosine, sine, decider->field);
     return math_worse(known(decider, sine), known(decider, cosine));

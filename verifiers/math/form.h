@@ -20,9 +20,16 @@ struct math_form_finding {
 enum math_outcome math_form_difference(struct math_decider *decider, const struct math_node *left,
                                        const struct math_node *right, struct math_form_finding *ret_finding);
 
+struct math_proportion {
+    bool proportional; /* the numerators, in lowest terms, by a constant */
+    bool whole;        /* the denominators are constant: left = c · right as they stand */
+    bool free;         /* the only generators are names: not proportional is the whole truth */
+    int sign;          /* of a rational c, else 0 */
+};
+
 /* left = c · right after both are in lowest terms and their denominators are dropped, with a constant c; neither is 0.
- * MATH_VALUE: *ret_proportional; *ret_sign: of c if the denominators are constant, else 0. */
+ */
 enum math_outcome math_form_proportional(struct math_decider *decider, const struct math_node *left,
-                                         const struct math_node *right, bool *ret_proportional, int *ret_sign);
+                                         const struct math_node *right, struct math_proportion *ret_proportion);
 
 #endif

@@ -1,5 +1,6 @@
 #include "verifiers/math/points.h"
 
+#include "verifiers/math/ball.h"
 #include "verifiers/math/exact.h"
 #include "verifiers/math/rational.h"
 
@@ -306,4 +307,63 @@ enum math_decision math_decide_at_points(struct math_decider *decider, const str
     if (!look(&draw, left) || !look(&draw, right))
         return MATH_UNDECIDED;
     return decide(&draw, proven);
+}
+
+/* --- quotients --- */
+
+/* MATH_VALUE: the quotient at the point. */
+static enum math_outcome quotient_at(struct draw *draw, size_t attempt, acb_t ret_quotient)
+{
+    _cleanup_(point_clear) struct point point;
+    MATH_LOCAL_ACB(denominator);
+
+    point_init(&point);
+    bind(draw, &point, attempt);
+    draw->decider->real_only = !draw->complex;
+    enum math_outcome outcome = math_ball(draw->decider, draw->left, 64, ret_quotient);
+    if (!outcome)
+        outcome = math_ball(draw->decider, draw->right, 64, denominator);
+    draw->decider->real_only = false;
+    draw->decider->bindings = NULL;
+    if (outcome || acb_contains_zero(denominator) || acb_contains_zero(ret_quotient))
+        return MATH_OTHERWISE;
+    acb_div(ret_quotient, ret_quotient, denominator, 64);
+    return MATH_VALUE;
+}
+
+static int sign_of(const acb_t value)
+{
+    if (!acb_is_real(value))
+        return 0;
+    return arb_is_positive(acb_realref(value)) ? 1 : arb_is_negative(acb_realref(value)) ? -1 : 0;
+}
+
+static enum math_decision compare_quotients(struct draw *draw, int *ret_sign)
+{
+    MATH_LOCAL_ACB(first);
+    MATH_LOCAL_ACB(other);
+    size_t count = 0;
+    bool apart = false, same_sign = true;
+
+    for (size_t attempt = 0; attempt < DRAWS_MAX && count < AGREEING; attempt++) {
+        if (quotient_at(draw, attempt, count ? other : first))
+            continue;
+        apart = apart || (count && !acb_overlaps(first, other));
+        same_sign = same_sign && (!count || sign_of(first) == sign_of(other));
+        count++;
+    }
+    *ret_sign = count >= AGREEING_MIN && same_sign ? sign_of(first) : 0;
+    return apart ? MATH_DIFFERENT : MATH_UNDECIDED;
+}
+
+enum math_decision math_quotient_at_points(struct math_decider *decider, const struct math_node *left,
+                                           const struct math_node *right, int *ret_sign)
+{
+    _cleanup_(draw_clear) struct draw draw = {.decider = decider, .left = left, .right = right};
+
+    *ret_sign = 0;
+    fmpz_one(draw.beyond);
+    if (!look(&draw, left) || !look(&draw, right))
+        return MATH_UNDECIDED;
+    return compare_quotients(&draw, ret_sign);
 }

@@ -14,4 +14,9 @@
 enum math_decision math_decide_at_points(struct math_decider *decider, const struct math_node *left,
                                          const struct math_node *right, bool proven);
 
+/* left / right at such points: MATH_DIFFERENT if two quotients are apart, else MATH_UNDECIDED. *ret_sign: of the
+ * quotient at all of them, 0 if it changes or none counted. */
+enum math_decision math_quotient_at_points(struct math_decider *decider, const struct math_node *left,
+                                           const struct math_node *right, int *ret_sign);
+
 #endif

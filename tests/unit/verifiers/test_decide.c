@@ -142,6 +142,13 @@ static void test_equations_are_equal_up_to_a_factor(void **state)
         {"y-2*x-3", "2*x+y+3", MATH_DIFFERENT, 0},
         {"(x^2-1)/(x-1)", "2*x+2", MATH_EQUAL, 1},
         {"1/x-1/y", "x-y", MATH_EQUAL, 0},
+        {"x-sqrt(2)*y", "sqrt(2)*x-2*y", MATH_EQUAL, 1},
+        {"x-sqrt(2)*y", "-sqrt(2)*x+2*y", MATH_EQUAL, -1},
+        {"x-sqrt(2)*y", "x-sqrt(3)*y", MATH_DIFFERENT, 0},
+        {"sqrt(x)-y", "3*y-3*sqrt(x)", MATH_EQUAL, -1},
+        {"y-e^x", "2*y-2*e^x", MATH_EQUAL, 1},
+        {"y-e^x", "y-e^(2*x)", MATH_DIFFERENT, 0},
+        {"pi*x-y", "x-y/pi", MATH_EQUAL, 1},
         {"0", "x", MATH_DIFFERENT, 0},
         {"x/0", "x", MATH_UNDEFINED, 0},
     };
