@@ -35,7 +35,8 @@ void math_decider_destroy(struct math_decider *decider); /* NULL is fine */
 int64_t math_decider_work_left(const struct math_decider *decider);
 /* Takes work of the caller's own from the allowance. False if it is not there: do not begin. */
 bool math_decider_spend(struct math_decider *decider, int64_t work);
-/* Static words: how the last decision was made: "rational", "rational function", "ball", "field", "points", "notation" */
+/* Static words: how the last decision was made: "rational", "rational function", "ball", "field", "points", "notation"
+ */
 const char *math_decider_method(const struct math_decider *decider);
 
 enum math_decision math_decide_equal(struct math_decider *decider, const struct math_node *left,

@@ -40,7 +40,7 @@ struct math_form {
     struct math_ring ring;
     struct generator generators[MATH_GENERATORS];
     slong count;
-    ulong parts;    /* exponents of primes and of e are multiples of 1/parts */
+    ulong parts;       /* exponents of primes and of e are multiples of 1/parts */
     ulong angle_parts; /* angles are whole multiples of something / angle_parts */
     bool divisions;    /* by something that is not proven to be different from 0 */
 };

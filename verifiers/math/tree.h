@@ -41,31 +41,32 @@ enum math_kind {
     MATH_PERCENT,    /* one child */
     MATH_OPERATOR,   /* text: "sum", "prod", "int", "lim", …; children as written: lower, upper, body (MATH_NOTHING if
                         absent); for an integral the variable comes last. Decided by notation only, unless finite */
-    MATH_CALL,       /* text: a name that is no known function; arguments. Only on the left of a definition f(x) = … */
-    MATH_QUANTITY,   /* one child, text: the unit as it was written, unknown ones too ("apples"): "cm", "m^2", "$", "km/h" */
+    MATH_CALL,     /* text: a name that is no known function; arguments. Only on the left of a definition f(x) = … */
+    MATH_QUANTITY, /* one child, text: the unit as it was written, unknown ones too ("apples"): "cm", "m^2", "$", "km/h"
+                    */
     /* structures */
     MATH_LIST,        /* 1 or more elements without brackets, separated by , ; and; MATH_BY_OR if by "or" */
     MATH_SET,         /* 0 or more elements in \{ \}; \emptyset is the empty SET */
     MATH_SET_BUILDER, /* \{x : condition\}: variable (NAME or RELATION x \in S), condition */
-    MATH_TUPLE,       /* 2 or more elements in ( ) or [ ], (a,b] too: opening, closing. Two elements can be an interval */
-    MATH_UNION,       /* 2 or more */
+    MATH_TUPLE, /* 2 or more elements in ( ) or [ ], (a,b] too: opening, closing. Two elements can be an interval */
+    MATH_UNION, /* 2 or more */
     MATH_INTERSECTION, /* 2 or more */
-    MATH_DIFFERENCE,  /* \setminus: 2 */
-    MATH_NUMBER_SET,  /* text: "R", "N", "Z", "Q", "C", perhaps with ^+ or so behind it */
-    MATH_MATRIX,      /* rows × columns elements, row by row; MATH_DETERMINANT for vmatrix and \det; also \langle a,b\rangle
-                         (MATH_ANGLED, a column of it) */
-    MATH_RELATION,    /* n children, relations[n - 1] between them: x = 5, 0 \le x < 1, a = b = c */
-    MATH_RATIO,       /* 2 or more parts: 3:4; also a time of day. The parts' digits are in their text */
-    MATH_BASED,       /* text: digits as written, upper case; base: 2..36. value: what it is worth (valid digits only) */
-    MATH_TEXT,        /* text: words, lower case, single spaces, no punctuation at the end */
-    MATH_NOTHING,     /* an absent part of a MATH_OPERATOR */
+    MATH_DIFFERENCE,   /* \setminus: 2 */
+    MATH_NUMBER_SET,   /* text: "R", "N", "Z", "Q", "C", perhaps with ^+ or so behind it */
+    MATH_MATRIX, /* rows × columns elements, row by row; MATH_DETERMINANT for vmatrix and \det; also \langle a,b\rangle
+                    (MATH_ANGLED, a column of it) */
+    MATH_RELATION, /* n children, relations[n - 1] between them: x = 5, 0 \le x < 1, a = b = c */
+    MATH_RATIO,    /* 2 or more parts: 3:4; also a time of day. The parts' digits are in their text */
+    MATH_BASED,    /* text: digits as written, upper case; base: 2..36. value: what it is worth (valid digits only) */
+    MATH_TEXT,     /* text: words, lower case, single spaces, no punctuation at the end */
+    MATH_NOTHING,  /* an absent part of a MATH_OPERATOR */
     MATH_KINDS
 };
 
 enum math_constant { MATH_PI, MATH_E, MATH_I, MATH_INFINITY, MATH_CONSTANTS };
 
 enum math_function {
-    MATH_LN, /* natural; also \log without a base: LOG has the base 10 only if written or if `lg` */
+    MATH_LN,  /* natural; also \log without a base: LOG has the base 10 only if written or if `lg` */
     MATH_LOG, /* argument, base */
     MATH_EXP,
     MATH_SIN,
@@ -90,7 +91,7 @@ enum math_function {
     MATH_LCM,
     MATH_MIN,
     MATH_MAX,
-    MATH_MOD,  /* a, m */
+    MATH_MOD, /* a, m */
     MATH_SIGN,
     MATH_RE,
     MATH_IM,
@@ -123,15 +124,16 @@ enum math_flag {
     MATH_BY_OR = 1 << 3,
     MATH_DETERMINANT = 1 << 4,
     MATH_ANGLED = 1 << 5,
-    MATH_DECIMAL = 1 << 6,  /* a NUMBER with a point, a period or an exponent: 0.5, 2.0, 1e3 */
-    MATH_WORD = 1 << 7,     /* a PRODUCT of 3 or more NAMEs written as one bare word, or alone: "abc", "even"; text: it */
+    MATH_DECIMAL = 1 << 6, /* a NUMBER with a point, a period or an exponent: 0.5, 2.0, 1e3 */
+    MATH_WORD = 1 << 7, /* a PRODUCT of 3 or more NAMEs written as one bare word, or alone: "abc", "even"; text: it */
     MATH_BRACKETED = 1 << 8 /* stood in ( ) of its own */
 };
 
 struct math_node {
     enum math_kind kind;
     unsigned flags;
-    unsigned height; /* 0 for a leaf; the parser makes no tree higher than 4 · max_depth, so recursion over it is safe */
+    unsigned
+        height; /* 0 for a leaf; the parser makes no tree higher than 4 · max_depth, so recursion over it is safe */
     size_t count;
     struct math_node **children;
     struct text text; /* by kind; of a NUMBER its digits as written; in the arena */
@@ -152,7 +154,8 @@ struct math_node {
 
 struct math_arena; /* opaque in effect: the fields are in tree.c */
 
-/* limit_bytes: of nodes and texts together. The maker of a node answers NULL beyond it, and the caller reports a limit. */
+/* limit_bytes: of nodes and texts together. The maker of a node answers NULL beyond it, and the caller reports a limit.
+ */
 struct math_arena *math_arena_create(size_t limit_bytes);
 void math_arena_destroy(struct math_arena *arena); /* NULL is fine; ends all nodes and their values */
 static inline void math_arena_destroyp(struct math_arena **arena)
