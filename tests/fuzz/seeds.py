@@ -169,6 +169,15 @@ def judge():
     yield bytes([VERIFIERS.index("exact")]) + PART.join([b"{}", b'["a","b"]', b"<answer>b</answer>"])
 
 
+def math():
+    for row in lines("math.jsonl", 1):
+        yield from (b"\0" + row[key].encode() for key in ("gold", "answer") if row.get(key))
+    for name in glob.glob(os.path.join(ROOT, "tests", "unit", "verifiers", "test_math_read*.c")):
+        with open(name, encoding="utf-8") as file:
+            for answer in re.findall(r'^        \{"(.+?)", ', file.read(), re.M):
+                yield b"\0" + json.loads('"' + answer.replace("\\x", "\\u00") + '"').encode()
+
+
 def compare():
     for row in lines("math.jsonl", 2):
         if row.get("answer"):
@@ -195,7 +204,7 @@ def paths():
 
 
 # The name of the target is that of its function up to the first underscore.
-TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, compare, verdicts, paths]
+TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths]
 
 
 def write_words(path):
@@ -208,6 +217,9 @@ def write_words(path):
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(f'"{word}"\n' for word in sorted(words))
         file.write('"\\x1e"\n')
+        with open(os.path.join(ROOT, "verifiers", "math", "words.c"), encoding="utf-8") as source:
+            commands = source.read().split("commands[]")[1].split("};")[0]
+        file.writelines(f'"\\\\{command}"\n' for command in re.findall(r'\{"(\w+)"', commands))
 
 
 def main():

@@ -532,8 +532,10 @@ static struct math_node *read_currency(struct math_reader *reader, struct math_n
 struct math_node *math_read_unit(struct math_reader *reader, struct math_node *value)
 {
     struct unit unit = {.length = 0};
-    bool slash = value->kind == MATH_QUANTITY && sees(reader, TOKEN_SLASH) && peek_at(reader, 1)->kind == TOKEN_TEXT;
+    bool slash = value && value->kind == MATH_QUANTITY && sees(reader, TOKEN_SLASH) && peek_at(reader, 1)->kind == TOKEN_TEXT;
 
+    if (!value)
+        return NULL;
     if (sees(reader, TOKEN_MONEY))
         return read_currency(reader, value);
     if (math_sees_temperature(reader))
