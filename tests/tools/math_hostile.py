@@ -25,6 +25,15 @@ def listed(item, separator, size):
     return separator.join(parts)
 
 
+def structure(item, step=1, count=60):
+    """A set of so many, forwards or backwards."""
+    return "\\{" + ",".join([item(at) for at in range(count)][::step]) + "\\}"
+
+
+def roots(count):
+    return "+".join(f"\\sqrt{{{prime}}}" for prime in PRIMES[:count])
+
+
 PRIMES = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71]
 
 # kind: size -> (answer, reference)
@@ -128,6 +137,12 @@ ANSWERS = {
     "modulus": lambda size: ("7^{999999999}\\bmod 1000", "143"),
     "greatest common divisor": lambda size: (f"\\gcd({'7' * 3000},{'3' * 3000})", "1"),
     "floor of a near whole": lambda size: ("\\lfloor (2+\\sqrt{3})^{500}\\rfloor", "1"),
+    "floors of complex arcs": lambda size: (structure(lambda at: f"\\lfloor\\arcsin({100 + at}!)\\rfloor"), structure(lambda at: f"\\lfloor\\arcsin({100 + at}!)\\rfloor", -1)),
+    "powers with complex exponents": lambda size: (structure(lambda at: f"\\sqrt[3]{{\\binom{{10^{{6}}}}{{{12345 + at}}}^{{i}}}}"), structure(lambda at: f"\\sqrt[3]{{\\binom{{10^{{6}}}}{{{12345 + at}}}^{{i}}}}", -1)),
+    "functions of large factorials": lambda size: (structure(lambda at: f"\\cosh({12345 + at}!)"), structure(lambda at: f"\\cosh({12345 + at}!)", -1)),
+    "powers of mixed roots": lambda size: (structure(lambda at: f"(1+\\sqrt[3]{{{at + 2}}}+\\sqrt{{{at + 3}}})^{{9}}"), structure(lambda at: f"(1+\\sqrt[3]{{{at + 2}}}+\\sqrt{{{at + 3}}})^{{9}}", -1)),
+    "interval of sums of roots": lambda size: (f"({roots(9)},{roots(10)}+10^{{-9}})", f"({roots(9)}+0,10^{{-9}}+{roots(10)})"),
+    "greatest of sums of roots": lambda size: ("\\max(" + ",".join(f"{roots(9)}+\\frac{{1}}{{{at + 1}}}" for at in range(40)) + ")", f"1+{roots(9)}"),
     "angle": lambda size: ("\\sin(10^{1000})", "\\sin(10^{1000}+2\\pi)"),
 }
 
