@@ -73,15 +73,20 @@ static enum math_outcome compare_modulo_a_prime(struct math_decider *decider, co
     return outcome;
 }
 
-/* An operator that is no finite sum has a value for nobody here. */
-static bool has_open_operator(struct math_decider *decider, const struct math_node *node)
+/* An operator that is no finite sum, or f(x), has a value for nobody here. A name in a part of a complex number is
+ * hardly a real one. */
+static bool is_opaque(struct math_decider *decider, const struct math_node *node)
 {
     struct math_range range;
 
     if (node->kind == MATH_OPERATOR && math_range_of(decider, node, &range) != MATH_VALUE)
         return true;
+    if (node->kind == MATH_CALL)
+        return true;
+    if (node->kind == MATH_FUNCTION && node->function >= MATH_RE && node->function <= MATH_CONJUGATE)
+        return math_has_names(node);
     for (size_t i = 0; i < node->count; i++)
-        if (has_open_operator(decider, node->children[i]))
+        if (is_opaque(decider, node->children[i]))
             return true;
     return false;
 }
@@ -121,9 +126,10 @@ static enum math_decision decide_with_names(struct math_decider *decider, const 
         return equal_if(finding.zero);
     if (rational)
         return MATH_LIMIT;
-    if (has_open_operator(decider, left) || has_open_operator(decider, right)) {
+    if (is_opaque(decider, left) || is_opaque(decider, right)) {
         decider->method = "notation";
-        return !outcome && finding.zero && finding.opaque ? MATH_EQUAL : MATH_UNDECIDED;
+        bool same = !outcome && finding.zero && (!finding.divisions || math_same_tree(left, right));
+        return same ? MATH_EQUAL : MATH_UNDECIDED;
     }
     enum math_decision decision = math_decide_at_points(decider, left, right, !outcome && finding.zero);
     bool too_large = outcome == MATH_TOO_LARGE_VALUE || decider->exhausted;

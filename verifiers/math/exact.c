@@ -67,7 +67,8 @@ static bool by_form(struct search *search, enum math_decision *ret_decision)
     if (!search->have_values)
         search->have_values =
             math_compare_balls(search->decider, search->left, search->right, 1024, &apart) == MATH_VALUE;
-    return search->have_values || finding.opaque;
+    return search->have_values ||
+           (finding.notation && (!finding.divisions || math_same_tree(search->left, search->right)));
 }
 
 static bool by_field(struct search *search, enum math_decision *ret_decision)

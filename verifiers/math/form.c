@@ -219,6 +219,7 @@ static const struct {
     [MATH_DEGREES] = {scaled, false},
     [MATH_PERCENT] = {scaled, false},
     [MATH_OPERATOR] = {math_form_operator_node, true},
+    [MATH_CALL] = {math_form_notation_node, false},
 };
 
 enum math_outcome math_form_value(struct math_form *form, const struct math_node *node, struct math_fraction *ret_value)
@@ -248,7 +249,8 @@ static void describe(const struct math_form *form, struct math_form_finding *fin
         others = others || (kind != GENERATOR_NAME && kind != GENERATOR_NOTATION);
     }
     finding->free = !notations && !others;
-    finding->opaque = notations && !form->divisions;
+    finding->notation = notations;
+    finding->divisions = form->divisions;
 }
 
 enum math_outcome math_form_difference(struct math_decider *decider, const struct math_node *left,

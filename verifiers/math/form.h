@@ -10,10 +10,10 @@
 #include "verifiers/math/decider.h"
 
 struct math_form_finding {
-    bool zero;   /* the difference is 0 */
-    bool free;   /* the only generators are names: zero is the whole truth */
-    bool opaque; /* nothing but names and notations, which are not looked into: where the sides are defined is not
-                    known, and nothing was divided by what may be 0 */
+    bool zero;      /* the difference is 0 */
+    bool free;      /* the only generators are names: zero is the whole truth */
+    bool notation;  /* operators or calls are among them */
+    bool divisions; /* by something that may be 0 without looking so */
 };
 
 /* MATH_NO_VALUE: a denominator is 0. MATH_OTHERWISE: a part has no form. */

@@ -188,20 +188,25 @@ static enum math_outcome expand(struct math_form *form, const struct math_range 
     return outcome;
 }
 
-enum math_outcome math_form_operator_node(struct math_form *form, const struct math_node *node,
+enum math_outcome math_form_notation_node(struct math_form *form, const struct math_node *node,
                                           struct math_fraction *ret_value)
 {
     struct generator wanted = {.kind = GENERATOR_NOTATION, .node = node};
-    struct math_range range;
     slong variable;
+    enum math_outcome outcome = math_form_generator(form, &wanted, &variable);
+
+    if (!outcome)
+        math_form_set_generator(form, ret_value, variable);
+    return outcome;
+}
+
+enum math_outcome math_form_operator_node(struct math_form *form, const struct math_node *node,
+                                          struct math_fraction *ret_value)
+{
+    struct math_range range;
     enum math_outcome outcome = math_range_of(form->decider, node, &range);
 
     if (!outcome)
         return expand(form, &range, ret_value);
-    if (outcome != MATH_OTHERWISE)
-        return outcome;
-    outcome = math_form_generator(form, &wanted, &variable);
-    if (!outcome)
-        math_form_set_generator(form, ret_value, variable);
-    return outcome;
+    return outcome == MATH_OTHERWISE ? math_form_notation_node(form, node, ret_value) : outcome;
 }

@@ -188,8 +188,10 @@ enum math_outcome math_form_part_node(struct math_form *form, const struct math_
 {
     MATH_LOCAL_FRACTION(real, &form->ring);
     MATH_LOCAL_FRACTION(imaginary, &form->ring);
-    enum math_outcome outcome = math_form_value(form, node->children[0], ret_value);
+    enum math_outcome outcome = MATH_OTHERWISE;
 
+    if (!math_has_names(node)) /* names in it are perhaps complex */
+        outcome = math_form_value(form, node->children[0], ret_value);
     if (!outcome)
         outcome = to_parts(form, ret_value, &real, &imaginary);
     if (outcome == MATH_OTHERWISE)

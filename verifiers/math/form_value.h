@@ -81,6 +81,9 @@ enum math_outcome math_form_factorial_node(struct math_form *form, const struct 
                                            struct math_fraction *ret_value);
 enum math_outcome math_form_binomial_node(struct math_form *form, const struct math_node *node,
                                           struct math_fraction *ret_value);
+/* A generator that is equal in the same notation only. */
+enum math_outcome math_form_notation_node(struct math_form *form, const struct math_node *node,
+                                          struct math_fraction *ret_value);
 enum math_outcome math_form_operator_node(struct math_form *form, const struct math_node *node,
                                           struct math_fraction *ret_value);
 

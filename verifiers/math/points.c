@@ -17,7 +17,7 @@ struct draw {
     const struct math_node *left, *right;
     struct text names[NAMES_MAX];
     size_t name_count;
-    bool integers;             /* names stand for positive integers */
+    bool integer[NAMES_MAX];   /* the name stands for a positive integer */
     bool complex;              /* i occurs */
     bool pieces;               /* different formulas for different ranges: absolute values, rounding, choices */
     fmpq landmarks[LANDMARKS]; /* numbers in the trees */
@@ -46,12 +46,20 @@ static bool note_name(struct draw *draw, struct text name)
     return true;
 }
 
-static bool wants_integers(const struct math_node *node)
+static bool is_power_of_negative(const struct math_node *node)
 {
-    if (node->kind == MATH_FACTORIAL || node->kind == MATH_BINOMIAL)
-        return math_has_names(node);
     return node->kind == MATH_POWER && math_has_names(node->children[1]) && !math_has_names(node->children[0]) &&
            math_has_kind(node->children[0], MATH_NEGATE);
+}
+
+/* Names in factorials, binomials and exponents of negative numbers. */
+static void mark_integers(struct draw *draw, const struct math_node *node, bool inside)
+{
+    inside = inside || node->kind == MATH_FACTORIAL || node->kind == MATH_BINOMIAL || is_power_of_negative(node);
+    for (size_t i = 0; i < draw->name_count && inside && node->kind == MATH_NAME; i++)
+        draw->integer[i] = draw->integer[i] || text_same(draw->names[i], node->text);
+    for (size_t i = 0; i < node->count; i++)
+        mark_integers(draw, node->children[i], inside);
 }
 
 static bool has_pieces(const struct math_node *node)
@@ -104,7 +112,6 @@ static bool look(struct draw *draw, const struct math_node *node)
     if (!math_spend(draw->decider, 20))
         return false;
     stir(draw, node);
-    draw->integers = draw->integers || wants_integers(node);
     draw->pieces = draw->pieces || has_pieces(node);
     draw->complex = draw->complex || (node->kind == MATH_CONSTANT && node->constant == MATH_I);
     if (node->kind == MATH_NAME && !note_name(draw, node->text))
@@ -176,14 +183,14 @@ static void draw_extreme(struct draw *draw, size_t index, fmpq_t ret_value)
 
 static size_t count_extremes(const struct draw *draw)
 {
-    return draw->pieces && !draw->integers ? 4 + 2 * draw->landmark_count : 0;
+    return draw->pieces ? 4 + 2 * draw->landmark_count : 0;
 }
 
 /* The extremes come last, so that the first points are small. */
 static void draw_point(struct draw *draw, size_t attempt, fmpq *values)
 {
     for (size_t i = 0; i < draw->name_count; i++) {
-        if (draw->integers)
+        if (draw->integer[i])
             draw_integer(draw, attempt, i, &values[i]);
         else if (attempt >= DRAWS_MAX)
             draw_extreme(draw, attempt - DRAWS_MAX, &values[i]);
@@ -306,6 +313,8 @@ enum math_decision math_decide_at_points(struct math_decider *decider, const str
     fmpz_one(draw.beyond);
     if (!look(&draw, left) || !look(&draw, right))
         return MATH_UNDECIDED;
+    mark_integers(&draw, left, false);
+    mark_integers(&draw, right, false);
     return decide(&draw, proven);
 }
 
@@ -365,5 +374,7 @@ enum math_decision math_quotient_at_points(struct math_decider *decider, const s
     fmpz_one(draw.beyond);
     if (!look(&draw, left) || !look(&draw, right))
         return MATH_UNDECIDED;
+    mark_integers(&draw, left, false);
+    mark_integers(&draw, right, false);
     return compare_quotients(&draw, ret_sign);
 }

@@ -254,7 +254,8 @@ static void test_complex_numbers(void **state)
           {"arg(1+i)", "pi/4", MATH_EQUAL}, {"i^i", "e^(-pi/2)", MATH_EQUAL},
           {"cos(pi/3)+i*sin(pi/3)", "e^(i*pi/3)", MATH_EQUAL}, {"ln(-1)", "i*pi", MATH_EQUAL},
           {"abs(a+b*i)", "sqrt(a^2+b^2)", MATH_EQUAL}, {"(a+b*i)*(a-b*i)", "a^2+b^2", MATH_EQUAL},
-          {"sqrt(i)", "(1+i)/sqrt(2)", MATH_EQUAL}, {"2", "2*i", MATH_DIFFERENT});
+          {"sqrt(i)", "(1+i)/sqrt(2)", MATH_EQUAL}, {"2", "2*i", MATH_DIFFERENT}, {"conj(z)", "z", MATH_UNDECIDED},
+          {"conj(z)+1", "1+conj(z)", MATH_EQUAL}, {"re(z)", "z", MATH_UNDECIDED});
 }
 
 static void test_names_beside_functions(void **state)
@@ -293,7 +294,9 @@ static void test_counting(void **state)
           {"binom(n, k)", "binom(k, n)", MATH_DIFFERENT}, {"sum(k, 1, 3, x^k)", "x+x^2+x^3", MATH_EQUAL},
           {"sum(k, 1, n, k)", "sum(k, 1, n, k)", MATH_EQUAL}, {"sum(k, 1, n, k)", "n*(n+1)/2", MATH_UNDECIDED},
           {"sum(k, 1, n, k)", "sum(k, 0, n, k)", MATH_UNDECIDED},
-          {"2*sum(k, 1, n, k)", "sum(k, 1, n, k)*2", MATH_EQUAL},
+          {"2*sum(k, 1, n, k)", "sum(k, 1, n, k)*2", MATH_EQUAL}, {"x*n!", "abs(x)*n!", MATH_DIFFERENT},
+          {"(-1)^n*x", "(-1)^n*abs(x)", MATH_DIFFERENT},
+          {"sum(k, 1, n, k)/sqrt(2)", "sum(k, 1, n, k)/sqrt(2)", MATH_EQUAL},
           {"sum(k, 1, 5, sqrt(k))", "1+sqrt(2)+sqrt(3)+2+sqrt(5)", MATH_EQUAL});
 }
 
