@@ -1,4 +1,4 @@
-/* Several names with a value each: x = 3, y = -2; (x, y) = (3, -2); x = 1, y = 2 or x = 3, y = 4. */
+/* Several names with a value each: x = 3, y = -2; (x, y) = (3, -2); x = y = 5; x = 1, y = 2 or x = 3, y = 4. */
 #include "verifiers/math/comparison.h"
 
 struct assignments {
@@ -45,11 +45,24 @@ static bool read_tuple(const struct math_node *node, struct assignments *assignm
     return true;
 }
 
+/* x = y = 5 */
+static bool read_shared(const struct math_node *node, struct assignments *assignments)
+{
+    const struct math_node *value = node->children[node->count - 1];
+
+    for (size_t i = 0; i + 1 < node->count; i++)
+        if (node->relations[i] != MATH_EQUALS || node->children[i]->kind != MATH_NAME ||
+            !math_is_named_by(node->children[i], value) || !add_assignment(assignments, node->children[i], value))
+            return false;
+    return true;
+}
+
 static bool read_assignments(const struct math_node *node, struct assignments *assignments)
 {
     assignments->count = 0;
-    if (math_is_equation(node))
-        return read_tuple(node, assignments);
+    if (node->kind == MATH_RELATION)
+        return node->count == 2 ? math_is_equation(node) && read_tuple(node, assignments)
+                                : read_shared(node, assignments);
     if (node->kind != MATH_LIST || node->count < 2 || (node->flags & MATH_BY_OR))
         return false;
     for (size_t i = 0; i < node->count; i++)

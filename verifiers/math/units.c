@@ -289,6 +289,24 @@ static bool read_unit(struct text text, struct unit *unit)
     return true;
 }
 
+static bool names(const struct unit *unit, const char *name)
+{
+    for (size_t i = 0; i < unit->count; i++)
+        if (strcmp(unit->factor[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Degrees Celsius are one unit. */
+static void join_degrees(struct unit *unit)
+{
+    if (!names(unit, "celsius") && !names(unit, "fahrenheit"))
+        return;
+    for (size_t i = 0; i < unit->count; i++)
+        if (strcmp(unit->factor[i].name, "degree") == 0)
+            unit->factor[i] = unit->factor[--unit->count];
+}
+
 static bool has_factor(const struct unit *unit, const struct factor *factor)
 {
     for (size_t i = 0; i < unit->count; i++)
@@ -304,7 +322,11 @@ bool math_same_units(struct text left, struct text right)
 
     if (text_same(left, right))
         return true;
-    if (!read_unit(left, &wanted) || !read_unit(right, &given) || wanted.count != given.count)
+    if (!read_unit(left, &wanted) || !read_unit(right, &given))
+        return false;
+    join_degrees(&wanted);
+    join_degrees(&given);
+    if (wanted.count != given.count)
         return false;
     for (size_t i = 0; i < wanted.count; i++)
         if (!has_factor(&given, &wanted.factor[i]))

@@ -160,6 +160,9 @@ static void test_assignments_are_a_tuple_in_the_order_of_their_names(void **stat
     same("(3,-2)", "(x,y)=(3,-2)");
     same("x=3, y=-2", "y=-2, x=3");
     same("(2,7)", "m=2, b=7");
+    same("(5,5)", "x=y=5");
+    same("x=y=5", "y=5, x=5");
+    differ("x=y=5", "x=5");
     differ("(3,-2)", "x=-2, y=3");
     differ("x=3, y=5", "5, 3");
     differ("x=3, y=5", "x=5, y=3");
@@ -386,6 +389,9 @@ static void test_two_units_must_be_the_same_however_they_are_spelled(void **stat
     same("5\\text{ mph}", "5\\text{ miles per hour}");
     same("\\$5", "5\\text{ dollars}");
     same("5\\text{ apples}", "5\\text{ apple}");
+    same("5^\\circ\\text{C}", "5\\text{ degrees Celsius}");
+    differ("5^\\circ\\text{C}", "5^\\circ\\text{F}");
+    differ("5\\text{ m/s}", "5\\text{ s/m}");
     differ("5\\text{ km}", "5\\text{ m}");
     differ("5\\text{ km}", "5\\text{ kg}");
     differ("5\\text{ cm}^2", "5\\text{ cm}");
