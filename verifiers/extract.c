@@ -174,6 +174,7 @@ static void from_boxes(struct text text, struct extracted *ret_extracted)
     extract_boxes(text, &boxes);
     ret_extracted->answer = boxes.truncated ? TEXT_NONE : boxes.last;
     ret_extracted->distinct = boxes.distinct;
+    ret_extracted->truncated = boxes.truncated;
 }
 
 /* --- tags and markers --- */
@@ -199,7 +200,8 @@ static void from_answer_tag(struct text text, struct extracted *ret_extracted)
         if (close < start) /* or else it is still ahead: searched once, not once per opening tag */
             close = text_find(text, start, "</answer>");
         ret_extracted->answer = TEXT_NONE; /* an earlier one never stands in for a last one that was not closed */
-        if (close < text.length_bytes && close < next)
+        ret_extracted->truncated = close >= text.length_bytes || close >= next;
+        if (!ret_extracted->truncated)
             keep_tag(trimmed_latex(slice(text, start, close)), &first, ret_extracted);
         at = next;
     }
@@ -324,6 +326,19 @@ static size_t number_end(struct text text, size_t at)
     return at;
 }
 
+/* The bytes of a sign before `at`, 0 if there is none. One that stands between two values is none, as in "5-7". */
+static size_t sign_before(struct text text, size_t at)
+{
+    static const char minus[] = "\xE2\x88\x92";
+    size_t sign_bytes = 0;
+
+    if (at && text.data[at - 1] == '-')
+        sign_bytes = 1;
+    else if (at >= 3 && memcmp(text.data + at - 3, minus, 3) == 0)
+        sign_bytes = 3;
+    return at > sign_bytes && isalnum((unsigned char)text.data[at - sign_bytes - 1]) ? 0 : sign_bytes;
+}
+
 static void from_last_number(struct text text, struct extracted *ret_extracted)
 {
     for (size_t at = 0; at < text.length_bytes;) {
@@ -334,9 +349,7 @@ static void from_last_number(struct text text, struct extracted *ret_extracted)
             at++;
             continue;
         }
-        /* A sign counts unless it stands between two values, as in "5-7". */
-        if (at && text.data[at - 1] == '-' && (at == 1 || !isalnum((unsigned char)text.data[at - 2])))
-            start--;
+        start -= sign_before(text, at);
         at = number_end(text, point ? at + 1 : at);
         ret_extracted->answer = slice(text, start, at);
     }

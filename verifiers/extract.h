@@ -9,7 +9,7 @@
  *   auto        boxed; answer_tag only if there is no box at all
  *   answer_is   after the last "answer is" or "answer:", to the end of the sentence or line
  *   gsm8k       after the last "####", to the end of the line
- *   last_number the last number in the text
+ *   last_number the last number in the text, with a sign (- or U+2212) that does not stand between two values
  *   none        the whole completion */
 #ifndef VERIFIERS_EXTRACT_H
 #define VERIFIERS_EXTRACT_H
@@ -52,6 +52,7 @@ struct extracted {
     struct text answer; /* TEXT_NONE: none; points into the completion */
     size_t distinct;    /* how many different candidates the rule saw: boxes, tags */
     bool prose;         /* from running text: words may follow the number */
+    bool truncated;     /* the last box or tag was never closed */
 };
 
 void extract_answer(struct text completion, enum extract_rule rule, struct extracted *ret_extracted);

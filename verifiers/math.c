@@ -185,7 +185,8 @@ static void find_answer(const struct verifier_input *input, struct found *found)
     struct extracted extracted;
 
     extract_answer(input->completion, rule_of(input->options), &extracted);
-    if (!extracted.answer.data && option_is(input->options, "fallback", "answer_is") && extracted.distinct == 0)
+    if (!extracted.answer.data && option_is(input->options, "fallback", "answer_is") && extracted.distinct == 0 &&
+        !extracted.truncated)
         extract_answer(input->completion, EXTRACT_ANSWER_IS, &extracted);
     found->answer = extracted.answer;
     found->prose = extracted.prose;

@@ -110,6 +110,16 @@ static void test_the_last_number_has_its_sign_groups_and_fraction(void **state)
     found_by(EXTRACT_LAST_NUMBER, "It costs $1,800.50.", "1,800.50");
     found_by(EXTRACT_LAST_NUMBER, "from -3", "-3");
     found_by(EXTRACT_LAST_NUMBER, "5-7", "7");
+    found_by(EXTRACT_LAST_NUMBER,
+             "it is \xE2\x88\x92"
+             "7",
+             "\xE2\x88\x92"
+             "7");
+    found_by(EXTRACT_LAST_NUMBER,
+             "5\xE2\x88\x92"
+             "7",
+             "7");
+    found_by(EXTRACT_LAST_NUMBER, "\xE2\x88\x92.5", "\xE2\x88\x92.5");
     found_by(EXTRACT_LAST_NUMBER, "2/3 of it", "2/3");
     found_by(EXTRACT_LAST_NUMBER, ".5", ".5");
     found_by(EXTRACT_LAST_NUMBER, "none", NULL);

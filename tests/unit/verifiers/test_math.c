@@ -376,6 +376,15 @@ static void test_running_text_may_go_on_after_the_number_but_not_with_another_on
     expect("math", "{\"extract\":\"last_number\"}", "\"29\"", "It costs $29.00.", 1, NULL);
 }
 
+static void test_a_fallback_is_for_nothing_at_all_and_not_for_what_was_cut_off(void **state)
+{
+    (void)state;
+    expect("math", "{\"fallback\":\"answer_is\"}", "\"5\"", "The answer is 5.", 1, NULL);
+    expect("math", "{\"fallback\":\"answer_is\"}", "\"5\"", "\\boxed{6} The answer is 5.", 0, "different");
+    expect("math", "{\"fallback\":\"answer_is\"}", "\"5\"", "\\boxed{ The answer is 5.", 0, "no_answer");
+    expect("math", "{\"fallback\":\"answer_is\"}", "\"5\"", "<answer> The answer is 5.", 0, "no_answer");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -409,6 +418,7 @@ int main(void)
         cmocka_unit_test(test_detail_says_where_reading_stopped),
         cmocka_unit_test(test_a_reference_that_cannot_be_read_says_where),
         cmocka_unit_test(test_a_reference_without_a_value_is_broken),
+        cmocka_unit_test(test_a_fallback_is_for_nothing_at_all_and_not_for_what_was_cut_off),
         cmocka_unit_test(test_running_text_may_go_on_after_the_number_but_not_with_another_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
