@@ -1,4 +1,5 @@
-/* Several names with a value each: x = 3, y = -2; (x, y) = (3, -2); x = y = 5; x = 1, y = 2 or x = 3, y = 4. */
+/* Several names with a value each: x = 3, y = -2; (x, y) = (3, -2); (x = 3, y = -2); x = y = 5; x = 1, y = 2 or x = 3,
+ * y = 4. */
 #include "verifiers/math/comparison.h"
 
 struct assignments {
@@ -63,7 +64,8 @@ static bool read_assignments(const struct math_node *node, struct assignments *a
     if (node->kind == MATH_RELATION)
         return node->count == 2 ? math_is_equation(node) && read_tuple(node, assignments)
                                 : read_shared(node, assignments);
-    if (node->kind != MATH_LIST || node->count < 2 || (node->flags & MATH_BY_OR))
+    if ((node->kind != MATH_LIST && node->kind != MATH_TUPLE) || node->count < 2 || (node->flags & MATH_BY_OR) ||
+        (node->kind == MATH_TUPLE && (node->opening != '(' || node->closing != ')')))
         return false;
     for (size_t i = 0; i < node->count; i++)
         if (!is_assignment(node->children[i]) ||
@@ -76,7 +78,8 @@ bool math_is_assignments(const struct math_node *node)
 {
     struct assignments assignments;
 
-    return (node->kind == MATH_LIST || node->kind == MATH_RELATION) && read_assignments(node, &assignments);
+    return (node->kind == MATH_LIST || node->kind == MATH_RELATION || node->kind == MATH_TUPLE) &&
+           read_assignments(node, &assignments);
 }
 
 static int coordinate(const struct math_node *name)

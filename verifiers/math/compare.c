@@ -223,7 +223,7 @@ static enum math_decision read_together(struct comparison *comparison, const str
 
 /* --- percent signs, units, names --- */
 
-/* 25\% is 25 where the reference has no percent sign and the rules say so. */
+/* 25\% is 25 where the reference has neither percent sign nor unit and the rules say so. */
 static const struct math_node *without_percent(struct comparison *comparison, const struct math_node *reference,
                                                const struct math_node *answer)
 {
@@ -251,7 +251,8 @@ enum math_decision math_same_bodies(struct comparison *comparison, const struct 
         return decision;
     if (wanted_unit.length_bytes && given_unit.length_bytes && !math_same_units(wanted_unit, given_unit))
         return MATH_DIFFERENT;
-    answer = without_percent(comparison, reference, answer);
+    if (!wanted_unit.length_bytes)
+        answer = without_percent(comparison, reference, answer);
     return answer ? read_together(comparison, reference, answer) : MATH_LIMIT;
 }
 

@@ -174,6 +174,8 @@ enum math_decision math_same_ratios(struct comparison *comparison, const struct 
 
 bool math_is_word(const struct math_node *node); /* TEXT, or letters that may be one */
 bool math_same_words(const struct math_node *reference, const struct math_node *answer);
+/* Words that take back what they stand before: "not", "never", "or". */
+bool math_denies(struct text words);
 /* What a phrase says in mathematics ("no solution": the empty set), or the node itself. */
 const struct math_node *math_said(struct comparison *comparison, const struct math_node *node);
 

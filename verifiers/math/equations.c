@@ -27,7 +27,8 @@ bool math_are_names(const struct math_node *node)
  */
 static bool may_be_named(const struct math_node *node)
 {
-    return node->kind == MATH_NAME || node->kind == MATH_CALL || node->kind == MATH_TEXT || is_capitals(node) ||
+    return node->kind == MATH_NAME || node->kind == MATH_CALL ||
+           (node->kind == MATH_TEXT && !math_denies(node->text)) || is_capitals(node) ||
            (node->kind == MATH_TUPLE && math_are_names(node));
 }
 

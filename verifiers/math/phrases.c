@@ -52,6 +52,22 @@ bool math_same_words(const struct math_node *reference, const struct math_node *
     return prose ? same_fold(wanted, given) : text_same(wanted, given);
 }
 
+bool math_denies(struct text words)
+{
+    static const char *const denials[] = {"not", "no", "never", "or", "nor", "neither", "isn't", "without", "wrong"};
+    const char *end = words.data + words.length_bytes;
+
+    for (const char *at = words.data; at < end;) {
+        const char *space = memchr(at, ' ', (size_t)(end - at));
+        struct text word = {at, (size_t)((space ? space : end) - at)};
+        for (size_t i = 0; i < ARRAY_LENGTH(denials); i++)
+            if (same_fold(word, text_of(denials[i])))
+                return true;
+        at += word.length_bytes + 1;
+    }
+    return false;
+}
+
 static const struct phrase {
     const char *words;
     enum math_kind kind;

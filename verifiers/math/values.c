@@ -109,9 +109,21 @@ enum math_decision math_same_elements(struct comparison *comparison, size_t left
     return decision;
 }
 
-static bool is_system(const struct math_node *node)
+static bool has_equation(const struct math_node *node)
 {
-    return node->kind == MATH_LIST && node->children[0]->kind == MATH_RELATION;
+    for (size_t i = 0; node->kind == MATH_LIST && i < node->count; i++)
+        if (node->children[i]->kind == MATH_RELATION)
+            return true;
+    return false;
+}
+
+/* Names that are still there stand before different values: 1, 2 is not x = 1, y = 2, and x = 5 or y = 3 is not both.
+ */
+static bool are_other_lists(const struct math_node *reference, const struct math_node *answer)
+{
+    bool wanted = has_equation(reference);
+
+    return wanted != has_equation(answer) || (wanted && ((reference->flags ^ answer->flags) & MATH_BY_OR));
 }
 
 enum math_decision math_same_values(struct comparison *comparison, const struct math_node *reference,
@@ -120,8 +132,7 @@ enum math_decision math_same_values(struct comparison *comparison, const struct 
     struct elements wanted = {.count = 0};
     struct elements given = {.count = 0};
 
-    /* x = 5 or y = 3 is not x = 5 and y = 3. */
-    if (is_system(reference) && is_system(answer) && ((reference->flags ^ answer->flags) & MATH_BY_OR))
+    if (are_other_lists(reference, answer))
         return MATH_DIFFERENT;
     if (!gather(comparison, reference, true, &wanted) || !gather(comparison, answer, true, &given))
         return MATH_LIMIT;

@@ -149,6 +149,9 @@ static void test_a_name_before_the_value_may_be_left_out_but_not_be_another(void
     differ("f(x)=x^2-4", "g(x)=x^2-4");
     differ("x=1,2", "n=1,2");
     differ("n=1,2,3", "n=4,2,3");
+    same("5", "\\text{Area}=5");
+    differ("5", "\\text{not}=5");
+    differ("5", "\\text{the answer is not}=5");
     differ("5", "a+b=5");
 }
 
@@ -163,6 +166,10 @@ static void test_assignments_are_a_tuple_in_the_order_of_their_names(void **stat
     same("(5,5)", "x=y=5");
     same("x=y=5", "y=5, x=5");
     differ("x=y=5", "x=5");
+    same("(3,-2)", "(x=3, y=-2)");
+    same("(3,-2)", "(y=-2, x=3)");
+    differ("(3,-2)", "(y=3, x=-2)");
+    differ("\\{1,2\\}", "x=1, y=2, x=2");
     differ("(3,-2)", "x=-2, y=3");
     differ("x=3, y=5", "5, 3");
     differ("x=3, y=5", "x=5, y=3");
@@ -411,6 +418,7 @@ static void test_a_percent_sign_is_a_hundredth_unless_it_is_declared_a_unit(void
     assert_int_equal(decide("25", "0.25", true), MATH_DIFFERENT);
     assert_int_equal(decide("50\\%", "0.5", true), MATH_EQUAL);
     assert_int_equal(decide("50\\%", "50", true), MATH_DIFFERENT);
+    assert_int_equal(decide("25\\text{ cm}", "25\\%", true), MATH_DIFFERENT);
 }
 
 /* --- bases, ratios, times, words --- */
