@@ -138,12 +138,11 @@ static enum math_decision decide_with_names(struct math_decider *decider, const 
 
 /* --- infinities --- */
 
-static enum math_decision decide_infinities(struct math_decider *decider, const struct math_node *left,
-                                            const struct math_node *right)
+static enum math_decision decide_infinities(const struct math_node *left, const struct math_node *right)
 {
     int of_left = 0, of_right = 0;
-    enum math_outcome one = math_infinity(decider, left, &of_left);
-    enum math_outcome other = math_infinity(decider, right, &of_right);
+    enum math_outcome one = math_infinity(left, &of_left);
+    enum math_outcome other = math_infinity(right, &of_right);
 
     if (one > MATH_OTHERWISE || other > MATH_OTHERWISE)
         return MATH_UNDEFINED;
@@ -191,7 +190,7 @@ static enum math_decision decide_value(struct math_decider *decider, const struc
                                        const struct math_node *right)
 {
     if (math_has_infinity(left) || math_has_infinity(right))
-        return decide_infinities(decider, left, right);
+        return decide_infinities(left, right);
     if (has_free_names(left, TEXT_NONE) || has_free_names(right, TEXT_NONE))
         return decide_with_names(decider, left, right);
     return math_decide_constants(decider, left, right);

@@ -9,12 +9,11 @@ static const slong precisions[] = {64, 256, 1024, 3072};
 /* --- order --- */
 
 /* An infinity on one side or both. MATH_OTHERWISE: on none. */
-static enum math_outcome order_infinities(struct math_decider *decider, const struct math_node *left,
-                                          const struct math_node *right, int *ret_sign)
+static enum math_outcome order_infinities(const struct math_node *left, const struct math_node *right, int *ret_sign)
 {
     int of_left = 0, of_right = 0;
-    enum math_outcome one = math_infinity(decider, left, &of_left);
-    enum math_outcome other = math_infinity(decider, right, &of_right);
+    enum math_outcome one = math_infinity(left, &of_left);
+    enum math_outcome other = math_infinity(right, &of_right);
 
     if (one == MATH_OTHERWISE && other == MATH_OTHERWISE)
         return MATH_OTHERWISE;
@@ -76,6 +75,20 @@ static enum math_decision order_by_precision(struct math_decider *decider, const
     return decider->exhausted ? MATH_LIMIT : MATH_UNDECIDED;
 }
 
+/* The other side may have names, but it must have a value. */
+static enum math_decision order_beside_infinity(struct math_decider *decider, const struct math_node *left,
+                                                const struct math_node *right, int sign)
+{
+    MATH_LOCAL_ACB(ball);
+
+    if (!sign)
+        return MATH_EQUAL;
+    if (real_part(decider, math_has_infinity(left) ? right : left, precisions[0], ball) == MATH_NO_VALUE &&
+        !(math_has_infinity(left) && math_has_infinity(right)))
+        return MATH_UNDEFINED;
+    return MATH_DIFFERENT;
+}
+
 enum math_decision math_decide_order(struct math_decider *decider, const struct math_node *left,
                                      const struct math_node *right, int *ret_sign)
 {
@@ -83,13 +96,11 @@ enum math_decision math_decide_order(struct math_decider *decider, const struct 
     MATH_LOCAL_FMPQ(other);
 
     *ret_sign = 0;
-    enum math_outcome infinite = order_infinities(decider, left, right, ret_sign);
+    enum math_outcome infinite = order_infinities(left, right, ret_sign);
     if (infinite == MATH_NO_VALUE)
         return MATH_UNDEFINED;
     if (!infinite)
-        return *ret_sign || math_decide_equal(decider, left, right) == MATH_EQUAL
-                   ? (*ret_sign ? MATH_DIFFERENT : MATH_EQUAL)
-                   : MATH_UNDECIDED;
+        return order_beside_infinity(decider, left, right, *ret_sign);
     enum math_outcome outcome = math_rational(decider, left, one);
     outcome = math_worse(outcome, math_rational(decider, right, other));
     if (outcome == MATH_NO_VALUE)
