@@ -9,6 +9,8 @@
  * begun, so the same input has the same verdict on every machine. What does not fit is MATH_LIMIT.
  * Scalars only (math_is_scalar); PLUS_MINUS and QUANTITY must be gone: compare.h splits them off. PERCENT is a
  * hundredth, DEGREES outside of a trigonometric function count for their number.
+ * 0^0 has no value, nor has arithmetic with infinity. Odd roots of negative numbers are real, (-8)^{1/3} too, other powers
+ * and roots principal. \log without a base: both readings must agree, or base 10 if one side alone has it.
  * Names stand for real numbers. Pure; the points drawn depend on the trees alone. One thread. */
 #ifndef VERIFIERS_MATH_DECIDE_H
 #define VERIFIERS_MATH_DECIDE_H
