@@ -78,7 +78,7 @@ static struct math_node *random_leaf(struct math_arena *arena)
     if (random_below(3))
         return random_name(arena);
     node = math_node_create(arena, MATH_CONSTANT, 0);
-    node->constant = random_below(MATH_CONSTANTS);
+    node->constant = (enum math_constant)random_below(MATH_CONSTANTS);
     return node;
 }
 
@@ -97,7 +97,7 @@ static struct math_node *random_mixed(struct math_arena *arena)
 
 static struct math_node *random_function(struct math_arena *arena, int depth)
 {
-    enum math_function function = random_below(MATH_FUNCTIONS);
+    enum math_function function = (enum math_function)random_below(MATH_FUNCTIONS);
     bool many = function >= MATH_GCD && function <= MATH_MAX;
     size_t count = many ? 2 + random_below(2) : function == MATH_LOG || function == MATH_MOD ? 2 : 1;
     struct math_node *node = made(arena, MATH_FUNCTION, count, random_scalar, depth);
@@ -231,7 +231,7 @@ static struct math_node *random_relation(struct math_arena *arena, int depth)
 
     node->relations = math_allocate(arena, (count - 1) * sizeof *node->relations);
     for (size_t i = 0; i + 1 < count; i++)
-        node->relations[i] = random_below(MATH_RELATIONS);
+        node->relations[i] = (enum math_relation)random_below(MATH_RELATIONS);
     return node;
 }
 
