@@ -258,13 +258,22 @@ static size_t sentence_end(struct text text, size_t at)
     return at;
 }
 
+/* "$42$ or $43$": what stands in dollars is not all of the answer. */
+static bool names_another(struct text text, size_t at)
+{
+    size_t word = skip(text, at, " ,;/");
+
+    return starts_with_fold(text, word, "or ") || starts_with_fold(text, word, "and ") ||
+           (word < text.length_bytes && text.data[word] == '$');
+}
+
 static struct text quoted_or_sentence(struct text text, size_t at)
 {
     size_t end;
 
     if (at < text.length_bytes && text.data[at] == '$') {
         end = text_find(text, at + 1, "$");
-        if (end < text.length_bytes && !memchr(text.data + at, '\n', end - at))
+        if (end < text.length_bytes && !memchr(text.data + at, '\n', end - at) && !names_another(text, end + 1))
             return slice(text, at, end + 1);
     }
     end = sentence_end(text, at);

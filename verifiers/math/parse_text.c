@@ -11,24 +11,39 @@
 
 /* What makes another statement of the number than its value. */
 static const char *const forbidden[] = {
-    "and",     "or",       "not",       "but",        "nor",        "is",
-    "are",     "isn",      "either",    "neither",    "minus",      "plus",
-    "times",   "negative", "over",      "divided",    "squared",    "cubed",
-    "dozen",   "dozens",   "hundred",   "hundreds",   "thousand",   "thousands",
-    "million", "millions", "billion",   "billions",   "trillion",   "trillions",
-    "half",    "halves",   "third",     "thirds",     "quarter",    "quarters",
-    "fourth",  "fourths",  "fifth",     "fifths",     "sixth",      "sixths",
-    "seventh", "sevenths", "eighth",    "eighths",    "ninth",      "ninths",
-    "tenth",   "tenths",   "hundredth", "hundredths", "thousandth", "thousandths",
-    "mod",     "base",     "to",        "through",    "than",       "possibly",
-    "less",    "more",     "least",     "most",       "about",      "approximately",
-    "pi",      "sqrt",     "if",        "k",          "e",          "i",
-    "j",       "x",        "y",         "z",          "n",          "a",
-    "b",       "p",        "q",         "r",          "t",          "u",
-    "v",       "w",        "factorial", "one",        "two",        "sin",
-    "cos",     "tan",      "log",       "exp",        "otherwise",  "unless",
-    "except",  "maybe",    "perhaps",   "was",        "were",       "the",
-    "when",    "where",    "wrong",     "false",      "incorrect",  "modulo",
+    "and",       "or",       "not",        "but",        "nor",        "is",
+    "are",       "isn",      "either",     "neither",    "minus",      "plus",
+    "times",     "negative", "over",       "divided",    "squared",    "cubed",
+    "dozen",     "dozens",   "hundred",    "hundreds",   "thousand",   "thousands",
+    "million",   "millions", "billion",    "billions",   "trillion",   "trillions",
+    "half",      "halves",   "third",      "thirds",     "quarter",    "quarters",
+    "fourth",    "fourths",  "fifth",      "fifths",     "sixth",      "sixths",
+    "seventh",   "sevenths", "eighth",     "eighths",    "ninth",      "ninths",
+    "tenth",     "tenths",   "hundredth",  "hundredths", "thousandth", "thousandths",
+    "mod",       "base",     "to",         "through",    "than",       "possibly",
+    "less",      "more",     "least",      "most",       "about",      "approximately",
+    "pi",        "sqrt",     "if",         "k",          "e",          "i",
+    "j",         "x",        "y",          "z",          "n",          "a",
+    "b",         "p",        "q",          "r",          "t",          "u",
+    "v",         "w",        "factorial",  "one",        "two",        "sin",
+    "cos",       "tan",      "log",        "exp",        "otherwise",  "unless",
+    "except",    "maybe",    "perhaps",    "was",        "were",       "the",
+    "when",      "where",    "wrong",      "false",      "incorrect",  "modulo",
+    "ten",       "tens",     "eleven",     "twelve",     "forty",      "forties",
+    "gross",     "lakh",     "lakhs",      "crore",      "crores",     "mega",
+    "giga",      "bn",       "mn",         "tn",         "teen",       "teens",
+    "ty",        "th",       "st",         "nd",         "rd",         "root",
+    "radical",   "point",    "no",         "none",       "nope",       "never",
+    "nothing",   "without",  "permille",   "permil",     "doubled",    "tripled",
+    "halved",    "inverse",  "reciprocal", "probably",   "guess",      "unknown",
+    "undefined", "infinity", "else",       "instead",    "vs",         "versus",
+    "xor",       "from",     "below",      "loss",
+};
+
+/* Words of numbers: "six", "sixths", "sixty", "sixteen". */
+static const char *const number_stems[] = {
+    "zero",  "three",   "four",    "five",    "six",     "seven", "eight",    "nine",  "twel",  "thirt",  "fift",
+    "twent", "hundred", "thousan", "million", "billion", "trill", "quadrill", "twice", "thric", "googol", "quintill",
 };
 
 /* Units that need no \text. Those that could be a product of variables (mg, ml) are not among them. */
@@ -57,10 +72,22 @@ static struct text lowered(struct text word, char lower[WORD_BYTES])
     return (struct text){lower, word.length_bytes};
 }
 
+static bool is_number_word(struct text word)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(number_stems); i++) {
+        size_t length_bytes = strlen(number_stems[i]);
+        if (word.length_bytes >= length_bytes && memcmp(word.data, number_stems[i], length_bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
 static bool is_forbidden(struct text word)
 {
     char lower[WORD_BYTES];
-    return is_listed(forbidden, ARRAY_LENGTH(forbidden), lowered(word, lower));
+    struct text folded = lowered(word, lower);
+
+    return is_listed(forbidden, ARRAY_LENGTH(forbidden), folded) || is_number_word(folded);
 }
 
 /* The whole word of letters that starts here; empty where none starts. */
@@ -450,7 +477,8 @@ static struct math_node *with_unit(struct math_reader *reader, struct math_node 
     struct math_node *quantity;
     bool degrees = text_equals(word, "degrees") || text_equals(word, "degree") || text_equals(word, "deg");
 
-    if (text_equals(word, "percent") || text_equals(word, "%"))
+    if (text_equals(word, "percent") || text_equals(word, "per cent") || text_equals(word, "pct") ||
+        text_equals(word, "%"))
         return value->kind == MATH_PERCENT ? math_refuse(reader, "one percent sign")
                                            : math_make_one(reader, MATH_PERCENT, value);
     if (degrees && value->kind != MATH_DEGREES)
