@@ -103,7 +103,8 @@ static void spell(char word[WORD_BYTES])
     const char *name = find_known(word);
     size_t length_bytes;
 
-    if (!name) {
+    /* Mm is no mm: that M is another prefix. */
+    if (!name && !(word[0] == 'M' && word[1] && !word[2])) {
         lower(word);
         name = find_known(word);
     }
