@@ -1,7 +1,7 @@
 /* countdown: does the expression use each given number exactly once and give the target?
  *
- *   reference {"numbers": [25, 3, 7, 4], "target": 86}: whole numbers from 0; the target also as a text: "-3", "7/2",
- * "2.5" answer    the last <answer>…</answer>; without any such tag the last box
+ *   reference  {"numbers": [25, 3, 7, 4], "target": 86}: whole numbers from 0; the target also as a text: "-3", "7/2"
+ *   answer     the last <answer>…</answer>; without any such tag the last box
  *
  * One expression on one line of + - * / and brackets, in ASCII or as \times \cdot \div \frac{…}{…} × ÷ − ·. Nothing
  * else: no power, no joined or other digits, no product without its sign, no two signs in a row, no // and no **.

@@ -170,7 +170,7 @@ enum math_decision math_same_based(struct comparison *comparison, const struct m
 enum math_decision math_same_ratios(struct comparison *comparison, const struct math_node *reference,
                                     const struct math_node *answer);
 
-/* words.c */
+/* phrases.c */
 
 bool math_is_word(const struct math_node *node); /* TEXT, or letters that may be one */
 bool math_same_words(const struct math_node *reference, const struct math_node *answer);

@@ -1,7 +1,7 @@
 /* decide: are two scalars equal? Exactly, or not at all.
  *
  * In turn, each only where the one before it could not say: rationals (FLINT); rational functions in names and in
- * opaque parts (fmpz_mpoly_q), a canonical form; constants by balls of rising precision (Arb: proves "different") and
+ * opaque parts (fmpz_mpoly): is the difference 0?; constants by balls of rising precision (Arb: proves "different") and
  * by exact fields (Calcium: proves both); anything with names by both at drawn points. Balls that still overlap at the
  * highest precision are `undecided`, never equal.
  *
@@ -9,8 +9,8 @@
  * begun, so the same input has the same verdict on every machine. What does not fit is MATH_LIMIT.
  * Scalars only (math_is_scalar); PLUS_MINUS and QUANTITY must be gone: compare.h splits them off. PERCENT is a
  * hundredth, DEGREES outside of a trigonometric function count for their number.
- * 0^0 has no value, nor has arithmetic with infinity. Odd roots of negative numbers are real, (-8)^{1/3} too, other powers
- * and roots principal. \log without a base: both readings must agree, or base 10 if one side alone has it.
+ * 0^0 has no value, nor has arithmetic with infinity. Odd roots of negative numbers are real, (-8)^{1/3} too, other
+ * powers and roots principal. \log without a base: both readings must agree, or base 10 if one side alone has it.
  * Names stand for real numbers. Pure; the points drawn depend on the trees alone. One thread. */
 #ifndef VERIFIERS_MATH_DECIDE_H
 #define VERIFIERS_MATH_DECIDE_H

@@ -4,7 +4,7 @@
  * tree keeps the notation (1/2 is a quotient of two numbers, not a rational), so that `form` can be judged; it keeps no
  * layout: \dfrac and \frac, \left( and (, fonts, spaces are the same tree.
  *
- * Nodes live in an arena: nothing is freed one by one, math_arena_finish() ends all of them. Nodes are not changed
+ * Nodes live in an arena: nothing is freed one by one, math_arena_destroy() ends all of them. Nodes are not changed
  * after the parser made them. Pure; one thread. */
 #ifndef VERIFIERS_MATH_TREE_H
 #define VERIFIERS_MATH_TREE_H
@@ -66,8 +66,8 @@ enum math_kind {
 enum math_constant { MATH_PI, MATH_E, MATH_I, MATH_INFINITY, MATH_CONSTANTS };
 
 enum math_function {
-    MATH_LN,  /* natural; also \log without a base: LOG has the base 10 only if written or if `lg` */
-    MATH_LOG, /* argument, base */
+    MATH_LN,  /* natural */
+    MATH_LOG, /* argument, base; \lg has the base 10 */
     MATH_EXP,
     MATH_SIN,
     MATH_COS,
@@ -97,8 +97,7 @@ enum math_function {
     MATH_IM,
     MATH_ARG,
     MATH_CONJUGATE, /* \overline{z} of what is no digit */
-    MATH_LOG_PLAIN, /* \log without a base: base 10 or e, nobody knows. Ratios of two of them are decided, and equal to
-                       another \log of the same argument */
+    MATH_LOG_PLAIN, /* \log without a base: 10 or e, nobody knows. decide.h says how it is read */
     MATH_FUNCTIONS
 };
 
@@ -152,7 +151,7 @@ struct math_node {
 
 /* --- memory --- */
 
-struct math_arena; /* opaque in effect: the fields are in tree.c */
+struct math_arena;
 
 /* limit_bytes: of nodes and texts together. The maker of a node answers NULL beyond it, and the caller reports a limit.
  */
