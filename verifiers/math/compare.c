@@ -310,6 +310,8 @@ enum math_decision math_compare(struct math_decider *decider, const struct math_
                                 const struct math_node *answer, const struct math_rules *rules)
 {
     struct comparison comparison = {decider, rules};
+    enum math_decision decision = math_same(&comparison, reference, answer);
 
-    return math_same(&comparison, reference, answer);
+    /* What makes no sense (x in an equation) is not comparable with anything, but it does not differ from itself. */
+    return decision == MATH_DIFFERENT && math_same_tree(reference, answer) ? MATH_UNDECIDED : decision;
 }
