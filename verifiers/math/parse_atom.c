@@ -1,4 +1,5 @@
 /* Atoms: numbers, names, commands with arguments, whatever has an opening of its own. */
+#include <ctype.h>
 #include <string.h>
 
 #include "server/base/cleanup.h"
@@ -80,8 +81,10 @@ static bool add_token_text(struct math_reader *reader, struct name *name, bool s
     } else if (subscript && (token->kind == TOKEN_TEXT || token->flags & (TOKEN_ASCII | TOKEN_UPRIGHT))) {
         struct text word = token_text(reader, token);
         for (size_t i = 0; i < word.length_bytes; i++)
-            if (!strchr(" ~", word.data[i]))
+            if (isalnum((unsigned char)word.data[i]))
                 add_bytes(name, word.data + i, 1);
+            else if (word.data[i] != ' ' && word.data[i] != '~')
+                return false;
     } else {
         return false;
     }
@@ -91,9 +94,13 @@ static bool add_token_text(struct math_reader *reader, struct name *name, bool s
 
 static bool add_subscript(struct math_reader *reader, struct name *name)
 {
+    size_t start = name->length + 2;
+
     add_string(name, "_{");
     if (!take(reader, TOKEN_OPEN_BRACE)) {
         bool digits = sees(reader, TOKEN_DIGIT);
+        if (sees(reader, TOKEN_PLUS) || sees(reader, TOKEN_MINUS) || sees(reader, TOKEN_COMMA))
+            return false;
         do {
             if (!add_token_text(reader, name, true))
                 return false;
@@ -108,7 +115,7 @@ static bool add_subscript(struct math_reader *reader, struct name *name)
     add_string(name, "}");
     if (name->length >= NAME_BYTES) /* too long: only its length is true */
         return true;
-    return name->length > 3 && name->bytes[name->length - 2] != '{';
+    return name->length > start + 1 && name->bytes[start] != ',';
 }
 
 static bool take_prime(struct math_reader *reader)
@@ -203,7 +210,7 @@ static size_t whole_number_tokens(const struct math_reader *reader, size_t ahead
     size_t braces = peek_at(reader, ahead)->kind == TOKEN_OPEN_BRACE;
     size_t count = 0;
 
-    while (peek_at(reader, ahead + braces + count)->kind == TOKEN_DIGIT && count <= (braces ? 17 : 0))
+    while (peek_at(reader, ahead + braces + count)->kind == TOKEN_DIGIT && (braces || count == 0))
         count++;
     *ret_digits = count;
     if (count == 0 || (braces && peek_at(reader, ahead + 1 + count)->kind != TOKEN_CLOSE_BRACE))
@@ -247,11 +254,11 @@ static bool sees_plain_fraction(const struct math_reader *reader)
 
     if (!sees(reader, TOKEN_DIGIT) || !(peek(reader)->flags & TOKEN_SPACED) || (peek(reader)->flags & TOKEN_STICKY))
         return false;
-    while (numerator < 18 && peek_at(reader, numerator)->kind == TOKEN_DIGIT)
+    while (peek_at(reader, numerator)->kind == TOKEN_DIGIT)
         numerator++;
     if (peek_at(reader, numerator)->kind != TOKEN_SLASH)
         return false;
-    while (denominator < 18 && peek_at(reader, numerator + 1 + denominator)->kind == TOKEN_DIGIT)
+    while (peek_at(reader, numerator + 1 + denominator)->kind == TOKEN_DIGIT)
         denominator++;
     return denominator > 0 && peek_at(reader, numerator + 1 + denominator)->kind != TOKEN_SLASH;
 }

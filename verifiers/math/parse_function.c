@@ -217,8 +217,7 @@ static struct math_node *read_integrand(struct math_reader *reader)
     struct math_node *body;
 
     reader->context.integral = true;
-    body = sees(reader, TOKEN_LETTER) && !math_starts_factor(reader) ? math_make_integer(reader, 1)
-                                                                     : math_read_scalar(reader);
+    body = math_ends_integrand(reader) ? math_make_integer(reader, 1) : math_read_scalar(reader);
     reader->context = outside;
     if (body && (!sees(reader, TOKEN_LETTER) || peek(reader)->value != 'd'))
         return math_refuse(reader, "the variable of the integral");

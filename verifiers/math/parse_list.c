@@ -123,6 +123,8 @@ static struct math_node *read_congruence(struct math_reader *reader, struct math
 
     if (!value || !take(reader, TOKEN_CONGRUENCE))
         return value;
+    if (!math_can_combine(value))
+        return math_refuse(reader, "a number or expression in front of the modulus");
     modulus = math_read_argument(reader, true);
     node = math_make_two(reader, MATH_FUNCTION, value, modulus);
     if (node)

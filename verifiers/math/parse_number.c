@@ -1,4 +1,5 @@
 /* Numbers in digits: groups of thousands, decimals, periods, E notation, digits of another base. */
+#include <ctype.h>
 #include <string.h>
 
 #include "server/base/cleanup.h"
@@ -12,8 +13,8 @@ struct literal {
     size_t count;
     size_t fraction; /* how many of them stand after the point */
     size_t period;   /* how many of those repeat for ever */
-    bool decimal;
-    long exponent;
+    bool decimal, scaled;
+    long exponent; /* of ten; written if scaled */
 };
 
 static bool is_digit_at(const struct math_reader *reader, size_t ahead)
@@ -203,6 +204,7 @@ static bool take_exponent(struct math_reader *reader, struct literal *literal)
             literal->exponent <= EXPONENT_MAX ? literal->exponent * 10 + peek(reader)->value : EXPONENT_MAX + 1;
     if (literal->exponent > EXPONENT_MAX)
         return math_too_large(reader, "a smaller exponent");
+    literal->scaled = true;
     literal->exponent = has_sign && sign->kind == TOKEN_MINUS ? -literal->exponent : literal->exponent;
     literal->decimal = true;
     return true;
@@ -286,7 +288,7 @@ static struct math_node *make_literal(struct math_reader *reader, struct literal
         buffer_append_format(&text, ".%.*s", (int)(before - whole), literal->digits + whole);
     if (literal->period)
         buffer_append_format(&text, "\\overline{%.*s}", (int)literal->period, literal->digits + before);
-    if (literal->exponent)
+    if (literal->scaled)
         buffer_append_format(&text, "E%ld", literal->exponent);
     fmpq_init(value);
     literal_value(literal, value);
@@ -301,7 +303,7 @@ struct math_node *math_read_literal(struct math_reader *reader)
     size_t start = reader->at;
 
     literal.count = literal.fraction = literal.period = 0;
-    literal.decimal = false;
+    literal.decimal = literal.scaled = false;
     literal.exponent = 0;
     if (!take_digits(reader, &literal) ||
         (literal.count && !reader->context.exponent && !take_groups(reader, &literal, start)) ||
@@ -339,8 +341,12 @@ static bool scan_based_digits(const struct math_reader *reader, struct based *ba
     const struct math_token *token = peek(reader);
 
     based->end = group;
-    for (size_t i = 0; token->kind == TOKEN_TEXT && i < token->length && based->count < BASED_DIGITS_MAX; i++)
-        add_digit(based, reader->text.data[token->at + i]);
+    for (size_t i = 0; token->kind == TOKEN_TEXT && i < token->length; i++) {
+        char byte = reader->text.data[token->at + i];
+        if (!isalnum((unsigned char)byte) || based->count == BASED_DIGITS_MAX)
+            return false;
+        add_digit(based, byte);
+    }
     based->end += token->kind == TOKEN_TEXT;
     for (; token->kind != TOKEN_TEXT && based->count < BASED_DIGITS_MAX; based->end++) {
         const struct math_token *next = peek_at(reader, based->end);
@@ -410,7 +416,7 @@ static bool set_based_value(const struct based *based, fmpz_t value)
     for (size_t i = 0; i < based->count; i++) {
         char byte = based->digits[i];
         unsigned digit = (unsigned)(byte >= 'A' ? byte - 'A' + 10 : byte - '0');
-        if (byte < '0' || digit >= based->base)
+        if (digit >= based->base)
             return false;
         fmpz_mul_ui(value, value, based->base);
         fmpz_add_ui(value, value, digit);

@@ -60,6 +60,8 @@ struct math_node *math_read_exponent(struct math_reader *reader)
     if (!braces && !minus)
         take(reader, TOKEN_PLUS);
     exponent = braces ? math_read_argument(reader, true) : read_bare_exponent(reader);
+    if (exponent && !math_can_combine(exponent))
+        return math_refuse(reader, "a number or expression as exponent");
     if (exponent && sees(reader, TOKEN_CARET) && !math_sees_degree_mark(reader)) {
         reader->at++;
         exponent = math_make_two(reader, MATH_POWER, exponent, math_read_exponent(reader));

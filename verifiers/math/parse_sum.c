@@ -42,14 +42,18 @@ static bool is_loose_number(const struct math_reader *reader)
            before != TOKEN_CLOSE_BAR && before != TOKEN_GREEK && before != TOKEN_CONSTANT;
 }
 
-static bool starts_letter(const struct math_reader *reader)
+bool math_ends_integrand(const struct math_reader *reader)
 {
     const struct math_token *next = peek_at(reader, 1);
 
-    if (reader->context.integral && peek(reader)->value == 'd' &&
-        (next->kind == TOKEN_LETTER || next->kind == TOKEN_GREEK))
-        return false;
-    return !math_starts_unit(reader) && !math_sees_in(reader) && !math_sees_temperature(reader);
+    return reader->context.integral && sees(reader, TOKEN_LETTER) && peek(reader)->value == 'd' &&
+           (next->kind == TOKEN_LETTER || next->kind == TOKEN_GREEK);
+}
+
+static bool starts_letter(const struct math_reader *reader)
+{
+    return !math_ends_integrand(reader) && !math_starts_unit(reader) && !math_sees_in(reader) &&
+           !math_sees_temperature(reader);
 }
 
 static bool starts_bar(const struct math_reader *reader)
@@ -175,13 +179,15 @@ static int read_next_factor(struct math_reader *reader, struct product *product)
 /* A word of three or more letters that is the whole term keeps its spelling. */
 static struct math_node *note_word(struct math_reader *reader, size_t start, struct math_node *term)
 {
-    const struct math_token *first = &reader->tokens[start];
+    struct text word = math_word_at(reader, start);
 
-    if (!term || first->kind != TOKEN_LETTER || first->run < 3 || reader->at != start + first->run ||
-        term->kind != MATH_PRODUCT || term->count != first->run)
+    if (!term || word.length_bytes < 3 || reader->at != start + word.length_bytes || term->kind != MATH_PRODUCT ||
+        term->count != word.length_bytes)
         return term;
+    if (math_is_answer_word(word))
+        return math_make_words(reader, word);
     term->flags |= MATH_WORD;
-    term->text = math_copy_text(reader->arena, (struct text){reader->text.data + first->at, first->run});
+    term->text = math_copy_text(reader->arena, word);
     return term->text.data ? term : math_too_large(reader, "a smaller answer");
 }
 

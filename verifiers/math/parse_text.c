@@ -91,7 +91,7 @@ static bool is_forbidden(struct text word)
 }
 
 /* The whole word of letters that starts here; empty where none starts. */
-static struct text word_here(const struct math_reader *reader, size_t at)
+struct text math_word_at(const struct math_reader *reader, size_t at)
 {
     const struct math_token *token = &reader->tokens[at];
 
@@ -103,7 +103,7 @@ static struct text word_here(const struct math_reader *reader, size_t at)
 
 bool math_sees_word(const struct math_reader *reader, const char *word)
 {
-    return sees(reader, TOKEN_LETTER) && text_equals(word_here(reader, reader->at), word);
+    return sees(reader, TOKEN_LETTER) && text_equals(math_word_at(reader, reader->at), word);
 }
 
 bool math_sees_in(const struct math_reader *reader)
@@ -137,19 +137,21 @@ static struct text normal_words(struct text words, char *out)
         else if (length && out[length - 1] != ' ')
             out[length++] = ' ';
     }
-    while (length && strchr(" .,;:!?", out[length - 1]))
+    while (length && strchr(" .,;:!?\\", out[length - 1]))
         length--;
     return (struct text){out, length};
 }
 
-static struct math_node *make_words(struct math_reader *reader, struct text words)
+struct math_node *math_make_words(struct math_reader *reader, struct text words)
 {
     char *lower = math_allocate(reader->arena, words.length_bytes + 1);
 
     if (!lower)
         return math_too_large(reader, "a smaller answer");
     words = normal_words(words, lower);
-    return words.length_bytes ? math_make_text(reader, MATH_TEXT, words) : math_refuse(reader, "words");
+    if (words.length_bytes == 0 || math_find_word(words))
+        return math_refuse(reader, "words");
+    return math_make_text(reader, words.length_bytes == 1 ? MATH_NAME : MATH_TEXT, words);
 }
 
 static struct text trimmed(struct text text)
@@ -183,7 +185,7 @@ struct math_node *math_read_text(struct math_reader *reader)
     for (size_t i = 0; i < words.length_bytes; i++)
         if (strchr("^$%*{", words.data[i]))
             return math_refuse(reader, "words");
-    return make_words(reader, words);
+    return math_make_words(reader, words);
 }
 
 /* --- whole answers of words --- */
@@ -193,7 +195,7 @@ static bool is_word_byte(char byte)
     return isalpha((unsigned char)byte) || byte == '-' || byte == '\'';
 }
 
-static bool is_answer_word(struct text word)
+bool math_is_answer_word(struct text word)
 {
     static const char *const words[] = {"yes", "no", "true", "false", "none", "even", "odd", "undefined"};
     char lower[WORD_BYTES];
@@ -222,17 +224,17 @@ struct math_node *math_read_prose(struct math_reader *reader)
         while (i < text.length_bytes && is_space(text.data[i]))
             i++;
     }
-    if ((words < 2 || longest < 3) && !is_answer_word(text))
+    if ((words < 2 || longest < 3) && !math_is_answer_word(text))
         return NULL;
     reader->at = reader->count - 1;
-    return make_words(reader, text);
+    return math_make_words(reader, text);
 }
 
 /* --- units --- */
 
 bool math_starts_forbidden_word(const struct math_reader *reader)
 {
-    return is_forbidden(word_here(reader, reader->at));
+    return is_forbidden(math_word_at(reader, reader->at));
 }
 
 struct unit {
@@ -329,7 +331,7 @@ static bool is_inches(const struct math_reader *reader, size_t at)
 /* May this bare word be a unit? 2ab is a product, 2 apples are not, 2 xyz is a product too. */
 static bool is_bare_unit(const struct math_reader *reader, size_t at)
 {
-    struct text word = word_here(reader, at);
+    struct text word = math_word_at(reader, at);
     bool spaced = reader->tokens[at].flags & TOKEN_SPACED;
 
     if (word.length_bytes < 2 || is_forbidden(word) || math_find_word(word))
@@ -434,7 +436,7 @@ static bool take_one(struct math_reader *reader, struct unit *unit)
         return add_half_of_day(unit, text) || (add_text(unit, text) && take_exponent(reader, unit));
     }
     do {
-        struct text word = word_here(reader, reader->at);
+        struct text word = math_word_at(reader, reader->at);
         if (!add_word(unit, word))
             return false;
         reader->at += word.length_bytes;
@@ -462,7 +464,8 @@ static bool take_unit(struct math_reader *reader, struct unit *unit)
 
     do {
         reader->at += tokens;
-        if (sign[0] && !add_bytes(unit, sign, 1))
+        /* A space is only between words: add_word() puts it there. */
+        if (sign[0] && sign[0] != ' ' && !add_bytes(unit, sign, 1))
             return false;
         if (!take_one(reader, unit))
             return false;
@@ -501,7 +504,7 @@ static struct math_node *without_degree_sign(struct math_reader *reader, struct 
 bool math_sees_temperature(const struct math_reader *reader)
 {
     struct text word =
-        sees(reader, TOKEN_TEXT) ? trimmed(token_text(reader, peek(reader))) : word_here(reader, reader->at);
+        sees(reader, TOKEN_TEXT) ? trimmed(token_text(reader, peek(reader))) : math_word_at(reader, reader->at);
     enum token_kind before = reader->at ? reader->tokens[reader->at - 1].kind : TOKEN_END;
     bool degrees =
         before == TOKEN_DEGREE || before == TOKEN_CIRCLE ||
@@ -560,7 +563,8 @@ static struct math_node *read_currency(struct math_reader *reader, struct math_n
 struct math_node *math_read_unit(struct math_reader *reader, struct math_node *value)
 {
     struct unit unit = {.length = 0};
-    bool slash = value && value->kind == MATH_QUANTITY && sees(reader, TOKEN_SLASH) && peek_at(reader, 1)->kind == TOKEN_TEXT;
+    bool slash =
+        value && value->kind == MATH_QUANTITY && sees(reader, TOKEN_SLASH) && peek_at(reader, 1)->kind == TOKEN_TEXT;
 
     if (!value)
         return NULL;

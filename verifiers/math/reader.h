@@ -221,6 +221,7 @@ struct math_node *math_read_sum(struct math_reader *reader); /* or less: anythin
 struct math_node *math_read_term(struct math_reader *reader);
 struct math_node *math_read_scalar(struct math_reader *reader); /* a sum that is no structure */
 bool math_starts_factor(const struct math_reader *reader);      /* does a product go on here, without a sign? */
+bool math_ends_integrand(const struct math_reader *reader);     /* dx */
 bool math_can_combine(const struct math_node *node);            /* may it be a part of a sum or product? */
 
 /* parse_power.c */
@@ -252,6 +253,9 @@ struct math_node *math_read_digits_in_base(struct math_reader *reader); /* NULL 
 struct math_node *math_read_text(struct math_reader *reader);
 struct math_node *math_read_prose(struct math_reader *reader); /* the whole answer is words; NULL without a refusal */
 struct math_node *math_read_unit(struct math_reader *reader, struct math_node *value); /* the value, if there is none */
+struct math_node *math_make_words(struct math_reader *reader, struct text words);      /* lower case, single spaces */
+bool math_is_answer_word(struct text word);                            /* "yes", "none": never a product of variables */
+struct text math_word_at(const struct math_reader *reader, size_t at); /* the whole word of letters that starts there */
 bool math_starts_unit(const struct math_reader *reader);
 bool math_starts_forbidden_word(const struct math_reader *reader);       /* "maybe", "million": no unit */
 bool math_sees_temperature(const struct math_reader *reader);            /* C or F behind a degree sign */
