@@ -1,6 +1,7 @@
 #include "verifiers/math/points.h"
 
 #include "verifiers/math/ball.h"
+#include "verifiers/math/breaks.h"
 #include "verifiers/math/exact.h"
 #include "verifiers/math/rational.h"
 
@@ -11,6 +12,8 @@
 #define EXACT_POINTS 3
 #define LANDMARKS 8
 #define BEYOND_BITS 512
+#define NARROW_BITS 16 /* of what two balls have in common, beside their size */
+#define TINY_BITS 128  /* or without regard to it */
 
 struct draw {
     struct math_decider *decider;
@@ -22,13 +25,15 @@ struct draw {
     bool pieces;               /* different formulas for different ranges: absolute values, rounding, choices */
     fmpq landmarks[LANDMARKS]; /* numbers in the trees */
     size_t landmark_count;
-    fmpz_t beyond; /* above what can be made of the numbers in the trees: their product */
+    struct math_breaks breaks; /* between them, of each name */
+    fmpz_t beyond;             /* above what can be made of the numbers in the trees: their product */
     uint64_t state;
 };
 
 static inline void draw_clear(struct draw *draw)
 {
     fmpz_clear(draw->beyond);
+    math_breaks_clear(&draw->breaks);
     for (size_t i = 0; i < draw->landmark_count; i++)
         fmpq_clear(&draw->landmarks[i]);
 }
@@ -159,7 +164,11 @@ static void draw_integer(struct draw *draw, size_t attempt, size_t name, fmpq_t 
 {
     slong value = (slong)attempt / 2 + 1 + below(draw, 3 + 2 * (slong)name + (slong)attempt);
 
-    fmpq_set_si(ret_value, draw->name_count == 1 ? (slong)attempt + 1 + (attempt > 8 ? below(draw, 20) : 0) : value, 1);
+    if (draw->name_count == 1)
+        value = (slong)attempt + 1 + (attempt > 8 ? below(draw, 20) : 0);
+    if (attempt % 10 >= 8) /* beyond the zeros of (n - 1)(n - 2)… */
+        value += attempt % 10 == 8 ? 20 + below(draw, 20) : 60 + below(draw, 60);
+    fmpq_set_si(ret_value, value, 1);
 }
 
 /* For formulas in pieces: far out on both sides, close to 0 on both sides, and on both sides of each number. */
@@ -181,21 +190,89 @@ static void draw_extreme(struct draw *draw, size_t index, fmpq_t ret_value)
         fmpq_neg(ret_value, ret_value);
 }
 
+static bool has_integers(const struct draw *draw)
+{
+    for (size_t i = 0; i < draw->name_count; i++)
+        if (draw->integer[i])
+            return true;
+    return false;
+}
+
 static size_t count_extremes(const struct draw *draw)
 {
     return draw->pieces ? 4 + 2 * draw->landmark_count : 0;
 }
 
+/* The breaks of one name in order; their number. */
+static size_t sort_breaks(const struct draw *draw, struct text name, const fmpq *sorted[MATH_BREAKS])
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < draw->breaks.count; i++) {
+        if (!text_same(draw->breaks.name[i], name))
+            continue;
+        size_t at = count++;
+        for (; at && fmpq_cmp(&draw->breaks.at[i], sorted[at - 1]) < 0; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = &draw->breaks.at[i];
+    }
+    return count;
+}
+
+/* Somewhere in each interval between two breaks of the name, in turn; of several names, in changing company. */
+static void draw_between(struct draw *draw, size_t index, size_t name, fmpq_t ret_value)
+{
+    const fmpq *sorted[MATH_BREAKS];
+    size_t count = sort_breaks(draw, draw->names[name], sorted);
+    size_t interval = (index + name * (index / (draw->breaks.count + 1))) % (count + 1);
+    MATH_LOCAL_FMPQ(share);
+
+    if (!count) {
+        draw_rational(draw, index, name, ret_value);
+        return;
+    }
+    fmpq_set_si(share, 2 + below(draw, 5), 8);
+    if (interval == 0) {
+        fmpq_sub(ret_value, sorted[0], share);
+    } else if (interval == count) {
+        fmpq_add(ret_value, sorted[count - 1], share);
+    } else {
+        fmpq_sub(ret_value, sorted[interval], sorted[interval - 1]);
+        fmpq_mul(ret_value, ret_value, share);
+        fmpq_add(ret_value, ret_value, sorted[interval - 1]);
+    }
+}
+
+static size_t count_between(const struct draw *draw)
+{
+    return draw->breaks.count ? 3 * (draw->breaks.count + 1) : 0;
+}
+
+/* So that no sine or rounding of a multiple is 0 at all points: their denominators would have to divide it. */
+static void draw_odd(struct draw *draw, fmpq_t value)
+{
+    MATH_LOCAL_FMPQ(shift);
+
+    fmpq_set_si(shift, 1, (UWORD(1) << 30) + 2 * (ulong)below(draw, 1 << 29) + 1);
+    fmpq_add(value, value, shift);
+}
+
 /* The extremes come last, so that the first points are small. */
 static void draw_point(struct draw *draw, size_t attempt, fmpq *values)
 {
+    size_t extremes = count_extremes(draw);
+
     for (size_t i = 0; i < draw->name_count; i++) {
         if (draw->integer[i])
             draw_integer(draw, attempt, i, &values[i]);
+        else if (attempt >= DRAWS_MAX + extremes)
+            draw_between(draw, attempt - DRAWS_MAX - extremes, i, &values[i]);
         else if (attempt >= DRAWS_MAX)
             draw_extreme(draw, attempt - DRAWS_MAX, &values[i]);
         else
             draw_rational(draw, attempt, i, &values[i]);
+        if (attempt % 10 >= 7 && attempt < DRAWS_MAX && !draw->integer[i])
+            draw_odd(draw, &values[i]);
     }
 }
 
@@ -232,21 +309,54 @@ static void bind(struct draw *draw, struct point *point, size_t attempt)
     }
 }
 
-/* MATH_EQUAL: the balls overlap. MATH_UNDECIDED: the point does not count. */
+/* A ball of the whole plane overlaps with everything. */
+static bool is_narrow(const acb_t one, const acb_t other)
+{
+    MATH_LOCAL_ACB(difference);
+    mag_t distance;
+    mag_t size;
+
+    mag_init(distance);
+    mag_init(size);
+    acb_sub(difference, one, other, MAG_BITS);
+    acb_get_mag(distance, difference);
+    acb_get_mag(size, one);
+    mag_mul_2exp_si(size, size, -NARROW_BITS);
+    bool narrow = mag_cmp(distance, size) <= 0 || mag_cmp_2exp_si(distance, -TINY_BITS) < 0;
+    mag_clear(size);
+    mag_clear(distance);
+    return narrow;
+}
+
+/* MATH_EQUAL: narrow balls overlap. */
+static enum math_decision compare_at(struct draw *draw, slong bits)
+{
+    MATH_LOCAL_ACB(one);
+    MATH_LOCAL_ACB(other);
+
+    if (math_ball(draw->decider, draw->left, bits, one) || math_ball(draw->decider, draw->right, bits, other))
+        return MATH_UNDEFINED;
+    if (!acb_overlaps(one, other))
+        return MATH_DIFFERENT;
+    return is_narrow(one, other) ? MATH_EQUAL : MATH_UNDECIDED;
+}
+
+/* MATH_EQUAL: the balls overlap. MATH_DIFFERENT: apart. Else the point does not count. */
 static enum math_decision try_point(struct draw *draw, size_t attempt)
 {
+    static const slong precisions[] = {64, 256, 1024};
+    size_t first = attempt >= 8 && has_integers(draw) ? 2 : 0; /* n! hides much */
     _cleanup_(point_clear) struct point point;
-    bool apart;
+    enum math_decision decision = MATH_UNDECIDED;
 
     point_init(&point);
     bind(draw, &point, attempt);
     draw->decider->real_only = !draw->complex;
-    enum math_outcome outcome = math_compare_balls(draw->decider, draw->left, draw->right, 64, &apart);
+    for (size_t i = first; i < ARRAY_LENGTH(precisions) && decision == MATH_UNDECIDED; i++)
+        decision = compare_at(draw, precisions[i]);
     draw->decider->real_only = false;
     draw->decider->bindings = NULL;
-    if (outcome)
-        return MATH_UNDECIDED;
-    return apart ? MATH_DIFFERENT : MATH_EQUAL;
+    return decision;
 }
 
 static enum math_decision decide_exactly(struct draw *draw, size_t attempt)
@@ -287,9 +397,23 @@ static bool agree(struct draw *draw, size_t from, size_t to, size_t needed, size
     return true;
 }
 
+/* A positive integer is on the same side of everything below 1; beyond that it is not looked for. */
+static bool find_breaks(struct draw *draw)
+{
+    if (!math_find_breaks(draw->decider, draw->left, &draw->breaks) ||
+        !math_find_breaks(draw->decider, draw->right, &draw->breaks))
+        return false;
+    for (size_t i = 0; i < draw->breaks.count; i++)
+        for (size_t k = 0; k < draw->name_count; k++)
+            if (draw->integer[k] && text_same(draw->names[k], draw->breaks.name[i]) &&
+                fmpq_cmp_si(&draw->breaks.at[i], 1) >= 0)
+                return false;
+    return true;
+}
+
 static enum math_decision decide(struct draw *draw, bool proven)
 {
-    size_t agreeing[AGREEING], more[AGREEING], count, extremes = count_extremes(draw);
+    size_t agreeing[AGREEING], more[AGREEING], count, between, extremes = count_extremes(draw);
 
     draw->decider->method = "points";
     if (!agree(draw, 0, DRAWS_MAX, proven ? 1 : AGREEING, agreeing, &count))
@@ -301,6 +425,11 @@ static enum math_decision decide(struct draw *draw, bool proven)
     if (count < AGREEING_MIN)
         return draw->decider->exhausted ? MATH_LIMIT : MATH_UNDECIDED;
     if (!agree(draw, DRAWS_MAX, DRAWS_MAX + extremes, extremes, more, &(size_t){0}))
+        return MATH_DIFFERENT;
+    if (!find_breaks(draw))
+        return draw->decider->exhausted ? MATH_LIMIT : MATH_UNDECIDED;
+    between = count_between(draw);
+    if (!agree(draw, DRAWS_MAX + extremes, DRAWS_MAX + extremes + between, between, more, &(size_t){0}))
         return MATH_DIFFERENT;
     return confirm(draw, agreeing, EXACT_POINTS);
 }

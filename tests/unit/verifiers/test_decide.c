@@ -287,6 +287,29 @@ static void test_names_beside_functions(void **state)
           {"sqrt(x+1)", "sqrt(x)+1", MATH_DIFFERENT}, {"x", "pi", MATH_DIFFERENT});
 }
 
+/* What differs only between two places, or far out, or at a few points: never equal. */
+static void test_points_between_the_breaks_count(void **state)
+{
+    (void)state;
+    CHECK({"abs(2*x-5)+abs(2*x-6)", "abs(4*x-11)", MATH_DIFFERENT},
+          {"abs(x-pi)+abs(x-sqrt(2))", "abs(2*x-pi-sqrt(2))", MATH_DIFFERENT},
+          {"abs(x^2-2)", "abs(x-sqrt(2))*abs(x+sqrt(2))", MATH_EQUAL}, {"sqrt(x^2-4*x+4)", "abs(x-2)", MATH_EQUAL},
+          {"max(x, y)", "(x+y+abs(x-y))/2", MATH_EQUAL}, {"x^2+max(0, 1-abs(2*x-100))", "x^2", MATH_UNDECIDED},
+          {"x*y+max(0, 1-abs(x*y-100))", "x*y", MATH_UNDECIDED},
+          {"x^2+floor(1/(1+(x-54321)^2))", "x^2", MATH_UNDECIDED}, {"n!+floor(n/1000)", "n!", MATH_UNDECIDED},
+          {"n!+abs(n-500)+n-500", "n!", MATH_UNDECIDED}, {"gcd(n, 10007)", "1", MATH_UNDECIDED},
+          {"n!+binom(n, 1000)", "n!", MATH_UNDECIDED}, {"atan(tan(x/1000))", "x/1000", MATH_UNDECIDED},
+          {"n!+(n-1)*(n-2)*(n-3)*(n-4)*(n-5)*(n-6)*(n-7)*(n-8)*(n-9)*(n-10)*(n-11)*(n-12)*(n-13)*(n-14)*(n-15)", "n!",
+           MATH_DIFFERENT});
+}
+
+static void test_points_are_no_multiples_of_a_period(void **state)
+{
+    (void)state;
+    CHECK({"x+sin(840*pi*x)", "x", MATH_DIFFERENT}, {"x+y+sin(5040*pi*x)*sin(5040*pi*y)", "x+y", MATH_DIFFERENT},
+          {"x+sin(101!*pi*x)", "x", MATH_DIFFERENT}, {"e^x*cos(2*101!*pi*x)", "e^x", MATH_DIFFERENT});
+}
+
 static void test_counting(void **state)
 {
     (void)state;
@@ -325,6 +348,8 @@ int main(void)
         cmocka_unit_test(test_sines_and_arcs),
         cmocka_unit_test(test_complex_numbers),
         cmocka_unit_test(test_names_beside_functions),
+        cmocka_unit_test(test_points_between_the_breaks_count),
+        cmocka_unit_test(test_points_are_no_multiples_of_a_period),
         cmocka_unit_test(test_counting),
         cmocka_unit_test(test_logarithms_without_a_base),
         cmocka_unit_test(test_infinities_are_equal_by_their_sign),
