@@ -173,7 +173,7 @@ static enum math_outcome broken_power(const acb_t base, const fmpq_t exponent, s
     return principal_power(base, exponent, bits, ret_value);
 }
 
-enum math_outcome math_ball_rational_power(const acb_t base, const fmpq_t exponent, slong bits, acb_t ret_value)
+static enum math_outcome rational_power(const acb_t base, const fmpq_t exponent, slong bits, acb_t ret_value)
 {
     if (fmpz_bits(fmpq_numref(exponent)) > 62 && fmpz_is_one(fmpq_denref(exponent)))
         return MATH_OTHERWISE;
@@ -222,7 +222,7 @@ static enum math_outcome power(struct math_decider *decider, const struct math_n
     if (outcome || (node->children[0]->kind == MATH_CONSTANT && node->children[0]->constant == MATH_E))
         return general_power(decider, node, bits, ret_value);
     outcome = math_ball(decider, node->children[0], bits, ret_value);
-    return outcome ? outcome : math_ball_rational_power(ret_value, exponent, bits, ret_value);
+    return outcome ? outcome : rational_power(ret_value, exponent, bits, ret_value);
 }
 
 static enum math_outcome root(struct math_decider *decider, const struct math_node *node, slong bits, acb_t ret_value)
@@ -238,7 +238,7 @@ static enum math_outcome root(struct math_decider *decider, const struct math_no
         return MATH_TOO_LARGE_VALUE;
     fmpq_inv(degree, degree);
     outcome = math_ball(decider, node->children[0], bits, ret_value);
-    return outcome ? outcome : math_ball_rational_power(ret_value, degree, bits, ret_value);
+    return outcome ? outcome : rational_power(ret_value, degree, bits, ret_value);
 }
 
 /* --- the rest --- */

@@ -10,6 +10,4 @@ enum math_outcome math_ball_function(struct math_decider *decider, const struct 
 /* value is the ball of node: MATH_NO_VALUE if it is surely 0, so that nothing can be divided by it. */
 enum math_outcome math_ball_is_zero(struct math_decider *decider, const struct math_node *node, const acb_t value);
 
-enum math_outcome math_ball_rational_power(const acb_t base, const fmpq_t exponent, slong bits, acb_t ret_value);
-
 #endif

@@ -158,8 +158,6 @@ bool math_is_real_half(const struct math_node *set, enum math_relation *ret_rela
 
 /* matrices.c */
 
-/* A matrix, or sums and multiples of matrices worked out; a determinant becomes a scalar. NULL: none, or the limit. */
-const struct math_node *math_matrix_of(struct comparison *comparison, const struct math_node *node);
 enum math_decision math_same_matrices(struct comparison *comparison, const struct math_node *reference,
                                       const struct math_node *answer);
 

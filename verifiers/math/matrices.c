@@ -58,10 +58,13 @@ static const struct math_node *work_out(struct comparison *comparison, const str
 
 /* --- sums and multiples --- */
 
+/* A matrix, or sums and multiples of matrices worked out; a determinant becomes a scalar. NULL: none, or the limit. */
+static const struct math_node *matrix_of(struct comparison *comparison, const struct math_node *node);
+
 /* Only a matrix: a determinant within a larger expression is not worked out. */
 static const struct math_node *operand(struct comparison *comparison, const struct math_node *node)
 {
-    const struct math_node *matrix = math_matrix_of(comparison, node);
+    const struct math_node *matrix = matrix_of(comparison, node);
 
     return matrix && matrix->kind == MATH_MATRIX ? matrix : NULL;
 }
@@ -154,7 +157,7 @@ static const struct math_node *transposed(struct comparison *comparison, const s
     return turned;
 }
 
-const struct math_node *math_matrix_of(struct comparison *comparison, const struct math_node *node)
+static const struct math_node *matrix_of(struct comparison *comparison, const struct math_node *node)
 {
     switch ((int)node->kind) {
     case MATH_MATRIX:
@@ -188,7 +191,7 @@ static enum math_decision same_entries(struct comparison *comparison, const stru
 
 static const struct math_node *worked_out(struct comparison *comparison, const struct math_node *node)
 {
-    const struct math_node *matrix = math_matrix_of(comparison, node);
+    const struct math_node *matrix = matrix_of(comparison, node);
 
     return matrix ? matrix : node;
 }

@@ -64,7 +64,7 @@ static double count_terms(struct math_ring *ring, const fmpz_mpoly_t value, ulon
     return by_choice < by_degree ? by_choice : by_degree;
 }
 
-enum math_outcome math_polynomial_power(struct math_ring *ring, fmpz_mpoly_t value, ulong exponent)
+static enum math_outcome polynomial_power(struct math_ring *ring, fmpz_mpoly_t value, ulong exponent)
 {
     if (value->length == 0)
         return MATH_VALUE;
@@ -202,9 +202,9 @@ enum math_outcome math_fraction_power(struct math_fraction *value, slong exponen
     if (!outcome && exponent == 0 && fmpz_mpoly_is_zero(value->above, value->ring->context))
         outcome = MATH_NO_VALUE;
     if (!outcome)
-        outcome = math_polynomial_power(value->ring, value->above, (ulong)labs(exponent));
+        outcome = polynomial_power(value->ring, value->above, (ulong)labs(exponent));
     if (!outcome)
-        outcome = math_polynomial_power(value->ring, value->below, (ulong)labs(exponent));
+        outcome = polynomial_power(value->ring, value->below, (ulong)labs(exponent));
     return outcome;
 }
 

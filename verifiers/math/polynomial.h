@@ -33,7 +33,6 @@ void math_fraction_clear(struct math_fraction *fraction);
 /* MATH_VALUE or MATH_TOO_LARGE_VALUE */
 enum math_outcome math_polynomial_multiply(struct math_ring *ring, fmpz_mpoly_t product, const fmpz_mpoly_t left,
                                            const fmpz_mpoly_t right);
-enum math_outcome math_polynomial_power(struct math_ring *ring, fmpz_mpoly_t value, ulong exponent);
 enum math_outcome math_polynomial_check(const fmpz_mpoly_t value);
 
 void math_fraction_set(struct math_fraction *value, const struct math_fraction *other);

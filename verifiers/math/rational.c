@@ -146,8 +146,8 @@ static enum math_outcome falling(struct math_decider *decider, const fmpq_t uppe
     return outcome;
 }
 
-enum math_outcome math_rational_binomial(struct math_decider *decider, const fmpq_t upper, const fmpq_t lower,
-                                         fmpq_t ret_value)
+static enum math_outcome binomial_of(struct math_decider *decider, const fmpq_t upper, const fmpq_t lower,
+                                     fmpq_t ret_value)
 {
     bool natural = fmpz_is_one(fmpq_denref(upper)) && fmpq_sgn(upper) >= 0;
 
@@ -346,7 +346,7 @@ static enum math_outcome binomial(struct math_decider *decider, const struct mat
     MATH_LOCAL_FMPQ(lower);
 
     enum math_outcome outcome = two(decider, node, ret_value, lower);
-    return outcome ? outcome : math_rational_binomial(decider, ret_value, lower, ret_value);
+    return outcome ? outcome : binomial_of(decider, ret_value, lower, ret_value);
 }
 
 static enum math_outcome rounded(struct math_decider *decider, const struct math_node *node, fmpq_t ret_value)

@@ -12,10 +12,8 @@ enum math_outcome math_rational(struct math_decider *decider, const struct math_
 enum math_outcome math_rational_power(struct math_decider *decider, const fmpq_t base, const fmpq_t exponent,
                                       fmpq_t ret_value);
 
-/* value! and C(upper, lower) of integers */
+/* value!, or value!! if doubled, of an integer */
 enum math_outcome math_rational_factorial(struct math_decider *decider, const fmpq_t value, bool doubled,
                                           fmpq_t ret_value);
-enum math_outcome math_rational_binomial(struct math_decider *decider, const fmpq_t upper, const fmpq_t lower,
-                                         fmpq_t ret_value);
 
 #endif
