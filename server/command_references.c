@@ -243,12 +243,12 @@ static void check_reference(const struct arguments *arguments, struct counts *co
 {
     for (size_t i = 0; i < arguments->count; i++) {
         const struct asked *asked = &arguments->asked[i];
+        const struct verifier *verifier = asked->verifier;
         struct verifier_problem problem = {"", ""};
-        if (!asked->verifier->check_reference ||
-            asked->verifier->check_reference(reference, asked->options, &problem) == 0)
+        if ((!verifier->check_reference || verifier->check_reference(reference, asked->options, &problem) == 0) &&
+            (!verifier->check_value || verifier->check_value(reference, asked->options, &problem) == 0))
             continue;
-        say(arguments,
-            &(struct finding){line, "reference_unreadable", asked->verifier->name, problem.message, reference});
+        say(arguments, &(struct finding){line, "reference_unreadable", verifier->name, problem.message, reference});
         counts->unreadable++;
     }
 }

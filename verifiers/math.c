@@ -42,6 +42,8 @@ static const struct verifier_option options[] = {
 
 /* --- references --- */
 
+#define NO_VALUE "the reference has no value"
+
 static bool has_type(const json_t *reference)
 {
     return json_is_string(reference) || json_is_integer(reference);
@@ -130,6 +132,29 @@ static int check_reference(const json_t *reference, const json_t *filled, struct
     struct references references = {.count = 0};
 
     return read_references(arena, reference, filled, &references, ret_problem);
+}
+
+/* 1/0, 42 = 43 */
+static bool has_no_value(struct math_decider *decider, const struct math_node *node, const struct math_rules *rules)
+{
+    return math_compare(decider, node, node, rules) == MATH_UNDEFINED;
+}
+
+static int check_value(const json_t *reference, const json_t *filled, struct verifier_problem *ret_problem)
+{
+    _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
+    const struct math_rules rules = {.arena = arena};
+    struct references references = {.count = 0};
+    struct math_decider *decider;
+    bool undefined = false;
+
+    if (read_references(arena, reference, filled, &references, ret_problem) < 0)
+        return -1;
+    decider = math_decider_create(arena, MATH_DECIDER_WORK);
+    for (size_t i = 0; i < references.count && !undefined; i++)
+        undefined = has_no_value(decider, references.node[i], &rules);
+    math_decider_destroy(decider);
+    return undefined ? verifier_refuse(ret_problem, "", NO_VALUE) : 0;
 }
 
 static int check_options(const json_t *filled, struct verifier_problem *ret_problem)
@@ -303,9 +328,8 @@ static void judge_reference(const struct judgement *judgement, const struct math
 
     if (ret_verdict->reason && !open && decision != MATH_EQUAL)
         return;
-    if (decision == MATH_UNDEFINED &&
-        math_compare(judgement->decider, reference, reference, &judgement->rules) == MATH_UNDEFINED) {
-        verdict_fail(ret_verdict, "reference_unreadable", "the reference has no value");
+    if (decision == MATH_UNDEFINED && has_no_value(judgement->decider, reference, &judgement->rules)) {
+        verdict_fail(ret_verdict, "reference_unreadable", NO_VALUE);
         return;
     }
     verdict_set(ret_verdict, formed, decision == MATH_EQUAL && !formed ? "wrong_form" : reasons[decision]);
@@ -388,5 +412,6 @@ const struct verifier verifier_math = {
     .option_count = ARRAY_LENGTH(options),
     .check_options = check_options,
     .check_reference = check_reference,
+    .check_value = check_value,
     .judge = judge,
 };

@@ -84,6 +84,8 @@ struct verifier {
     int (*check_options)(const json_t *options, struct verifier_problem *ret_problem);
     /* Can this reference be graded against at all? May be NULL: anything can. 0, or -1 with the problem. */
     int (*check_reference)(const json_t *reference, const json_t *options, struct verifier_problem *ret_problem);
+    /* Has one that can be read a value, too? Works it out, so not for the service's own process. May be NULL. */
+    int (*check_value)(const json_t *reference, const json_t *options, struct verifier_problem *ret_problem);
     /* Called through registry_judge() only: the options are complete, a needed reference is there, but unchecked. */
     void (*judge)(const struct verifier_input *input, struct verdict *ret_verdict);
 };

@@ -149,6 +149,15 @@ def test_references_that_cannot_be_read_are_listed_with_their_lines(tmp_path):
     assert done.returncode == 1 and f"{file}:2: math: " in done.out and done.out.splitlines()[-1].startswith("4 tasks, 2 references")
 
 
+def test_references_without_a_value_are_listed_too():
+    """What the service would find with the first answer: it judges against none of these."""
+    none = ["1/0", "42=43", "\\ln 0", ["5", "\\tan 90^\\circ"], "\\{1/0, 2\\}"]
+    some = ["0", "x", "\\infty", "\\text{undefined}", "x=5", "2^{1/2}", "1/x", ["5", "6"]]
+    found, summary, code = findings("-", text="".join(json.dumps({"reference": one}) + "\n" for one in none + some))
+    assert [one["line"] for one in found] == [1, 2, 3, 4, 5] and code == 1 and summary["unreadable"] == 5
+    assert {one["message"] for one in found} == {"the reference has no value"}
+
+
 def test_a_data_set_without_fault_ends_with_0():
     assert findings("-", text='{"reference":"1"}\r\n{"reference":7}\n\n') == ([], {"tasks": 2, "unreadable": 0, "broken_lines": 0}, 0)
     assert findings("-", text="") == ([], {"tasks": 0, "unreadable": 0, "broken_lines": 0}, 0)
