@@ -236,9 +236,12 @@ static int64_t lost_lately(const struct tally *tally)
     return tally->now.lost + tally->before.lost;
 }
 
+/* A completion of several verifiers is lost before the others have judged it. */
 static int64_t judged_lately(const struct tally *tally)
 {
-    return tally->now.judged + tally->before.judged;
+    int64_t judged = tally->now.judged + tally->before.judged;
+
+    return judged > lost_lately(tally) ? judged : lost_lately(tally);
 }
 
 static void change_alarm(const struct run_tallies *tallies, size_t place, bool alarm)
