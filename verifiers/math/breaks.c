@@ -249,31 +249,36 @@ static bool add_root(struct math_decider *decider, const struct math_node *node,
 }
 
 /* \binom{n}{1000} is 0 for all small n. */
-static bool is_small_choice(struct math_decider *decider, const struct math_node *node)
+static bool add_choice(struct math_decider *decider, const struct math_node *node, struct math_breaks *breaks)
 {
     MATH_LOCAL_FMPQ(lower);
 
+    (void)breaks;
     return math_rational(decider, node->children[1], lower) || fmpq_cmp_si(lower, CHOICE_MAX) <= 0;
 }
 
+/* Steps everywhere. */
+static bool add_steps(struct math_decider *decider, const struct math_node *node, struct math_breaks *breaks)
+{
+    (void)decider, (void)node, (void)breaks;
+    return false;
+}
+
+static bool add_absolute(struct math_decider *decider, const struct math_node *node, struct math_breaks *breaks)
+{
+    return add_argument(decider, node->children[0], (struct finder){.breaks = breaks});
+}
+
+/* By kind; what is not named has no break of its own. */
+static bool (*const adders[MATH_KINDS])(struct math_decider *decider, const struct math_node *node,
+                                        struct math_breaks *breaks) = {
+    [MATH_FLOOR] = add_steps, [MATH_CEILING] = add_steps,   [MATH_ABSOLUTE] = add_absolute, [MATH_ROOT] = add_root,
+    [MATH_POWER] = add_root,  [MATH_BINOMIAL] = add_choice, [MATH_FUNCTION] = add_function,
+};
+
 static bool add_own(struct math_decider *decider, const struct math_node *node, struct math_breaks *breaks)
 {
-    switch (node->kind) {
-    case MATH_FLOOR:
-    case MATH_CEILING:
-        return false;
-    case MATH_ABSOLUTE:
-        return add_argument(decider, node->children[0], (struct finder){.breaks = breaks});
-    case MATH_ROOT:
-    case MATH_POWER:
-        return add_root(decider, node, breaks);
-    case MATH_BINOMIAL:
-        return is_small_choice(decider, node);
-    case MATH_FUNCTION:
-        return add_function(decider, node, breaks);
-    default:
-        return true;
-    }
+    return !adders[node->kind] || adders[node->kind](decider, node, breaks);
 }
 
 bool math_find_breaks(struct math_decider *decider, const struct math_node *node, struct math_breaks *breaks)
