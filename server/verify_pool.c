@@ -1,6 +1,7 @@
 #include "server/verify_pool_private.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -82,6 +83,13 @@ static void fail_job(struct verify_pool *pool, struct verify_job *job, const cha
 
 static void fail_queued(struct verify_pool *pool)
 {
+    char waiting[32];
+
+    if (!pool->queued)
+        return;
+    snprintf(waiting, sizeof waiting, "%zu", pool->queued);
+    log_event(LOG_LEVEL_ERROR, "no text worker stays alive; completions that wait for one fail", "waiting", waiting,
+              NULL);
     /* Only those that are here now: done() may submit the next one. */
     for (size_t count = pool->queued; count && pool->first; count--) {
         struct verify_job *job = verify_queue_take(pool);
