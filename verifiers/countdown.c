@@ -11,7 +11,6 @@
  * The signs are looked at twice: a scan of the text refuses what the parser of mathematics would forgive, then the
  * parser makes the tree that is worked out. */
 #include <flint/fmpq.h>
-#include <stdio.h>
 
 #include "verifiers/extract.h"
 #include "verifiers/math/parse.h"

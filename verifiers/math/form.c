@@ -91,12 +91,6 @@ enum math_outcome math_form_add_si(struct math_form *form, struct math_fraction 
     return math_fraction_add(value, &other);
 }
 
-void math_form_set_generator(struct math_form *form, struct math_fraction *value, slong variable)
-{
-    (void)form;
-    math_fraction_set_variable(value, variable);
-}
-
 /* --- nodes --- */
 
 static enum math_outcome sum(struct math_form *form, const struct math_node *node, struct math_fraction *ret_value)
@@ -146,12 +140,8 @@ static enum math_outcome negate(struct math_form *form, const struct math_node *
 static enum math_outcome name(struct math_form *form, const struct math_node *node, struct math_fraction *ret_value)
 {
     struct generator wanted = {.kind = GENERATOR_NAME, .name = node->text, .real = true};
-    slong variable;
-    enum math_outcome outcome = math_form_generator(form, &wanted, &variable);
 
-    if (!outcome)
-        math_fraction_set_variable(ret_value, variable);
-    return outcome;
+    return math_form_generator(form, &wanted, ret_value);
 }
 
 static enum math_outcome constant(struct math_form *form, const struct math_node *node, struct math_fraction *ret_value)

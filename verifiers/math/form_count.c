@@ -13,7 +13,7 @@ static enum math_outcome shifted(struct math_form *form, const struct generator 
     MATH_LOCAL_FRACTION(factor, &form->ring);
     enum math_outcome outcome = MATH_VALUE;
 
-    math_form_set_generator(form, ret_value, variable);
+    math_fraction_set_variable(ret_value, variable);
     for (slong i = distance > 0 ? 1 : distance + 1; i <= FLINT_MAX(distance, 0) && !outcome; i++) {
         math_fraction_set(&factor, &known->argument);
         outcome = math_form_add_si(form, &factor, i);
@@ -49,7 +49,7 @@ static enum math_outcome factorial_of(struct math_form *form, const struct math_
 {
     struct generator wanted = {.kind = GENERATOR_FACTORIAL, .has_fractions = true, .real = true};
     MATH_LOCAL_FRACTION(zero, &form->ring);
-    slong variable, distance = 0;
+    slong distance = 0;
 
     for (slong i = 0; i < form->count; i++) {
         if (form->generators[i].kind != GENERATOR_FACTORIAL)
@@ -62,10 +62,7 @@ static enum math_outcome factorial_of(struct math_form *form, const struct math_
     }
     wanted.argument = *argument;
     wanted.exponent = zero;
-    enum math_outcome outcome = math_form_generator(form, &wanted, &variable);
-    if (!outcome)
-        math_form_set_generator(form, ret_value, variable);
-    return outcome;
+    return math_form_generator(form, &wanted, ret_value);
 }
 
 /* A number's factorial, or a name's. */
@@ -192,12 +189,7 @@ enum math_outcome math_form_notation_node(struct math_form *form, const struct m
                                           struct math_fraction *ret_value)
 {
     struct generator wanted = {.kind = GENERATOR_NOTATION, .node = node};
-    slong variable;
-    enum math_outcome outcome = math_form_generator(form, &wanted, &variable);
-
-    if (!outcome)
-        math_form_set_generator(form, ret_value, variable);
-    return outcome;
+    return math_form_generator(form, &wanted, ret_value);
 }
 
 enum math_outcome math_form_operator_node(struct math_form *form, const struct math_node *node,

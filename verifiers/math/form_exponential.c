@@ -13,12 +13,7 @@
 enum math_outcome math_form_pi(struct math_form *form, struct math_fraction *ret_value)
 {
     struct generator wanted = {.kind = GENERATOR_PI, .real = true};
-    slong variable;
-    enum math_outcome outcome = math_form_generator(form, &wanted, &variable);
-
-    if (!outcome)
-        math_form_set_generator(form, ret_value, variable);
-    return outcome;
+    return math_form_generator(form, &wanted, ret_value);
 }
 
 enum math_outcome math_form_i(struct math_form *form, struct math_fraction *ret_value)
@@ -26,16 +21,12 @@ enum math_outcome math_form_i(struct math_form *form, struct math_fraction *ret_
     struct generator wanted = {.kind = GENERATOR_I, .has_fractions = true, .relation_degree = 2};
     MATH_LOCAL_FRACTION(zero, &form->ring);
     MATH_LOCAL_FRACTION(minus, &form->ring);
-    slong variable;
 
     fmpz_mpoly_set_si(minus.above, -1, form->ring.context);
     wanted.argument = zero;
     wanted.exponent = zero;
     wanted.relation = minus;
-    enum math_outcome outcome = math_form_generator(form, &wanted, &variable);
-    if (!outcome)
-        math_form_set_generator(form, ret_value, variable);
-    return outcome;
+    return math_form_generator(form, &wanted, ret_value);
 }
 
 enum math_outcome math_form_turn(struct math_form *form, const fmpq_t multiple, struct math_fraction *ret_value)
@@ -68,14 +59,10 @@ static enum math_outcome exponential_generator(struct math_form *form, const str
     struct generator wanted = {
         .kind = GENERATOR_EXPONENTIAL, .real = math_form_is_real(form, exponent), .has_fractions = true};
     MATH_LOCAL_FRACTION(zero, &form->ring);
-    slong variable;
 
     wanted.argument = *exponent;
     wanted.exponent = zero;
-    enum math_outcome outcome = math_form_generator(form, &wanted, &variable);
-    if (!outcome)
-        math_form_set_generator(form, ret_value, variable);
-    return outcome;
+    return math_form_generator(form, &wanted, ret_value);
 }
 
 /* The only generator of a monomial, to the power 1; else -1. */
@@ -186,15 +173,12 @@ static enum math_outcome add_logarithm_of(struct math_form *form, struct math_fr
     struct generator wanted = {.kind = GENERATOR_LOG, .real = real, .has_fractions = true};
     MATH_LOCAL_FRACTION(zero, &form->ring);
     MATH_LOCAL_FRACTION(term, &form->ring);
-    slong variable;
 
     wanted.argument = *argument;
     wanted.exponent = zero;
-    enum math_outcome outcome = math_form_generator(form, &wanted, &variable);
-    if (outcome)
-        return outcome;
-    math_form_set_generator(form, &term, variable);
-    outcome = math_form_scale(form, &term, factor);
+    enum math_outcome outcome = math_form_generator(form, &wanted, &term);
+    if (!outcome)
+        outcome = math_form_scale(form, &term, factor);
     return outcome ? outcome : math_fraction_add(sum, &term);
 }
 
@@ -249,7 +233,7 @@ static enum math_outcome add_logarithm_of_generator(struct math_form *form, stru
 
     if (generator->kind == GENERATOR_PI) {
         fmpq_set_si(factor, exponent, 1);
-        math_form_set_generator(form, &term, variable);
+        math_fraction_set_variable(&term, variable);
         return add_logarithm_of(form, sum, &term, true, factor);
     }
     fmpq_set_si(factor, exponent, form->parts);

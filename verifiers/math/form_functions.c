@@ -62,20 +62,16 @@ static enum math_outcome arc_generator(struct math_form *form, enum math_functio
                                .has_fractions = true,
                                .real = function == MATH_ATAN && math_form_is_real(form, argument)};
     MATH_LOCAL_FRACTION(zero, &form->ring);
-    slong variable;
     bool negative = fmpz_sgn(argument->above->coeffs) < 0;
 
     if (negative)
         math_fraction_negate(argument);
     wanted.argument = *argument;
     wanted.exponent = zero;
-    enum math_outcome outcome = math_form_generator(form, &wanted, &variable);
-    if (outcome)
-        return outcome;
-    math_form_set_generator(form, ret_value, variable);
-    if (negative)
+    enum math_outcome outcome = math_form_generator(form, &wanted, ret_value);
+    if (!outcome && negative)
         math_fraction_negate(ret_value);
-    return MATH_VALUE;
+    return outcome;
 }
 
 /* asin or atan of the node's value or, inverted, of its reciprocal. */

@@ -100,7 +100,6 @@ static enum math_outcome absolute_generator(struct math_form *form, struct math_
     MATH_LOCAL_FRACTION(square, &form->ring);
     MATH_LOCAL_FRACTION(zero, &form->ring);
     MATH_LOCAL_FMPQ(content);
-    slong variable;
 
     math_form_take_content(value, content);
     if (fmpz_sgn(value->above->coeffs) < 0)
@@ -111,11 +110,10 @@ static enum math_outcome absolute_generator(struct math_form *form, struct math_
     wanted.exponent = zero;
     wanted.relation = square;
     if (!outcome)
-        outcome = math_form_generator(form, &wanted, &variable);
+        outcome = math_form_generator(form, &wanted, value);
     if (outcome)
         return outcome;
     math_fraction_set_rational(&outside, content);
-    math_form_set_generator(form, value, variable);
     return math_form_multiply(form, value, &outside);
 }
 
@@ -232,7 +230,6 @@ enum math_outcome math_form_opaque_node(struct math_form *form, const struct mat
                                .has_fractions = true};
     MATH_LOCAL_FRACTION(one, &form->ring);
     MATH_LOCAL_FRACTION(other, &form->ring);
-    slong variable;
 
     if (node->count > 2)
         return MATH_OTHERWISE;
@@ -243,8 +240,6 @@ enum math_outcome math_form_opaque_node(struct math_form *form, const struct mat
     wanted.exponent = other;
     wanted.real = node->kind != MATH_FUNCTION && math_form_is_real(form, &one);
     if (!outcome)
-        outcome = math_form_generator(form, &wanted, &variable);
-    if (!outcome)
-        math_form_set_generator(form, ret_value, variable);
+        outcome = math_form_generator(form, &wanted, ret_value);
     return outcome;
 }

@@ -14,17 +14,13 @@ static enum math_outcome prime_root(struct math_form *form, const fmpz_t base, s
         .kind = GENERATOR_POWER, .real = true, .has_fractions = true, .relation_degree = form->parts};
     MATH_LOCAL_FRACTION(argument, &form->ring);
     MATH_LOCAL_FRACTION(one, &form->ring);
-    slong variable;
 
     fmpz_mpoly_set_fmpz(argument.above, base, form->ring.context);
     fmpz_mpoly_one(one.above, form->ring.context);
     wanted.argument = argument;
     wanted.relation = argument;
     wanted.exponent = one;
-    enum math_outcome outcome = math_form_generator(form, &wanted, &variable);
-    if (!outcome)
-        math_form_set_generator(form, ret_value, variable);
-    return outcome;
+    return math_form_generator(form, &wanted, ret_value);
 }
 
 /* value · base^(exponent · numerator / denominator) */
@@ -114,15 +110,11 @@ static enum math_outcome root_generator(struct math_form *form, const struct mat
                                .has_fractions = true,
                                .relation_degree = degree};
     MATH_LOCAL_FRACTION(zero, &form->ring);
-    slong variable;
 
     wanted.argument = *radicand;
     wanted.relation = *radicand;
     wanted.exponent = zero;
-    enum math_outcome outcome = math_form_generator(form, &wanted, &variable);
-    if (!outcome)
-        math_form_set_generator(form, ret_value, variable);
-    return outcome;
+    return math_form_generator(form, &wanted, ret_value);
 }
 
 /* A monomial of roots of primes and powers of e, to a power that they allow: sqrt(sqrt 2) = 2^(1/4). */
@@ -152,7 +144,7 @@ static enum math_outcome monomial_root(struct math_form *form, const ulong *expo
     for (slong i = 0; i < form->ring.variables && !outcome; i++) {
         if (!exponents[i])
             continue;
-        math_form_set_generator(form, &factor, i);
+        math_fraction_set_variable(&factor, i);
         outcome = math_form_integer_power(form, &factor, (slong)(exponents[i] / degree) * (below ? -1 : 1));
         if (!outcome)
             outcome = math_form_multiply(form, value, &factor);

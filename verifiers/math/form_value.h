@@ -20,9 +20,6 @@ enum math_outcome math_form_scale(struct math_form *form, struct math_fraction *
 enum math_outcome math_form_scale_si(struct math_form *form, struct math_fraction *value, slong above, ulong below);
 enum math_outcome math_form_add_si(struct math_form *form, struct math_fraction *value, slong term);
 
-/* value := the generator to the exponent (0 or above) */
-void math_form_set_generator(struct math_form *form, struct math_fraction *value, slong variable);
-
 /* --- form_denominators.c --- */
 
 /* form->parts: a common multiple of the denominators that exponents and degrees of roots have in the trees. */

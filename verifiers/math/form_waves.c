@@ -16,16 +16,12 @@ static enum math_outcome wave_generator(struct math_form *form, enum generator_k
                                .has_fractions = true,
                                .relation_degree = relation ? 2 : 0};
     MATH_LOCAL_FRACTION(zero, &form->ring);
-    slong variable;
 
     wanted.argument = *argument;
     wanted.exponent = zero;
     if (relation)
         wanted.relation = *relation;
-    enum math_outcome outcome = math_form_generator(form, &wanted, &variable);
-    if (!outcome)
-        math_form_set_generator(form, ret_value, variable);
-    return outcome;
+    return math_form_generator(form, &wanted, ret_value);
 }
 
 struct waves {

@@ -58,7 +58,7 @@ static void add_relation(struct math_form *form, struct generator *generator, co
         math_fraction_set(&generator->relation, &wanted->relation);
 }
 
-enum math_outcome math_form_generator(struct math_form *form, const struct generator *wanted, slong *ret_variable)
+static enum math_outcome find_or_make(struct math_form *form, const struct generator *wanted, slong *ret_variable)
 {
     bool same;
 
@@ -77,6 +77,17 @@ enum math_outcome math_form_generator(struct math_form *form, const struct gener
     add_relation(form, &form->generators[form->count], wanted);
     form->count++;
     return MATH_VALUE;
+}
+
+enum math_outcome math_form_generator(struct math_form *form, const struct generator *wanted,
+                                      struct math_fraction *ret_value)
+{
+    slong variable;
+    enum math_outcome outcome = find_or_make(form, wanted, &variable);
+
+    if (!outcome)
+        math_fraction_set_variable(ret_value, variable);
+    return outcome;
 }
 
 bool math_form_is_free(const struct math_form *form, const fmpz_mpoly_t value)

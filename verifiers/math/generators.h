@@ -48,9 +48,10 @@ struct math_form {
 void math_form_init(struct math_form *form, struct math_decider *decider);
 void math_form_clear(struct math_form *form);
 
-/* The generator like the wanted one, found or made. wanted: kind and what belongs to it; its fractions are copied.
- * MATH_TOO_LARGE_VALUE: the table is full. */
-enum math_outcome math_form_generator(struct math_form *form, const struct generator *wanted, slong *ret_variable);
+/* ret_value := the generator like the wanted one, found or made. wanted: kind and what belongs to it; its fractions are
+ * copied. MATH_TOO_LARGE_VALUE: the table is full. */
+enum math_outcome math_form_generator(struct math_form *form, const struct generator *wanted,
+                                      struct math_fraction *ret_value);
 
 /* By the relations: every generator below its relation_degree. */
 enum math_outcome math_form_reduce(struct math_form *form, struct math_fraction *value);

@@ -1,8 +1,6 @@
 /* Digits in a base, ratios, times of day. */
 #include "verifiers/math/comparison.h"
 
-#include "server/base/cleanup.h"
-
 /* --- bases --- */
 
 #define DIGITS_MAX 256

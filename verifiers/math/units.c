@@ -4,7 +4,6 @@
 #include "verifiers/math/comparison.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "server/base/cleanup.h"
 
