@@ -125,6 +125,13 @@ def test_a_file_that_is_no_kept_one_is_refused(tmp_path, text):
     refused("verify", "--replay", tmp_path / "file", names=["verify"])
 
 
+def test_a_product_of_many_roots_is_counted_before_it_is_worked_out():
+    """It has 2^20 terms, which no text worker has the memory for."""
+    sums = [f"(1+\\sqrt{{{prime}}})" for prime in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71)]
+    verdict, code = judge("--reference", "".join(sums), "--completion", "\\boxed{" + "".join(reversed(sums)) + "}")
+    assert (verdict["reason"], verdict["failure"], code) == ("undecided", None, 1)
+
+
 # -- check-references ------------------------------------------------------------------------------------------------------------------
 
 LINES = ['{"reference":"1/2"}', '{"reference":"\\\\frac{1}{"}', "", "nope", '{"question":"?"}', "[1]", '{"reference":null}', '{"reference":0.1}', '{"reference":["1","2"]}',

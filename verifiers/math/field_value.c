@@ -5,20 +5,23 @@
 #define EXPONENT_MAX 200
 #define ROOT_MAX 12
 
-/* Elements of number fields by their degree, others by their generators. */
+/* Elements of number fields by their degree, others by their generators, and by their terms where those are more: a
+ * product of n sums with different roots has 2^n. */
 bool math_field_spend(struct math_decider *decider, const ca_t value, int64_t factor)
 {
     ca_field_srcptr field;
-    int64_t size = 1;
+    int64_t size = 1, terms = 0;
 
     if (CA_IS_SPECIAL(value))
         return math_spend(decider, factor);
     field = CA_FIELD(value, decider->field);
-    if (CA_FIELD_IS_NF(field))
+    if (CA_FIELD_IS_NF(field)) {
         size = qqbar_degree(CA_FIELD_NF_QQBAR(field));
-    else if (!CA_FIELD_IS_QQ(field))
+    } else if (!CA_FIELD_IS_QQ(field)) {
         size = 2 + 2 * CA_FIELD_LENGTH(field);
-    return math_spend(decider, factor * size * size);
+        terms = fmpz_mpoly_q_numref(CA_MPOLY_Q(value))->length + fmpz_mpoly_q_denref(CA_MPOLY_Q(value))->length;
+    }
+    return math_spend(decider, factor * FLINT_MAX(size * size, terms));
 }
 
 static enum math_outcome known(struct math_decider *decider, const ca_t value)
