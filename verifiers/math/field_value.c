@@ -4,6 +4,7 @@
 
 #define EXPONENT_MAX 200
 #define ROOT_MAX 12
+#define TERMS_MAX 65536
 
 /* Elements of number fields by their degree, others by their generators, and by their terms where those are more: a
  * product of n sums with different roots has 2^n. */
@@ -39,6 +40,24 @@ enum math_outcome math_field_is_not_zero(struct math_decider *decider, const ca_
 
 /* --- arithmetic --- */
 
+/* Of a value in a field with several generators; 1 in others. */
+static int64_t count_terms(struct math_decider *decider, const ca_t value)
+{
+    if (CA_IS_SPECIAL(value) || CA_FIELD_IS_QQ(CA_FIELD(value, decider->field)) ||
+        CA_FIELD_IS_NF(CA_FIELD(value, decider->field)))
+        return 1;
+    return fmpz_mpoly_q_numref(CA_MPOLY_Q(value))->length + fmpz_mpoly_q_denref(CA_MPOLY_Q(value))->length;
+}
+
+/* (1 + \sqrt 2)(1 + \sqrt 3)… has twice as many terms with each factor. */
+static bool spend_on_terms(struct math_decider *decider, const ca_t left, const ca_t right)
+{
+    int64_t terms = count_terms(decider, left), others = count_terms(decider, right);
+
+    return math_field_spend(decider, left, 1000) && terms < TERMS_MAX && others < TERMS_MAX &&
+           math_field_spend(decider, left, terms * others * 2);
+}
+
 typedef void (*operation)(ca_t, const ca_t, const ca_t, ca_ctx_t);
 
 static enum math_outcome fold(struct math_decider *decider, const struct math_node *node, operation run, ca_t ret_value)
@@ -48,7 +67,7 @@ static enum math_outcome fold(struct math_decider *decider, const struct math_no
 
     for (size_t i = 1; i < node->count && !outcome; i++) {
         outcome = math_field_value(decider, node->children[i], other.value);
-        if (!outcome && !math_field_spend(decider, ret_value, 1000))
+        if (!outcome && !spend_on_terms(decider, ret_value, other.value))
             return MATH_TOO_LARGE_VALUE;
         if (!outcome)
             run(ret_value, ret_value, other.value, decider->field);

@@ -310,6 +310,21 @@ static void test_points_are_no_multiples_of_a_period(void **state)
           {"x+sin(101!*pi*x)", "x", MATH_DIFFERENT}, {"e^x*cos(2*101!*pi*x)", "e^x", MATH_DIFFERENT});
 }
 
+/* A million terms are not begun. */
+static void test_products_of_many_roots_are_bounded(void **state)
+{
+    (void)state;
+    CHECK({"(1+sqrt(2))*(1+sqrt(3))*(1+sqrt(5))*(1+sqrt(7))*(1+sqrt(11))*(1+sqrt(13))*(1+sqrt(17))*(1+sqrt(19))*(1+"
+           "sqrt(23))*(1+sqrt(29))*(1+sqrt(31))*(1+sqrt(37))*(1+sqrt(41))*(1+sqrt(43))*(1+sqrt(47))*(1+sqrt(53))*(1+"
+           "sqrt(59))*(1+sqrt(61))*(1+sqrt(67))*(1+sqrt(71))",
+           "(1+sqrt(71))*(1+sqrt(67))*(1+sqrt(61))*(1+sqrt(59))*(1+sqrt(53))*(1+sqrt(47))*(1+sqrt(43))*(1+sqrt(41))*(1+"
+           "sqrt(37))*(1+sqrt(31))*(1+sqrt(29))*(1+sqrt(23))*(1+sqrt(19))*(1+sqrt(17))*(1+sqrt(13))*(1+sqrt(11))*(1+"
+           "sqrt(7))*(1+sqrt(5))*(1+sqrt(3))*(1+sqrt(2))",
+           MATH_LIMIT},
+          {"(1+sqrt(2))*(1+sqrt(3))*(1+sqrt(5))*(1+sqrt(7))*(1+sqrt(11))",
+           "(1+sqrt(11))*(1+sqrt(7))*(1+sqrt(5))*(1+sqrt(3))*(1+sqrt(2))", MATH_EQUAL});
+}
+
 static void test_counting(void **state)
 {
     (void)state;
@@ -350,6 +365,7 @@ int main(void)
         cmocka_unit_test(test_names_beside_functions),
         cmocka_unit_test(test_points_between_the_breaks_count),
         cmocka_unit_test(test_points_are_no_multiples_of_a_period),
+        cmocka_unit_test(test_products_of_many_roots_are_bounded),
         cmocka_unit_test(test_counting),
         cmocka_unit_test(test_logarithms_without_a_base),
         cmocka_unit_test(test_infinities_are_equal_by_their_sign),
