@@ -257,6 +257,8 @@ static void test_a_chain_must_be_consistent(void **state)
     expect_decision("2\\sqrt2", "2\\sqrt2\\approx 7", MATH_UNDEFINED);
     expect_decision("2.83", "2\\sqrt2\\approx 2.83", MATH_DIFFERENT);
     expect_decision("(x-2)(x+2)", "x^2-4=(x-2)(x+2)", MATH_EQUAL);
+    expect_decision("w=(y=a)", "w=(y=a)", MATH_EQUAL);
+    expect_decision("w=(y<1)", "w=(x<1)", MATH_DIFFERENT);
 }
 
 static void test_what_has_no_value_equals_nothing(void **state)
