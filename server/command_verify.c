@@ -137,7 +137,7 @@ static int read_stream(FILE *file, const char *name, struct buffer *out)
     char bytes[65536];
     size_t count;
 
-    while ((count = fread(bytes, 1, sizeof bytes, file)) > 0)
+    while (!out->failed && (count = fread(bytes, 1, sizeof bytes, file)) > 0)
         buffer_append(out, bytes, count);
     if (ferror(file))
         return refuse("%.300s: %s", name, strerror(errno));

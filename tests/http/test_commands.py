@@ -223,3 +223,8 @@ def test_help_of_a_command_names_its_options_and_exit_codes(command):
 def test_a_command_that_is_none_is_refused_with_the_nearest():
     refused("verfy", names=["verfy", "verify"])
     refused("help", "colours", names=["colours"])
+
+
+def test_a_file_without_an_end_is_read_as_far_as_anything_is_judged():
+    done = run("verify", "--reference", "5", "--completion-file", "/dev/zero")
+    assert done.returncode == 2 and "/dev/zero: larger than" in done.err
