@@ -168,6 +168,7 @@ def test_an_operator_learns_which_engine_is_sick_and_why(start, scripted):
     shown = in_state(service, "e2", "down")
     assert "cannot be reached" in shown["why"] and shown["last_error"]["code"] == "engine_unreachable"
     assert shown["since"] and shown["next"] in ("it is probed again", "a probe is under way")
+    eventually(lambda: service.get("/readyz").status == 200, "everything to be ready")
     ready = {item["name"]: item for item in service.read("/readyz")["engines"]}
     assert ready["e2"]["state"] == "down" and "cannot be reached" in ready["e2"]["why"] and ready["e1"]["why"] is None
     metrics = service.get("/metrics").body.decode()
