@@ -187,7 +187,8 @@ static struct math_node *read_marked_name(struct math_reader *reader, const char
     add_string(&name, mark);
     add_string(&name, "{");
     do {
-        if (!add_token_text(reader, &name, false))
+        bool alone = sees(reader, TOKEN_LETTER) || !braces || peek_at(reader, 1)->kind == TOKEN_CLOSE_BRACE;
+        if (!alone || !add_token_text(reader, &name, false))
             return math_refuse(reader, "letters below the sign");
     } while (braces && !sees(reader, TOKEN_CLOSE_BRACE));
     if (braces)

@@ -237,6 +237,8 @@ struct math_node *math_read_operator(struct math_reader *reader)
     if (sign == OPERATOR_INTEGRAL) {
         body = read_integrand(reader);
         variable = body ? math_read_name(reader) : NULL;
+        if (variable && text_equals(variable->text, "d"))
+            return math_refuse(reader, "another variable than d");
         node = math_make(reader, MATH_OPERATOR, 4, (struct math_node *const[]){bounds[0], bounds[1], body, variable});
     } else {
         body = math_read_term(reader);

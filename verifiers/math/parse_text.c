@@ -145,11 +145,14 @@ static struct text normal_words(struct text words, char *out)
 struct math_node *math_make_words(struct math_reader *reader, struct text words)
 {
     char *lower = math_allocate(reader->arena, words.length_bytes + 1);
+    const struct word *known;
 
     if (!lower)
         return math_too_large(reader, "a smaller answer");
     words = normal_words(words, lower);
-    if (words.length_bytes == 0 || math_find_word(words))
+    known = math_find_word(words);
+    if (words.length_bytes == 0 ||
+        (known && !(known->kind == TOKEN_FUNCTION && (known->value == MATH_MIN || known->value == MATH_SEC))))
         return math_refuse(reader, "words");
     return math_make_text(reader, words.length_bytes == 1 ? MATH_NAME : MATH_TEXT, words);
 }

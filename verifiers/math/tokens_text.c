@@ -130,11 +130,13 @@ static void add_blank(struct scanner *scanner, struct text content)
 static bool is_unit_after_all(const struct scanner *scanner, const struct word *known, struct text content)
 {
     size_t after = content.length_bytes + 1;
+    struct text behind;
 
     while (is_space(byte_at(scanner, after)))
         after++;
+    behind = (struct text){rest(scanner).data + after, after < left(scanner) ? left(scanner) - after : 0};
     return known && known->kind == TOKEN_FUNCTION && (known->value == MATH_MIN || known->value == MATH_SEC) &&
-           byte_at(scanner, after) != '(' && byte_at(scanner, after) != '\\';
+           !begins(behind, "(") && !begins(behind, "\\{") && !begins(behind, "\\left");
 }
 
 static void add_words(struct scanner *scanner, struct text content, bool mathematics)

@@ -275,6 +275,18 @@ static void test_what_was_refused_or_misread_once_is_right(void **state)
         {"\\frac{d}{dt}", "\\frac{d}{d t}"},
         {"\\frac{dy}{2}", "\\frac{d y}{2}"},
         {"abcabcabc_{16}", "ABCABCABC_{16}"},
+        {"5\\text{ min}\\text{ or }6\\text{ min}", "5 \\text{min} \\text{ or } 6 \\text{min}"},
+        {"\\text{min}\\{1,2\\}", "\\min(1, 2)"},
+        {"\\text{OR?}", REFUSED},
+        {"\\text{:A}_{16}", REFUSED},
+        {"x_,", REFUSED},
+        {"ab^abcabc_{16}", REFUSED},
+        {"a \\equiv \\$3 \\pmod 7", REFUSED},
+        {"\\int_c allx\\,dx", "\\int_{c} allx \\, d x"},
+        {"0e0", "0E0"},
+        {"{undefined}", "\\text{undefined}"},
+        {"3 1/29999999999999999999", "3\\frac{1}{29999999999999999999}"},
+        {"\\int x\\,dd", REFUSED},
     };
 
     (void)state;
