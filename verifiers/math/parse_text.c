@@ -559,8 +559,8 @@ static struct math_node *read_currency(struct math_reader *reader, struct math_n
     const char *money = math_money[peek(reader)->value];
 
     reader->at++;
-    return math_can_combine(value) && !has_unit(value) ? with_unit(reader, value, text_of(money))
-                                                       : math_refuse(reader, "a number in front of the currency");
+    return value->kind < MATH_QUANTITY && !has_unit(value) ? with_unit(reader, value, text_of(money))
+                                                           : math_refuse(reader, "a number in front of the currency");
 }
 
 struct math_node *math_read_unit(struct math_reader *reader, struct math_node *value)

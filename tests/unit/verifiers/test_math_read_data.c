@@ -257,6 +257,7 @@ static void test_what_was_refused_or_misread_once_is_right(void **state)
         {"min(1,2)", "\\min(1, 2)"},
         {"sec x", "\\sec(x)"},
         {"5\\text{ min}", "5 \\text{min}"},
+        {"(x,3)$", REFUSED},
         {"\\text{min}", "\\text{min}"},
         {"FF_{16}", "FF_{16}"},
         {"\\text{FF}_{16}", "FF_{16}"},
