@@ -140,7 +140,8 @@ static enum math_decision decide_with_names(struct math_decider *decider, const 
 
 static enum math_decision decide_infinities(const struct math_node *left, const struct math_node *right)
 {
-    int of_left = 0, of_right = 0;
+    int of_left = 0;
+    int of_right = 0;
     enum math_outcome one = math_infinity(left, &of_left);
     enum math_outcome other = math_infinity(right, &of_right);
 
@@ -251,7 +252,8 @@ enum math_decision math_decide_equal(struct math_decider *decider, const struct 
 {
     MATH_LOCAL_FMPQ(one);
     MATH_LOCAL_FMPQ(other);
-    enum math_outcome of_left, of_right;
+    enum math_outcome of_left;
+    enum math_outcome of_right;
 
     decider->method = "rational";
     of_left = math_rational(decider, left, one);

@@ -11,7 +11,8 @@ static const slong precisions[] = {64, 256, 1024, 3072};
 /* An infinity on one side or both. MATH_OTHERWISE: on none. */
 static enum math_outcome order_infinities(const struct math_node *left, const struct math_node *right, int *ret_sign)
 {
-    int of_left = 0, of_right = 0;
+    int of_left = 0;
+    int of_right = 0;
     enum math_outcome one = math_infinity(left, &of_left);
     enum math_outcome other = math_infinity(right, &of_right);
 

@@ -51,7 +51,8 @@ enum math_outcome math_field_is_not_zero(struct math_decider *decider, const ca_
 /* (1 + \sqrt 2)(1 + \sqrt 3)… has twice as many terms with each factor. */
 static bool spend_on_terms(struct math_decider *decider, const ca_t left, const ca_t right)
 {
-    int64_t terms = count_terms(decider, left), others = count_terms(decider, right);
+    int64_t terms = count_terms(decider, left);
+    int64_t others = count_terms(decider, right);
 
     return math_field_spend(decider, left, 1000) && terms < TERMS_MAX && others < TERMS_MAX &&
            math_field_spend(decider, left, terms * others * 2);

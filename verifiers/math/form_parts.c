@@ -7,7 +7,8 @@
 
 bool math_form_is_real(const struct math_form *form, const struct math_fraction *value)
 {
-    int above[MATH_GENERATORS], below[MATH_GENERATORS];
+    int above[MATH_GENERATORS];
+    int below[MATH_GENERATORS];
 
     fmpz_mpoly_used_vars(above, value->above, form->ring.context);
     fmpz_mpoly_used_vars(below, value->below, form->ring.context);

@@ -43,7 +43,7 @@ static void waves_clear(struct waves *waves)
 
 #define LOCAL_WAVES(name)                                                                                              \
     _cleanup_(waves_clear) struct waves name;                                                                          \
-    waves_init(&name, form)
+    waves_init(&(name), form)
 
 /* The cosine is always made first: the sine's square is reduced to it. */
 static enum math_outcome waves_of(struct math_form *form, struct math_fraction *angle, struct waves *ret_waves)

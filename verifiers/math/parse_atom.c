@@ -243,7 +243,8 @@ static struct math_node *read_overline(struct math_reader *reader)
 
 static bool sees_whole_fraction(const struct math_reader *reader)
 {
-    size_t digits, numerator = whole_number_tokens(reader, 1, &digits);
+    size_t digits;
+    size_t numerator = whole_number_tokens(reader, 1, &digits);
 
     return sees(reader, TOKEN_FRACTION) && numerator && whole_number_tokens(reader, 1 + numerator, &digits);
 }
@@ -251,7 +252,8 @@ static bool sees_whole_fraction(const struct math_reader *reader)
 /* 5/12 behind a space, not 5/12/7 and not 5/x. */
 static bool sees_plain_fraction(const struct math_reader *reader)
 {
-    size_t numerator = 0, denominator = 0;
+    size_t numerator = 0;
+    size_t denominator = 0;
 
     if (!sees(reader, TOKEN_DIGIT) || !(peek(reader)->flags & TOKEN_SPACED) || (peek(reader)->flags & TOKEN_STICKY))
         return false;
@@ -296,7 +298,8 @@ static struct math_node *make_derivative(struct math_reader *reader, const struc
 
 static struct math_node *read_fraction(struct math_reader *reader)
 {
-    struct math_node *numerator, *denominator;
+    struct math_node *numerator;
+    struct math_node *denominator;
     bool bare;
 
     reader->at++;
@@ -415,7 +418,8 @@ static struct math_node *read_degree_of_root(struct math_reader *reader)
 static struct math_node *read_root(struct math_reader *reader)
 {
     unsigned nth = peek(reader)->kind == TOKEN_NTH_ROOT ? peek(reader)->value : 0;
-    struct math_node *degree, *radicand;
+    struct math_node *degree;
+    struct math_node *radicand;
 
     reader->at++;
     degree = nth ? math_make_integer(reader, nth) : read_degree_of_root(reader);
@@ -452,7 +456,9 @@ static struct math_node *read_number_set(struct math_reader *reader)
     reader->at++;
     add_bytes(&name, &letter, 1);
     while (sees(reader, TOKEN_CARET) || sees(reader, TOKEN_SUBSCRIPT)) {
-        size_t start, end, braces;
+        size_t start;
+        size_t end;
+        size_t braces;
         add_string(&name, sees(reader, TOKEN_CARET) ? "^" : "_");
         reader->at++;
         braces = take(reader, TOKEN_OPEN_BRACE);

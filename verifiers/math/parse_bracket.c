@@ -81,7 +81,8 @@ struct math_node *math_read_bracket(struct math_reader *reader)
 /* Is there an odd number of bars up to the closing brace? Then one of them separates the condition. */
 static bool has_lone_bar(const struct math_reader *reader)
 {
-    size_t sets = 0, bars = 0;
+    size_t sets = 0;
+    size_t bars = 0;
 
     for (size_t ahead = 0;; ahead++) {
         enum token_kind kind = peek_at(reader, ahead)->kind;

@@ -156,7 +156,8 @@ struct math_node *math_read_function(struct math_reader *reader)
 {
     bool ten = sees(reader, TOKEN_LOG_TEN);
     struct head head = {.function = ten ? MATH_LOG : peek(reader)->value};
-    struct math_node *argument, *node;
+    struct math_node *argument;
+    struct math_node *node;
 
     reader->at++;
     if (head.function >= MATH_GCD && head.function <= MATH_MAX)
@@ -229,7 +230,9 @@ struct math_node *math_read_operator(struct math_reader *reader)
 {
     unsigned sign = peek(reader)->value;
     struct math_node *bounds[2] = {NULL, NULL};
-    struct math_node *body, *variable, *node;
+    struct math_node *body;
+    struct math_node *variable;
+    struct math_node *node;
 
     reader->at++;
     if (!read_bounds(reader, sign, bounds))

@@ -95,8 +95,9 @@ static struct math_node *read_call(struct math_reader *reader, size_t name_token
     for (size_t i = 0; i < name_tokens && length < sizeof name - 6; i++) {
         enum token_kind kind = peek_at(reader, i)->kind;
         if (kind == TOKEN_CARET) {
-            memcpy(name + length, "^{-1}", 5);
-            length += 5;
+            static const char inverse[] = {'^', '{', '-', '1', '}'};
+            memcpy(name + length, inverse, sizeof inverse);
+            length += sizeof inverse;
             break;
         }
         name[length++] = kind == TOKEN_PRIME ? '\'' : (char)peek_at(reader, i)->value;
@@ -119,7 +120,8 @@ static struct math_node *read_call(struct math_reader *reader, size_t name_token
 /* a \equiv b \pmod n: the right side is b mod n. */
 static struct math_node *read_congruence(struct math_reader *reader, struct math_node *value)
 {
-    struct math_node *modulus, *node;
+    struct math_node *modulus;
+    struct math_node *node;
 
     if (!value || !take(reader, TOKEN_CONGRUENCE))
         return value;

@@ -210,7 +210,8 @@ bool math_is_answer_word(struct text word)
 struct math_node *math_read_prose(struct math_reader *reader)
 {
     struct text text = reader->text;
-    size_t words = 0, longest = 0;
+    size_t words = 0;
+    size_t longest = 0;
 
     for (size_t i = 0; i < text.length_bytes; words++) {
         size_t start = i;

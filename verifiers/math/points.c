@@ -413,7 +413,11 @@ static bool find_breaks(struct draw *draw)
 
 static enum math_decision decide(struct draw *draw, bool proven)
 {
-    size_t agreeing[AGREEING], more[AGREEING], count, between, extremes = count_extremes(draw);
+    size_t agreeing[AGREEING];
+    size_t more[AGREEING];
+    size_t count;
+    size_t between;
+    size_t extremes = count_extremes(draw);
 
     draw->decider->method = "points";
     if (!agree(draw, 0, DRAWS_MAX, proven ? 1 : AGREEING, agreeing, &count))

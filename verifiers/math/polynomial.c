@@ -53,7 +53,8 @@ enum math_outcome math_polynomial_multiply(struct math_ring *ring, fmpz_mpoly_t 
 /* At most C(exponent + t - 1, t - 1) terms of t, and not more than the degrees allow. */
 static double count_terms(struct math_ring *ring, const fmpz_mpoly_t value, ulong exponent)
 {
-    double by_choice = 1, by_degree = 1;
+    double by_choice = 1;
+    double by_degree = 1;
     slong degrees[64];
 
     for (slong i = 1; i < value->length && by_choice < 1e9; i++)
@@ -85,7 +86,8 @@ static enum math_outcome polynomial_power(struct math_ring *ring, fmpz_mpoly_t v
 static void take_out_content(struct math_fraction *value)
 {
     MATH_LOCAL_FMPZ(content);
-    fmpz_mpoly_struct *above = value->above, *below = value->below;
+    fmpz_mpoly_struct *above = value->above;
+    fmpz_mpoly_struct *below = value->below;
 
     if (below->length == 1 && fmpz_is_one(below->coeffs))
         return;

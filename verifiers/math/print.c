@@ -161,6 +161,7 @@ static bool needs_brackets(const struct math_node *before, const struct math_nod
 {
     enum math_kind first = leftmost(factor)->kind;
 
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): no factor of a product is missing */
     return first == MATH_NUMBER || (before->kind == MATH_NUMBER && is_fraction_of_numbers(leftmost(factor)));
 }
 
