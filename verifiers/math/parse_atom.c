@@ -69,8 +69,6 @@ static bool add_token_text(struct math_reader *reader, struct name *name, bool s
     char byte = token->kind == TOKEN_DIGIT ? (char)('0' + token->value) : (char)token->value;
 
     if (token->kind == TOKEN_LETTER || (subscript && token->kind == TOKEN_DIGIT)) {
-        bool command = name->length > 1 && name->length < NAME_BYTES && name->bytes[name->length - 1] == ' ';
-        name->length -= command && token->kind == TOKEN_DIGIT;
         add_bytes(name, &byte, 1);
     } else if (token->kind == TOKEN_GREEK) {
         add_string(name, math_greek[token->value]);
@@ -446,34 +444,49 @@ static struct math_node *read_empty_set(struct math_reader *reader)
     return math_make(reader, MATH_SET, 0, NULL);
 }
 
-/* \mathbb{R}^+, \mathbb{Z}_{>0}: what hangs on it is kept as it was written. */
+/* What may hang on the sign of a set of numbers. NULL: something else. */
+static const char *set_mark(const struct math_token *token)
+{
+    static const char *const signs[TOKEN_KINDS] = {[TOKEN_PLUS] = "+", [TOKEN_MINUS] = "-", [TOKEN_TIMES] = "*"};
+    static const char *const relations[MATH_RELATIONS] = {[MATH_GREATER] = ">",
+                                                          [MATH_LESS] = "<",
+                                                          [MATH_GREATER_EQUAL] = "\\ge ",
+                                                          [MATH_LESS_EQUAL] = "\\le ",
+                                                          [MATH_NOT_EQUAL] = "\\ne "};
+
+    return token->kind == TOKEN_RELATION ? relations[token->value] : signs[token->kind];
+}
+
+static bool add_set_mark(struct math_reader *reader, struct name *name)
+{
+    const char *mark = set_mark(peek(reader));
+
+    if (!mark)
+        return (sees(reader, TOKEN_DIGIT) || sees(reader, TOKEN_LETTER)) && add_token_text(reader, name, true);
+    if (mark[0] == '*' && name->length < NAME_BYTES && name->bytes[name->length - 1] == '*')
+        return false; /* ** is a power */
+    add_string(name, mark);
+    reader->at++;
+    return true;
+}
+
+/* \mathbb{R}^+, \mathbb{Z}_{>0} */
 static struct math_node *read_number_set(struct math_reader *reader)
 {
     struct name name = {.length = 0};
-    const struct math_token *token = peek(reader);
-    char letter = (char)token->value;
+    char letter = (char)peek(reader)->value;
 
     reader->at++;
     add_bytes(&name, &letter, 1);
     while (sees(reader, TOKEN_CARET) || sees(reader, TOKEN_SUBSCRIPT)) {
-        size_t start;
-        size_t end;
-        size_t braces;
-        add_string(&name, sees(reader, TOKEN_CARET) ? "^" : "_");
+        bool braces;
+        add_string(&name, sees(reader, TOKEN_CARET) ? "^{" : "_{");
         reader->at++;
         braces = take(reader, TOKEN_OPEN_BRACE);
-        start = peek(reader)->at;
         do {
-            enum token_kind kind = peek(reader)->kind;
-            if (kind != TOKEN_PLUS && kind != TOKEN_MINUS && kind != TOKEN_TIMES && kind != TOKEN_DIGIT &&
-                kind != TOKEN_LETTER && kind != TOKEN_RELATION)
+            if (!add_set_mark(reader, &name))
                 return math_refuse(reader, "+, *, a digit or a letter");
-            end = peek(reader)->at + peek(reader)->length;
-            reader->at++;
-        } while (braces && !sees(reader, TOKEN_CLOSE_BRACE));
-        reader->at += braces;
-        add_string(&name, "{");
-        add_bytes(&name, reader->text.data + start, end - start);
+        } while (braces && !take(reader, TOKEN_CLOSE_BRACE));
         add_string(&name, "}");
     }
     if (name.length > NAME_BYTES)

@@ -246,6 +246,11 @@ struct unit {
     size_t length, words;
 };
 
+static struct text unit_text(const struct unit *unit)
+{
+    return (struct text){unit->bytes, unit->length};
+}
+
 static bool add_bytes(struct unit *unit, const char *bytes, size_t length)
 {
     if (unit->length + length > UNIT_BYTES)
@@ -547,7 +552,7 @@ static struct math_node *read_rate(struct math_reader *reader, struct math_node 
     if (!text_equals((struct text){words.data, words.length_bytes < 4 ? words.length_bytes : 4}, " per") &&
         words.data[0] != '/')
         return math_refuse(reader, "one unit");
-    return with_unit(reader, quantity->children[0], (struct text){unit.bytes, unit.length});
+    return with_unit(reader, quantity->children[0], unit_text(&unit));
 }
 
 static bool has_unit(const struct math_node *value)
@@ -580,8 +585,9 @@ struct math_node *math_read_unit(struct math_reader *reader, struct math_node *v
         return value;
     if (value->kind == MATH_QUANTITY)
         return read_rate(reader, value);
-    if ((!math_can_combine(value) && value->kind != MATH_RATIO) || has_unit(value) || value->kind == MATH_DEGREES)
+    if ((value->kind > MATH_QUANTITY && value->kind != MATH_RATIO) || has_unit(value) || value->kind == MATH_DEGREES)
         return math_refuse(reader, "a number in front of the unit");
-    return take_unit(reader, &unit) ? with_unit(reader, value, (struct text){unit.bytes, unit.length})
-                                    : math_refuse(reader, "a unit");
+    if (!take_unit(reader, &unit) || (value->kind == MATH_RATIO && !is_half_of_day(unit_text(&unit))))
+        return math_refuse(reader, "a unit");
+    return with_unit(reader, value, unit_text(&unit));
 }

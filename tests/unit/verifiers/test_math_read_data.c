@@ -288,6 +288,11 @@ static void test_what_was_refused_or_misread_once_is_right(void **state)
         {"{undefined}", "\\text{undefined}"},
         {"3 1/29999999999999999999", "3\\frac{1}{29999999999999999999}"},
         {"\\int x\\,dd", REFUSED},
+        {"\u211d\u207a", "\\mathbb{R}^{+}"},
+        {"\\mathbb{Z}_{\\geq0}", "\\mathbb{Z}_{\\ge 0}"},
+        {"(3,4)\\$", REFUSED},
+        {"(3,4)\\text{ cm}", REFUSED},
+        {"2:3\\text{ deg}", REFUSED},
     };
 
     (void)state;
