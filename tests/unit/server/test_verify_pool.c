@@ -80,7 +80,7 @@ static void put_frame(struct buffer *frame, struct text body)
 
     buffer_init(frame, 64 << 20);
     for (int i = 0; i < 12; i++)
-        buffer_append_byte(frame, i < 4 ? (char)(length_bytes >> (8 * i)) : 0);
+        buffer_append_byte(frame, (char)(i < 4 ? length_bytes >> (8 * i) : 0));
     buffer_append(frame, body.data, body.length_bytes);
 }
 
