@@ -1,7 +1,7 @@
 /* extract: where in a completion the final answer stands.
  *
  * Pure and linear in the text. One declared rule, no priorities across rules: what the rule does not find is no answer.
- * First, for every rule but "none": the text ends at the first end-of-turn token, and everything up to the last
+ * First, for every rule: the text ends at the first end-of-turn token, and everything up to the last
  * </think> is reasoning; reasoning that was opened and never closed leaves no answer.
  *
  *   boxed       the last \boxed{…} or \fbox{…}, braces matched; a truncated last box is no answer, never an earlier one
@@ -9,8 +9,7 @@
  *   auto        boxed; answer_tag only if there is no box at all
  *   answer_is   after the last "answer is" or "answer:", to the end of the sentence or line
  *   gsm8k       after the last "####", to the end of the line
- *   last_number the last number in the text, with a sign (- or U+2212) that does not stand between two values
- *   none        the whole completion */
+ *   last_number the last number in the text, with a sign (- or U+2212) that does not stand between two values */
 #ifndef VERIFIERS_EXTRACT_H
 #define VERIFIERS_EXTRACT_H
 

@@ -438,16 +438,24 @@ static enum math_decision decide(struct draw *draw, bool proven)
     return confirm(draw, agreeing, EXACT_POINTS);
 }
 
+/* What the draws need to know of both sides. False: too many names, or no work is left. */
+static bool look_at_both(struct draw *draw)
+{
+    fmpz_one(draw->beyond);
+    if (!look(draw, draw->left) || !look(draw, draw->right))
+        return false;
+    mark_integers(draw, draw->left, false);
+    mark_integers(draw, draw->right, false);
+    return true;
+}
+
 enum math_decision math_decide_at_points(struct math_decider *decider, const struct math_node *left,
                                          const struct math_node *right, bool proven)
 {
     _cleanup_(draw_clear) struct draw draw = {.decider = decider, .left = left, .right = right};
 
-    fmpz_one(draw.beyond);
-    if (!look(&draw, left) || !look(&draw, right))
+    if (!look_at_both(&draw))
         return MATH_UNDECIDED;
-    mark_integers(&draw, left, false);
-    mark_integers(&draw, right, false);
     return decide(&draw, proven);
 }
 
@@ -504,10 +512,7 @@ enum math_decision math_quotient_at_points(struct math_decider *decider, const s
     _cleanup_(draw_clear) struct draw draw = {.decider = decider, .left = left, .right = right};
 
     *ret_sign = 0;
-    fmpz_one(draw.beyond);
-    if (!look(&draw, left) || !look(&draw, right))
+    if (!look_at_both(&draw))
         return MATH_UNDECIDED;
-    mark_integers(&draw, left, false);
-    mark_integers(&draw, right, false);
     return compare_quotients(&draw, ret_sign);
 }
