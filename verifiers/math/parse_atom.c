@@ -142,6 +142,15 @@ static struct math_node *make_constant(struct math_reader *reader, enum math_con
 }
 
 /* e and i are constants unless something hangs on them. */
+struct math_node *math_make_name(struct math_reader *reader, struct text name)
+{
+    if (text_equals(name, "e"))
+        return make_constant(reader, MATH_E);
+    if (text_equals(name, "i"))
+        return make_constant(reader, MATH_I);
+    return math_make_text(reader, MATH_NAME, name);
+}
+
 static struct math_node *finish_name(struct math_reader *reader, struct name *name)
 {
     size_t primes = 0;
@@ -159,11 +168,7 @@ static struct math_node *finish_name(struct math_reader *reader, struct name *na
         add_string(name, "'");
     if (name->length > NAME_BYTES)
         return math_too_large(reader, "a shorter name");
-    if (name->length == 1 && name->bytes[0] == 'e')
-        return make_constant(reader, MATH_E);
-    if (name->length == 1 && name->bytes[0] == 'i')
-        return make_constant(reader, MATH_I);
-    return math_make_text(reader, MATH_NAME, (struct text){name->bytes, name->length});
+    return math_make_name(reader, (struct text){name->bytes, name->length});
 }
 
 struct math_node *math_read_name(struct math_reader *reader)

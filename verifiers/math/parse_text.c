@@ -154,7 +154,7 @@ struct math_node *math_make_words(struct math_reader *reader, struct text words)
     if (words.length_bytes == 0 ||
         (known && !(known->kind == TOKEN_FUNCTION && (known->value == MATH_MIN || known->value == MATH_SEC))))
         return math_refuse(reader, "words");
-    return math_make_text(reader, words.length_bytes == 1 ? MATH_NAME : MATH_TEXT, words);
+    return words.length_bytes == 1 ? math_make_name(reader, words) : math_make_text(reader, MATH_TEXT, words);
 }
 
 static struct text trimmed(struct text text)
@@ -168,7 +168,7 @@ static struct text trimmed(struct text text)
     return text;
 }
 
-/* A single letter is a name: \text{A} is A. */
+/* A single letter is a name: \text{A} is A. \text{n!} is none: nobody would know what the sign says. */
 struct math_node *math_read_text(struct math_reader *reader)
 {
     struct text words = trimmed(token_text(reader, peek(reader)));
@@ -182,7 +182,7 @@ struct math_node *math_read_text(struct math_reader *reader)
     while (words.length_bytes > 1 && strchr(".,;:!?", words.data[words.length_bytes - 1]))
         words.length_bytes--;
     if (words.length_bytes == 1 && isalpha((unsigned char)words.data[0]))
-        return math_make_text(reader, MATH_NAME, words);
+        return words.data[1] == '!' ? math_refuse(reader, "words") : math_make_name(reader, words);
     if (words.length_bytes == 0 || !isalpha((unsigned char)words.data[0]))
         return math_refuse(reader, "words");
     for (size_t i = 0; i < words.length_bytes; i++)

@@ -233,6 +233,7 @@ bool math_sees_degree_mark(const struct math_reader *reader);
 struct math_node *math_read_atom(struct math_reader *reader);
 struct math_node *math_read_argument(struct math_reader *reader, bool digits); /* of a command; all digits or one */
 struct math_node *math_read_name(struct math_reader *reader); /* a letter and its subscript and primes */
+struct math_node *math_make_name(struct math_reader *reader, struct text name); /* or the constant e or i */
 
 /* parse_function.c */
 struct math_node *math_read_function(struct math_reader *reader);

@@ -177,6 +177,8 @@ bool math_scan_text(struct scanner *scanner, bool mathematics)
         return true;
     }
     content = words_until_brace(scanner);
+    if (mathematics && content.data && memchr(content.data, '!', content.length_bytes))
+        content = TEXT_NONE; /* a factorial */
     first = content.data && content.length_bytes > 1 ? trimmed(content, "").data[0] : byte_at(scanner, 0);
     if (content.data && !isdigit((unsigned char)first) && (content.length_bytes == 1 || !strchr("$-.", first))) {
         add_words(scanner, content, mathematics);
