@@ -20,15 +20,27 @@ bool math_is_text_command(struct text name, bool *ret_mathematics)
     return false;
 }
 
+/* \, and its like */
+static bool is_escaped_space(const char *at)
+{
+    return at[0] == '\\' && at[1] && strchr(",;: ", at[1]);
+}
+
+/* Without the spaces at both ends, written either way, and without what else is in `what`. */
 static struct text trimmed(struct text text, const char *what)
 {
-    while (text.length_bytes && (is_space(text.data[0]) || strchr(what, text.data[0]))) {
-        text.data++;
-        text.length_bytes--;
+    for (size_t step = 1; text.length_bytes && step;) {
+        bool escaped = text.length_bytes > 1 && is_escaped_space(text.data);
+        step = escaped ? 2 : is_space(text.data[0]) || strchr(what, text.data[0]);
+        text.data += step;
+        text.length_bytes -= step;
     }
-    while (text.length_bytes &&
-           (is_space(text.data[text.length_bytes - 1]) || strchr(what, text.data[text.length_bytes - 1])))
-        text.length_bytes--;
+    for (size_t step = 1; text.length_bytes && step;) {
+        const char *last = text.data + text.length_bytes - 1;
+        bool escaped = text.length_bytes > 1 && is_escaped_space(last - 1);
+        step = escaped ? 2 : is_space(*last) || strchr(what, *last);
+        text.length_bytes -= step;
+    }
     return text;
 }
 
