@@ -33,6 +33,7 @@ enum part {
     PART_NONE, /* a space or a decoration */
     PART_NUMBER,
     PART_OPEN,
+    PART_BOX, /* and its brace */
     PART_CLOSE,
     PART_OPERATOR,
     PART_MINUS,
@@ -48,8 +49,6 @@ static const struct {
     {" ", PART_NONE},
     {"\t", PART_NONE},
     {"$", PART_NONE},
-    {"\\left", PART_NONE},
-    {"\\right", PART_NONE},
     {"\\(", PART_NONE},
     {"\\)", PART_NONE},
     {"\\[", PART_NONE},
@@ -58,11 +57,13 @@ static const struct {
     {"\\;", PART_NONE},
     {"\\!", PART_NONE},
     {"\\ ", PART_NONE},
-    {"\\boxed", PART_NONE},
     {"(", PART_OPEN},
     {"{", PART_OPEN},
+    {"\\left(", PART_OPEN},
+    {"\\boxed{", PART_BOX},
     {")", PART_CLOSE},
     {"}", PART_CLOSE},
+    {"\\right)", PART_CLOSE},
     {"+", PART_OPERATOR},
     {"*", PART_OPERATOR},
     {"/", PART_OPERATOR},
@@ -91,7 +92,7 @@ struct scan {
     bool behind_equals;         /* there was an equals sign */
     unsigned fractions_to_open; /* braces that must open now, for the arguments of a fraction */
     size_t depth;
-    unsigned char opened[DEPTH_MAX]; /* '(' or '{', or 1 for a fraction's first argument, 2 for its second */
+    unsigned char opened[DEPTH_MAX]; /* '(' or a box's '{', or 1 for a fraction's first argument, 2 for its second */
 };
 
 static size_t digits_bytes(struct text text, size_t at)
@@ -154,6 +155,17 @@ static const char *scan_number(struct scan *scan)
     return reason;
 }
 
+static const char *open_as(struct scan *scan, unsigned char what)
+{
+    if (scan->depth == DEPTH_MAX)
+        return "unparsed_answer";
+    scan->opened[scan->depth++] = what;
+    scan->fractions_to_open = 0;
+    scan->behind_value = scan->behind_operator = false;
+    return NULL;
+}
+
+/* Nobody would see a brace that is no argument's: {2+3}*4 is set as 2+3*4. */
 static const char *scan_open(struct scan *scan)
 {
     char sign = scan->text.data[scan->at - 1];
@@ -161,12 +173,16 @@ static const char *scan_open(struct scan *scan)
 
     if (!argument && scan->behind_value)
         return "implied_product";
-    if (scan->depth == DEPTH_MAX || (argument && sign != '{'))
+    if ((argument != 0) != (sign == '{'))
         return "unparsed_answer";
-    scan->opened[scan->depth++] = argument ? (unsigned char)(3 - argument) : (unsigned char)sign;
-    scan->fractions_to_open = 0;
-    scan->behind_value = scan->behind_operator = false;
-    return NULL;
+    return open_as(scan, argument ? (unsigned char)(3 - argument) : '(');
+}
+
+static const char *scan_box(struct scan *scan)
+{
+    const char *reason = scan_value(scan);
+
+    return reason ? reason : open_as(scan, '{');
 }
 
 static const char *scan_close(struct scan *scan)
@@ -231,9 +247,10 @@ static const char *scan_unknown(struct scan *scan)
 }
 
 static const char *(*const scans[])(struct scan *scan) = {
-    [PART_NONE] = scan_none,     [PART_NUMBER] = scan_number,     [PART_OPEN] = scan_open,
-    [PART_CLOSE] = scan_close,   [PART_OPERATOR] = scan_operator, [PART_MINUS] = scan_minus,
-    [PART_EQUALS] = scan_equals, [PART_FRACTION] = scan_fraction, [PART_UNKNOWN] = scan_unknown,
+    [PART_NONE] = scan_none,       [PART_NUMBER] = scan_number, [PART_OPEN] = scan_open,
+    [PART_BOX] = scan_box,         [PART_CLOSE] = scan_close,   [PART_OPERATOR] = scan_operator,
+    [PART_MINUS] = scan_minus,     [PART_EQUALS] = scan_equals, [PART_FRACTION] = scan_fraction,
+    [PART_UNKNOWN] = scan_unknown,
 };
 
 /* NULL, or the reason why this is no expression of the game. */
@@ -565,7 +582,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
 
 const struct verifier verifier_countdown = {
     .name = "countdown",
-    .version = "1",
+    .version = "2",
     .help = "1 if the expression uses each given number exactly once and gives the target",
     .needs_reference = true,
     .options = options,

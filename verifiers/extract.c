@@ -74,16 +74,16 @@ static size_t find_last(struct text text, const char *needle)
     return last;
 }
 
-static struct text cut_at_end_of_turn(struct text text)
+struct text extract_turn(struct text completion)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(end_of_turn); i++)
-        text.length_bytes = text_find(text, 0, end_of_turn[i]);
-    return text;
+        completion.length_bytes = text_find(completion, 0, end_of_turn[i]);
+    return completion;
 }
 
 struct text extract_final_part(struct text completion)
 {
-    struct text text = cut_at_end_of_turn(completion);
+    struct text text = extract_turn(completion);
     size_t closed = find_last(text, "</think>");
 
     if (closed < text.length_bytes)

@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The completion up to the first end-of-turn token. */
+struct text extract_turn(struct text completion);
 /* The final part of a completion: after the reasoning, before the end of the turn. TEXT_NONE if the reasoning never
  * ended. */
 struct text extract_final_part(struct text completion);

@@ -1,5 +1,5 @@
 /* format: is the completion laid out as asked? An automaton over tags: each once, in order, nothing outside, no blank
- * content. */
+ * content. The text ends at the first end-of-turn token, as it does for every answer (extract.h). */
 #include "server/base/buffer.h"
 #include "verifiers/extract.h"
 #include "verifiers/rows.h"
@@ -44,9 +44,32 @@ static int check_options(const json_t *filled, struct verifier_problem *ret_prob
     return 0;
 }
 
+/* The bytes of the space that `text` begins with, or of what nobody sees; 0: of neither. Unicode's White_Space, the
+ * separators of ASCII that Python strips too, the soft hyphen, and the signs without width. */
+static size_t space_bytes(struct text text)
+{
+    static const char *const spaces[] = {
+        "\xc2\x85", "\u00a0", "\u00ad", "\u1680", "\u2000", "\u2001", "\u2002", "\u2003", "\u2004",
+        "\u2005",   "\u2006", "\u2007", "\u2008", "\u2009", "\u200a", "\u200b", "\u200c", "\u200d",
+        "\u200e",   "\u200f", "\u2028", "\u2029", "\u202f", "\u205f", "\u2060", "\u3000", "\ufeff",
+    };
+
+    if (strchr(" \t\n\v\f\r\x1c\x1d\x1e\x1f", text.data[0]))
+        return 1;
+    for (size_t i = 0; i < ARRAY_LENGTH(spaces); i++) {
+        size_t length_bytes = strlen(spaces[i]);
+        if (text.length_bytes >= length_bytes && memcmp(text.data, spaces[i], length_bytes) == 0)
+            return length_bytes;
+    }
+    return 0;
+}
+
 static bool is_blank(struct text text)
 {
-    return text_trimmed(text).length_bytes == 0;
+    for (size_t step; text.length_bytes; text.data += step, text.length_bytes -= step)
+        if (text.data[0] == '\0' || (step = space_bytes(text)) == 0)
+            return false;
+    return true;
 }
 
 static size_t count_of(struct text text, const char *needle)
@@ -99,12 +122,13 @@ static void answer(struct verdict *ret_verdict, const char *reason)
 
 static void think_answer(const struct verifier_input *input, struct verdict *ret_verdict)
 {
-    struct text rest = input->completion;
+    struct text whole = extract_turn(input->completion);
+    struct text rest = whole;
     struct text content;
     const char *reason = take_thinking(&rest, option_is_true(input->options, "think_prefilled"));
 
     /* Counted over the whole text, so that the reasoning cannot hold an answer either. */
-    if (!reason && (count_of(input->completion, "<answer>") != 1 || count_of(input->completion, "</answer>") != 1))
+    if (!reason && (count_of(whole, "<answer>") != 1 || count_of(whole, "</answer>") != 1))
         reason = "tag_count";
     if (!reason)
         reason = take_block(&rest, "<answer>", "</answer>", &content);
@@ -115,7 +139,7 @@ static void think_answer(const struct verifier_input *input, struct verdict *ret
 
 static void think_only(const struct verifier_input *input, struct verdict *ret_verdict)
 {
-    struct text rest = input->completion;
+    struct text rest = extract_turn(input->completion);
     const char *reason = take_thinking(&rest, option_is_true(input->options, "think_prefilled"));
 
     if (!reason && is_blank(rest))
@@ -125,12 +149,13 @@ static void think_only(const struct verifier_input *input, struct verdict *ret_v
 
 static void tag_count(const struct verifier_input *input, struct verdict *ret_verdict)
 {
+    struct text whole = extract_turn(input->completion);
     bool prefilled = option_is_true(input->options, "think_prefilled");
-    unsigned found = count_of(input->completion, "<think>\n") == (prefilled ? 0 : 1);
+    unsigned found = count_of(whole, "<think>\n") == (prefilled ? 0 : 1);
 
-    found += count_of(input->completion, "\n</think>\n") == 1;
-    found += count_of(input->completion, "\n<answer>\n") == 1;
-    found += count_of(input->completion, "\n</answer>") == 1;
+    found += count_of(whole, "\n</think>\n") == 1;
+    found += count_of(whole, "\n<answer>\n") == 1;
+    found += count_of(whole, "\n</answer>") == 1;
     verdict_set_score(ret_verdict, found / 4.0, found == 4 ? "well_formed" : "tag_count");
 }
 
@@ -166,13 +191,14 @@ static const char *take_field(struct text whole, struct text *rest, struct text 
 
 static void xml_fields(const struct verifier_input *input, struct verdict *ret_verdict)
 {
-    struct text rest = input->completion;
+    struct text whole = extract_turn(input->completion);
+    struct text rest = whole;
     const char *reason = NULL;
     size_t i;
     const json_t *field;
 
     json_array_foreach(json_object_get(input->options, "fields"), i, field) if (!reason) reason =
-        take_field(input->completion, &rest, json_text_of(field));
+        take_field(whole, &rest, json_text_of(field));
     if (!reason && !is_blank(rest))
         reason = "text_outside";
     answer(ret_verdict, reason);
@@ -191,7 +217,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
 
 const struct verifier verifier_format = {
     .name = "format",
-    .version = "1",
+    .version = "2",
     .help = "1 if the completion follows a template (tag_count: 0 to 1 in quarters)",
     .options = options,
     .option_count = ARRAY_LENGTH(options),

@@ -99,7 +99,7 @@ static const struct row rows[] = {
     {"[2,3]", "6", "(2)(3)", "implied_product", NULL},
     {"[2,3]", "6", "(2)3", "implied_product", NULL},
     {"[2,3]", "23", "2 3", "implied_product", NULL},
-    {"[2,3]", "6", "{2}{3}", "implied_product", NULL},
+    {"[2,3]", "6", "{2}{3}", "unparsed_answer", NULL},
     {"[2,3,6]", "4", "2\\frac{6}{3}", "implied_product", NULL},
     {"[2,3,6]", "4", "\\frac{6}{3}2", "implied_product", NULL},
     {"[2,3,4]", "24", "2*3(4)", "implied_product", NULL},
