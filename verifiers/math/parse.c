@@ -182,7 +182,7 @@ static struct math_node *read_answer(struct math_reader *reader)
     node = math_read_prose(reader);
     if (node || reader->status != MATH_PARSED)
         return node;
-    node = math_read_list(reader);
+    node = math_read_stacked(reader);
     if (node && !sees(reader, TOKEN_END))
         return math_refuse(reader, "an operator, or the end");
     return node;

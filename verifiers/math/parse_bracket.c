@@ -4,14 +4,15 @@
 
 /* --- braces --- */
 
-static struct math_node *read_choose(struct math_reader *reader, struct math_node *upper)
+/* a \over b and n \choose k take all that stands in their braces. */
+struct math_node *math_read_stacked(struct math_reader *reader)
 {
-    struct math_node *lower;
+    struct math_node *upper = math_read_list(reader);
+    enum math_kind kind = sees(reader, TOKEN_CHOOSE) ? MATH_BINOMIAL : MATH_QUOTIENT;
 
-    if (!upper || !take(reader, TOKEN_CHOOSE))
+    if (!upper || !(take(reader, TOKEN_CHOOSE) || take(reader, TOKEN_OVER)))
         return upper;
-    lower = math_read_scalar(reader);
-    return math_can_combine(upper) ? math_make_two(reader, MATH_BINOMIAL, upper, lower)
+    return math_can_combine(upper) ? math_make_two(reader, kind, upper, math_read_scalar(reader))
                                    : math_refuse(reader, "a number or expression above");
 }
 
@@ -22,7 +23,7 @@ struct math_node *math_read_group(struct math_reader *reader)
 
     reader->at++;
     reader->context = (struct math_context){.bars = 0};
-    node = read_choose(reader, math_read_list(reader));
+    node = math_read_stacked(reader);
     if (node && !take(reader, TOKEN_CLOSE_BRACE))
         return math_refuse(reader, "a closing brace");
     reader->context = outside;
@@ -235,6 +236,25 @@ static size_t read_rows(struct math_reader *reader)
     return columns;
 }
 
+/* x = 3 \\ y = -2: relations that hold together. */
+static struct math_node *read_system(struct math_reader *reader, unsigned environment)
+{
+    struct math_context outside = reader->context;
+    size_t mark = reader->stack_count;
+
+    reader->context = (struct math_context){.bars = 0};
+    do {
+        if (!math_push(reader, math_read_aligned(reader, environment == ENVIRONMENT_ALIGNED)))
+            return NULL;
+        take(reader, TOKEN_COMMA);
+    } while (take(reader, TOKEN_ROW) && !ends_matrix(reader));
+    if (peek(reader)->value != environment || !take(reader, TOKEN_FINISH))
+        return math_refuse(reader, "the end of the lines");
+    reader->context = outside;
+    return reader->stack_count == mark + 1 ? reader->stack[--reader->stack_count]
+                                           : math_collect(reader, MATH_LIST, mark);
+}
+
 struct math_node *math_read_matrix(struct math_reader *reader)
 {
     struct math_context outside = reader->context;
@@ -246,6 +266,8 @@ struct math_node *math_read_matrix(struct math_reader *reader)
 
     if (!take(reader, TOKEN_BEGIN))
         return math_refuse(reader, "a matrix");
+    if (environment == ENVIRONMENT_CASES || environment == ENVIRONMENT_ALIGNED)
+        return determinant ? math_refuse(reader, "a matrix") : read_system(reader, environment);
     reader->context = (struct math_context){.brackets = true};
     columns = read_rows(reader);
     if (columns == 0)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "server/base/cleanup.h"
-#include "verifiers/math/reader.h"
+#include "verifiers/math/words.h"
 
 /* --- lists --- */
 
@@ -159,7 +159,7 @@ static bool take_relation(struct math_reader *reader, enum math_relation *ret_re
 
 #define SIDES_MAX 64
 
-struct math_node *math_read_relation(struct math_reader *reader)
+static struct math_node *read_relation(struct math_reader *reader, bool aligned)
 {
     size_t mark = reader->stack_count;
     enum math_relation relations[SIDES_MAX];
@@ -168,8 +168,12 @@ struct math_node *math_read_relation(struct math_reader *reader)
 
     if (!math_push(reader, read_side(reader)))
         return NULL;
+    if (aligned)
+        take(reader, TOKEN_AMPERSAND);
     while (count < SIDES_MAX && take_relation(reader, &relations[count])) {
         count++;
+        if (aligned)
+            take(reader, TOKEN_AMPERSAND);
         if (!math_push(reader, read_side(reader)))
             return NULL;
     }
@@ -186,20 +190,50 @@ struct math_node *math_read_relation(struct math_reader *reader)
     return node;
 }
 
+struct math_node *math_read_relation(struct math_reader *reader)
+{
+    return read_relation(reader, false);
+}
+
+struct math_node *math_read_aligned(struct math_reader *reader, bool signs)
+{
+    if (signs)
+        take(reader, TOKEN_AMPERSAND);
+    return read_relation(reader, signs);
+}
+
 /* --- ratios, unions --- */
+
+/* 3 to 4 */
+static bool take_to(struct math_reader *reader)
+{
+    bool text = sees(reader, TOKEN_TEXT) && text_equals(math_trimmed(token_text(reader, peek(reader)), ""), "to");
+
+    if (!text && !math_sees_word(reader, "to"))
+        return false;
+    reader->at += text ? 1 : 2;
+    return true;
+}
+
+static bool take_ratio_sign(struct math_reader *reader, bool number)
+{
+    return take(reader, TOKEN_COLON) || (number && take_to(reader));
+}
 
 static struct math_node *read_ratio(struct math_reader *reader)
 {
     size_t mark = reader->stack_count;
     struct math_node *first = math_read_sum(reader);
+    bool number = first && first->kind == MATH_NUMBER;
 
-    if (!first || reader->context.set || !sees(reader, TOKEN_COLON))
+    if (!first || reader->context.set || !take_ratio_sign(reader, number))
         return first;
     if (!math_push(reader, first))
         return NULL;
-    while (take(reader, TOKEN_COLON))
+    do {
         if (!math_push(reader, math_read_scalar(reader)))
             return NULL;
+    } while (take_ratio_sign(reader, number));
     return math_can_combine(first) ? math_collect(reader, MATH_RATIO, mark) : math_refuse(reader, "numbers in a ratio");
 }
 

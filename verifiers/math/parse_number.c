@@ -320,6 +320,7 @@ struct based {
     char digits[BASED_DIGITS_MAX];
     size_t count;
     size_t letters, small; /* of the digits; small ones among them */
+    bool upright;          /* some of them stood in \text{} */
     unsigned base;
     size_t end; /* tokens ahead */
 };
@@ -333,26 +334,33 @@ static void add_digit(struct based *based, char byte)
     based->small += small;
 }
 
-/* 1010, 2A, FF, {2A}, (1010), \text{FF}. */
+/* \text{FF}: nobody writes a product so. */
+static bool add_upright_digits(struct based *based, struct text digits)
+{
+    for (size_t i = 0; i < digits.length_bytes; i++) {
+        if (!isalnum((unsigned char)digits.data[i]) || based->count == BASED_DIGITS_MAX)
+            return false;
+        add_digit(based, digits.data[i]);
+    }
+    based->upright = true;
+    return true;
+}
+
+/* 1010, 2A, FF, {2A}, (1010), \text{FF}, 2\text{A}. */
 static bool scan_based_digits(const struct math_reader *reader, struct based *based)
 {
     enum token_kind opening = peek(reader)->kind;
     bool group = opening == TOKEN_OPEN_BRACE || opening == TOKEN_OPEN_PAREN;
-    const struct math_token *token = peek(reader);
 
     based->end = group;
-    for (size_t i = 0; token->kind == TOKEN_TEXT && i < token->length; i++) {
-        char byte = reader->text.data[token->at + i];
-        if (!isalnum((unsigned char)byte) || based->count == BASED_DIGITS_MAX)
-            return false;
-        add_digit(based, byte);
-    }
-    based->end += token->kind == TOKEN_TEXT;
-    for (; token->kind != TOKEN_TEXT && based->count < BASED_DIGITS_MAX; based->end++) {
+    for (bool more = true; more && based->count < BASED_DIGITS_MAX; based->end += more) {
         const struct math_token *next = peek_at(reader, based->end);
-        if ((next->kind != TOKEN_LETTER && next->kind != TOKEN_DIGIT) || (based->count && !is_adjacent(next)))
-            break;
-        add_digit(based, (char)(next->kind == TOKEN_LETTER ? next->value : '0' + next->value));
+        more = (next->kind == TOKEN_LETTER || next->kind == TOKEN_DIGIT || next->kind == TOKEN_TEXT) &&
+               (based->count == 0 || is_adjacent(next));
+        if (more && next->kind == TOKEN_TEXT && !add_upright_digits(based, token_text(reader, next)))
+            return false;
+        if (more && next->kind != TOKEN_TEXT)
+            add_digit(based, (char)(next->kind == TOKEN_LETTER ? next->value : '0' + next->value));
     }
     if (group &&
         peek_at(reader, based->end++)->kind != (opening == TOKEN_OPEN_BRACE ? TOKEN_CLOSE_BRACE : TOKEN_CLOSE_PAREN))
@@ -365,7 +373,7 @@ static bool is_product(const struct based *based)
 {
     bool digit = based->letters < based->count;
 
-    if (based->letters == 0)
+    if (based->letters == 0 || based->upright)
         return false;
     for (size_t i = 0; i < based->count && !digit; i++)
         if (based->digits[i] - 'A' + 10 >= (int)based->base)
@@ -389,23 +397,36 @@ static unsigned base_of_word(struct text word)
     return 0;
 }
 
+/* 1010_{\text{base }2} */
+static bool is_base(struct text word)
+{
+    while (word.length_bytes && word.data[word.length_bytes - 1] == ' ')
+        word.length_bytes--;
+    return text_equals(word, "base");
+}
+
 /* Behind the subscript sign; `end` moves behind the base. 0: it is none. */
 static unsigned scan_base(const struct math_reader *reader, size_t *end)
 {
     bool braces = peek_at(reader, ++*end)->kind == TOKEN_OPEN_BRACE;
-    const struct math_token *token = peek_at(reader, *end += braces);
+    bool brackets = peek_at(reader, *end += braces)->kind == TOKEN_OPEN_PAREN;
+    const struct math_token *token = peek_at(reader, *end += brackets);
     unsigned base = 0;
 
     if (token->kind == TOKEN_TEXT || (token->kind == TOKEN_LETTER && braces)) {
         size_t run = token->kind == TOKEN_TEXT ? 1 : token->run;
         struct text word = {reader->text.data + token->at, token->kind == TOKEN_TEXT ? token->length : run};
         base = base_of_word(word);
+        if (base == 0 && !is_base(word))
+            return 0;
         *end += run;
     }
     for (size_t digits = 0; base < 100 && peek_at(reader, *end)->kind == TOKEN_DIGIT &&
                             (digits == 0 || is_adjacent(peek_at(reader, *end)));
          digits++)
         base = base * 10 + peek_at(reader, (*end)++)->value;
+    if (brackets && peek_at(reader, (*end)++)->kind != TOKEN_CLOSE_PAREN)
+        return 0;
     if (braces && peek_at(reader, (*end)++)->kind != TOKEN_CLOSE_BRACE)
         return 0;
     return base >= 2 && base <= 36 ? base : 0;
@@ -449,6 +470,7 @@ struct math_node *math_read_digits_in_base(struct math_reader *reader)
 
     based.count = 0;
     based.letters = based.small = 0;
+    based.upright = false;
     if (!scan_based_digits(reader, &based))
         return NULL;
     based.base = scan_base(reader, &based.end);

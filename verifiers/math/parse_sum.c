@@ -39,7 +39,7 @@ static bool is_loose_number(const struct math_reader *reader)
     enum token_kind before = reader->at ? reader->tokens[reader->at - 1].kind : TOKEN_END;
 
     return starts_number(reader, reader->at) && before != TOKEN_CLOSE_BRACE && before != TOKEN_CLOSE_PAREN &&
-           before != TOKEN_CLOSE_BAR && before != TOKEN_GREEK && before != TOKEN_CONSTANT;
+           before != TOKEN_CLOSE_BAR && before != TOKEN_GREEK && before != TOKEN_CONSTANT && before != TOKEN_BANG;
 }
 
 bool math_ends_integrand(const struct math_reader *reader)
@@ -53,7 +53,7 @@ bool math_ends_integrand(const struct math_reader *reader)
 static bool starts_letter(const struct math_reader *reader)
 {
     return !math_ends_integrand(reader) && !math_starts_unit(reader) && !math_sees_in(reader) &&
-           !math_sees_temperature(reader);
+           !math_sees_word(reader, "to") && !math_sees_temperature(reader);
 }
 
 static bool starts_bar(const struct math_reader *reader)
@@ -136,6 +136,12 @@ static bool follows_words(const struct math_reader *reader)
     return before == TOKEN_LETTER || (before == TOKEN_DIGIT && math_starts_forbidden_word(reader));
 }
 
+/* e^{i3\pi/4} */
+static bool is_imaginary(const struct math_node *node)
+{
+    return node->kind == MATH_CONSTANT && node->constant == MATH_I;
+}
+
 static bool read_juxtaposed(struct math_reader *reader, struct product *product)
 {
     const struct math_node *before = reader->stack[reader->stack_count - 1];
@@ -143,7 +149,7 @@ static bool read_juxtaposed(struct math_reader *reader, struct product *product)
 
     if (product->ambiguous)
         return math_refuse(reader, "brackets around the denominator");
-    if (is_loose_number(reader) || (number && starts_number(reader, reader->at)))
+    if ((is_loose_number(reader) && !is_imaginary(before)) || (number && starts_number(reader, reader->at)))
         return math_refuse(reader, "an operator between the numbers");
     if (follows_words(reader))
         return math_refuse(reader, "mathematics, not words");

@@ -67,6 +67,7 @@ enum token_kind {
     TOKEN_NTH_ROOT, /* value: degree, of a root sign of its own */
     TOKEN_BINOMIAL,
     TOKEN_CHOOSE,
+    TOKEN_OVER,
     TOKEN_OVERLINE,
     TOKEN_DOT_ABOVE,
     TOKEN_ACCENT,     /* value: index into math_accents */
@@ -85,7 +86,8 @@ enum token_kind {
     TOKEN_KINDS
 };
 
-enum { ENVIRONMENT_ARRAY, ENVIRONMENT_DETERMINANT }; /* the first of their table; the others are plain matrices */
+/* The first of their table; the others are plain matrices. */
+enum { ENVIRONMENT_ARRAY, ENVIRONMENT_DETERMINANT, ENVIRONMENT_CASES, ENVIRONMENT_ALIGNED };
 
 enum token_flag {
     TOKEN_SPACED = 1 << 0, /* white space before it */
@@ -214,7 +216,9 @@ struct math_node *math_collect(struct math_reader *reader, enum math_kind kind, 
 /* parse_list.c */
 struct math_node *math_read_list(struct math_reader *reader);     /* a, b and c */
 struct math_node *math_read_relation(struct math_reader *reader); /* x = 5, 0 < x < 1, or less */
-struct math_node *math_read_operand(struct math_reader *reader);  /* unions, ratios, units, or less */
+/* A relation as one line of several; with & around its sign where `signs`. */
+struct math_node *math_read_aligned(struct math_reader *reader, bool signs);
+struct math_node *math_read_operand(struct math_reader *reader); /* unions, ratios, units, or less */
 
 /* parse_sum.c */
 struct math_node *math_read_sum(struct math_reader *reader); /* or less: anything that may stand alone */
@@ -240,6 +244,7 @@ struct math_node *math_read_function(struct math_reader *reader);
 struct math_node *math_read_operator(struct math_reader *reader); /* \sum, \int, \lim */
 
 /* parse_bracket.c */
+struct math_node *math_read_stacked(struct math_reader *reader); /* all between two braces, or the whole answer */
 struct math_node *math_read_group(struct math_reader *reader);   /* { } */
 struct math_node *math_read_bracket(struct math_reader *reader); /* ( [ */
 struct math_node *math_read_set(struct math_reader *reader);
@@ -253,14 +258,16 @@ struct math_node *math_read_digits_in_base(struct math_reader *reader); /* NULL 
 /* parse_text.c */
 struct math_node *math_read_text(struct math_reader *reader);
 struct math_node *math_read_prose(struct math_reader *reader); /* the whole answer is words; NULL without a refusal */
-struct math_node *math_read_unit(struct math_reader *reader, struct math_node *value); /* the value, if there is none */
-struct math_node *math_make_words(struct math_reader *reader, struct text words);      /* lower case, single spaces */
+struct math_node *math_make_words(struct math_reader *reader, struct text words); /* lower case, single spaces */
 bool math_is_answer_word(struct text word);                            /* "yes", "none": never a product of variables */
 struct text math_word_at(const struct math_reader *reader, size_t at); /* the whole word of letters that starts there */
-bool math_starts_unit(const struct math_reader *reader);
-bool math_starts_forbidden_word(const struct math_reader *reader);       /* "maybe", "million": no unit */
-bool math_sees_temperature(const struct math_reader *reader);            /* C or F behind a degree sign */
-bool math_sees_in(const struct math_reader *reader);                     /* x in [0, 1] */
+bool math_sees_in(const struct math_reader *reader);                   /* x in [0, 1] */
 bool math_sees_word(const struct math_reader *reader, const char *word); /* a whole word of letters */
+
+/* parse_unit.c */
+struct math_node *math_read_unit(struct math_reader *reader, struct math_node *value); /* the value, if there is none */
+bool math_starts_unit(const struct math_reader *reader);
+bool math_starts_forbidden_word(const struct math_reader *reader); /* "maybe", "million": no unit */
+bool math_sees_temperature(const struct math_reader *reader);      /* C or F behind a degree sign */
 
 #endif

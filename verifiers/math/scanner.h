@@ -40,11 +40,6 @@ static inline bool is_letter(char byte)
     return isalpha((unsigned char)byte) != 0;
 }
 
-static inline bool is_space(char byte)
-{
-    return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r' || byte == '~';
-}
-
 /* Ends `length` bytes further on. */
 struct math_token *math_add_token(struct scanner *scanner, enum token_kind kind, unsigned value, size_t length);
 

@@ -52,7 +52,7 @@ static bool scan_number_set(struct scanner *scanner)
     char letter;
     bool braces;
 
-    while (is_space(byte_at(scanner, 0)))
+    while (math_is_space(byte_at(scanner, 0)))
         scanner->at++;
     braces = byte_at(scanner, 0) == '{';
     letter = byte_at(scanner, braces);
@@ -64,6 +64,8 @@ static bool scan_number_set(struct scanner *scanner)
 
 static const char *const environments[] = {[ENVIRONMENT_ARRAY] = "array",
                                            [ENVIRONMENT_DETERMINANT] = "vmatrix",
+                                           [ENVIRONMENT_CASES] = "cases",
+                                           [ENVIRONMENT_ALIGNED] = "aligned",
                                            "matrix",
                                            "pmatrix",
                                            "bmatrix",
@@ -107,7 +109,7 @@ static bool scan_known(struct scanner *scanner, const struct word *word, size_t 
         return false;
     if (word->kind == TOKEN_NOTHING || word->kind == TOKEN_SPACE || word->kind == TOKEN_SIZE) {
         scanner->at += length;
-        while (word->kind == TOKEN_SIZE && is_space(byte_at(scanner, 0)))
+        while (word->kind == TOKEN_SIZE && math_is_space(byte_at(scanner, 0)))
             scanner->at++;
         /* \left. is a bracket that is not there; the point is none of a number. */
         if (word->kind == TOKEN_SIZE && byte_at(scanner, 0) == '.')
@@ -143,14 +145,30 @@ static bool scan_name(struct scanner *scanner)
     return scan_known(scanner, math_find_command(name), length);
 }
 
+/* [2pt] behind the sign of a row; 0: something else. */
+static size_t row_space(const struct scanner *scanner)
+{
+    static const char *const units[] = {"pt]", "em]", "ex]", "mm]", "cm]", "in]"};
+    size_t length = 1;
+
+    if (byte_at(scanner, 0) != '[')
+        return 0;
+    while (byte_at(scanner, length) && strchr("-.0123456789", byte_at(scanner, length)))
+        length++;
+    for (size_t i = 0; i < ARRAY_LENGTH(units); i++)
+        if (begins((struct text){rest(scanner).data + length, left(scanner) - length}, units[i]))
+            return length + 3;
+    return 0;
+}
+
 static bool scan_backslash(struct scanner *scanner)
 {
     static const struct {
         char byte;
         uint8_t kind, value;
-    } escapes[] = {{'\\', TOKEN_ROW, 0},  {'{', TOKEN_OPEN_SET, 0}, {'}', TOKEN_CLOSE_SET, 0}, {'%', TOKEN_PERCENT, 0},
-                   {'$', TOKEN_MONEY, 0}, {',', TOKEN_SPACE, 0},    {';', TOKEN_SPACE, 0},     {':', TOKEN_SPACE, 0},
-                   {'>', TOKEN_SPACE, 0}, {' ', TOKEN_SPACE, 0},    {'\n', TOKEN_SPACE, 0}};
+    } escapes[] = {{'{', TOKEN_OPEN_SET, 0}, {'}', TOKEN_CLOSE_SET, 0}, {'%', TOKEN_PERCENT, 0}, {'$', TOKEN_MONEY, 0},
+                   {',', TOKEN_SPACE, 0},    {';', TOKEN_SPACE, 0},     {':', TOKEN_SPACE, 0},   {'>', TOKEN_SPACE, 0},
+                   {' ', TOKEN_SPACE, 0},    {'\n', TOKEN_SPACE, 0}};
     char byte = byte_at(scanner, 1);
 
     if (is_letter(byte))
@@ -158,6 +176,11 @@ static bool scan_backslash(struct scanner *scanner)
     if (byte == '!') {
         scanner->at += 2;
         scanner->flags |= TOKEN_TIGHT;
+        return true;
+    }
+    if (byte == '\\') {
+        math_add_token(scanner, TOKEN_ROW, 0, 2);
+        scanner->at += row_space(scanner);
         return true;
     }
     for (size_t i = 0; byte && i < ARRAY_LENGTH(escapes); i++) {
@@ -251,11 +274,54 @@ static bool scan_beyond_ascii(struct scanner *scanner)
     return scan_scripts(scanner) || scan_wide_digit(scanner) || scan_known(scanner, sign, length);
 }
 
+/* 1,\!000, not (3,\!-2) */
+static bool groups_digits(const struct scanner *scanner)
+{
+    size_t at = 3;
+    size_t digits = 0;
+
+    while (math_is_space(byte_at(scanner, at)))
+        at++;
+    while (isdigit((unsigned char)byte_at(scanner, at + digits)))
+        digits++;
+    return digits == 3;
+}
+
+/* 120{}^\circ: in front of an argument it would be one. */
+static bool is_empty_group(const struct scanner *scanner)
+{
+    static const uint8_t before[TOKEN_KINDS] = {
+        [TOKEN_DIGIT] = true,   [TOKEN_LETTER] = true, [TOKEN_CLOSE_PAREN] = true,
+        [TOKEN_PERCENT] = true, [TOKEN_BANG] = true,   [TOKEN_CLOSE_SQUARE] = true};
+    const struct math_reader *reader = scanner->reader;
+    enum token_kind command = reader->count > 1 ? reader->tokens[reader->count - 2].kind : TOKEN_END;
+
+    return begins(rest(scanner), "{}") && command != TOKEN_FRACTION && command != TOKEN_BINOMIAL &&
+           (reader->count == 0 || left(scanner) == 2 || before[reader->tokens[reader->count - 1].kind]);
+}
+
+static bool scan_notation(struct scanner *scanner)
+{
+    bool lone_comma = begins(rest(scanner), ",\\!") && !groups_digits(scanner);
+    static const struct word comma = {",", TOKEN_COMMA, 0};
+
+    if (is_empty_group(scanner)) {
+        scanner->at += 2;
+        return true;
+    }
+    if (lone_comma)
+        return scan_known(scanner, &comma, 1);
+    for (size_t i = 0; i < ARRAY_LENGTH(notations); i++)
+        if (begins(rest(scanner), notations[i].name))
+            return scan_known(scanner, &notations[i], strlen(notations[i].name));
+    return false;
+}
+
 static bool scan_one(struct scanner *scanner)
 {
     char byte = byte_at(scanner, 0);
 
-    if (is_space(byte)) {
+    if (math_is_space(byte)) {
         scanner->at++;
         scanner->flags |= TOKEN_SPACED;
         return true;
@@ -277,10 +343,7 @@ static bool scan_one(struct scanner *scanner)
         return scan_backslash(scanner);
     if (byte & 0x80)
         return scan_beyond_ascii(scanner);
-    for (size_t i = 0; i < ARRAY_LENGTH(notations); i++)
-        if (begins(rest(scanner), notations[i].name))
-            return scan_known(scanner, &notations[i], strlen(notations[i].name));
-    return false;
+    return scan_notation(scanner);
 }
 
 bool math_tokenize(struct math_reader *reader)

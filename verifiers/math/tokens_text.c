@@ -20,30 +20,6 @@ bool math_is_text_command(struct text name, bool *ret_mathematics)
     return false;
 }
 
-/* \, and its like */
-static bool is_escaped_space(const char *at)
-{
-    return at[0] == '\\' && at[1] && strchr(",;: ", at[1]);
-}
-
-/* Without the spaces at both ends, written either way, and without what else is in `what`. */
-static struct text trimmed(struct text text, const char *what)
-{
-    for (size_t step = 1; text.length_bytes && step;) {
-        bool escaped = text.length_bytes > 1 && is_escaped_space(text.data);
-        step = escaped ? 2 : is_space(text.data[0]) || strchr(what, text.data[0]);
-        text.data += step;
-        text.length_bytes -= step;
-    }
-    for (size_t step = 1; text.length_bytes && step;) {
-        const char *last = text.data + text.length_bytes - 1;
-        bool escaped = text.length_bytes > 1 && is_escaped_space(last - 1);
-        step = escaped ? 2 : is_space(*last) || strchr(what, *last);
-        text.length_bytes -= step;
-    }
-    return text;
-}
-
 /* --- finding the end --- */
 
 /* The bytes of a unit's exponent in braces behind its ^: {2}, {-1}; 0: something else. */
@@ -82,6 +58,8 @@ static struct text words_until_brace(const struct scanner *scanner)
         step = isalnum((unsigned char)byte) || (byte && strchr(" \n\t\r~.,;:!?'-/^*$%", byte));
         if (byte == '{')
             step = exponent_length(text, i);
+        if (byte & 0x80)
+            step = math_raised_digit((struct text){text.data + i, text.length_bytes - i});
         if (byte == '\\')
             step = escape_length(text, i);
         if (step == 0)
@@ -144,7 +122,7 @@ static bool is_unit_after_all(const struct scanner *scanner, const struct word *
     size_t after = content.length_bytes + 1;
     struct text behind;
 
-    while (is_space(byte_at(scanner, after)))
+    while (math_is_space(byte_at(scanner, after)))
         after++;
     behind = (struct text){rest(scanner).data + after, after < left(scanner) ? left(scanner) - after : 0};
     return known && known->kind == TOKEN_FUNCTION && (known->value == MATH_MIN || known->value == MATH_SEC) &&
@@ -153,9 +131,9 @@ static bool is_unit_after_all(const struct scanner *scanner, const struct word *
 
 static void add_words(struct scanner *scanner, struct text content, bool mathematics)
 {
-    struct text word = trimmed(content, ",;.");
+    struct text word = math_trimmed(content, ",;.");
     const struct word *known = find_known(word, mathematics);
-    bool constant = word.length_bytes == 1 && strchr(mathematics ? "eid" : "ei", word.data[0]);
+    bool constant = word.length_bytes == 1 && strchr(mathematics ? "eidkxyz" : "eixyz", word.data[0]);
 
     if (word.length_bytes == 0)
         add_blank(scanner, content);
@@ -174,24 +152,40 @@ static bool is_choice(const struct scanner *scanner)
            byte_at(scanner, 3) == '}';
 }
 
+/* \text{\$}, \text{ \%} */
+static bool scan_lone_sign(struct scanner *scanner)
+{
+    static const struct word signs[] = {{"\\$}", TOKEN_MONEY, 0}, {"\\%}", TOKEN_PERCENT, 0}, {"%}", TOKEN_PERCENT, 0}};
+    size_t spaces = 0;
+
+    while (math_is_space(byte_at(scanner, spaces)))
+        spaces++;
+    for (size_t i = 0; i < ARRAY_LENGTH(signs); i++) {
+        if (!begins((struct text){rest(scanner).data + spaces, left(scanner) - spaces}, signs[i].name))
+            continue;
+        scanner->at += spaces;
+        math_add_token(scanner, signs[i].kind, signs[i].value, strlen(signs[i].name));
+        return true;
+    }
+    return false;
+}
+
 bool math_scan_text(struct scanner *scanner, bool mathematics)
 {
     struct text content;
     char first;
 
-    while (is_space(byte_at(scanner, 0)) || byte_at(scanner, 0) == '*')
+    while (math_is_space(byte_at(scanner, 0)) || byte_at(scanner, 0) == '*')
         scanner->at++;
     if (byte_at(scanner, 0) != '{')
         return mathematics && is_letter(byte_at(scanner, 0));
     scanner->at++;
-    if (begins(rest(scanner), "\\$}")) {
-        math_add_token(scanner, TOKEN_MONEY, 0, 3);
+    if (scan_lone_sign(scanner))
         return true;
-    }
     content = words_until_brace(scanner);
     if (mathematics && content.data && memchr(content.data, '!', content.length_bytes))
         content = TEXT_NONE; /* a factorial */
-    first = content.data && content.length_bytes > 1 ? trimmed(content, "").data[0] : byte_at(scanner, 0);
+    first = content.data && content.length_bytes > 1 ? math_trimmed(content, "").data[0] : byte_at(scanner, 0);
     if (content.data && !isdigit((unsigned char)first) && (content.length_bytes == 1 || !strchr("$-.", first))) {
         add_words(scanner, content, mathematics);
         return true;

@@ -1,6 +1,7 @@
 /* The words of the notation: what each command, ASCII word and sign beyond ASCII means. Everything else is refused. */
 #include "verifiers/math/words.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "server/base/cleanup.h"
@@ -67,8 +68,11 @@ static const struct word commands[] = {
     {"Delta", TOKEN_GREEK, 27},
     {"EUR", TOKEN_MONEY, 1},
     {"Gamma", TOKEN_GREEK, 26},
+    {"Huge", TOKEN_NOTHING, 0},
     {"Im", TOKEN_FUNCTION, MATH_IM},
+    {"LARGE", TOKEN_NOTHING, 0},
     {"Lambda", TOKEN_GREEK, 29},
+    {"Large", TOKEN_NOTHING, 0},
     {"N", TOKEN_NUMBER_SET, 'N'},
     {"Omega", TOKEN_GREEK, 36},
     {"Phi", TOKEN_GREEK, 34},
@@ -91,6 +95,8 @@ static const struct word commands[] = {
     {"beta", TOKEN_GREEK, 1},
     {"bf", TOKEN_NOTHING, 0},
     {"big", TOKEN_SIZE, 0},
+    {"bigcap", TOKEN_INTERSECTION, 0},
+    {"bigcup", TOKEN_UNION, 0},
     {"bigg", TOKEN_SIZE, 0},
     {"biggl", TOKEN_SIZE, 0},
     {"biggr", TOKEN_SIZE, 0},
@@ -108,6 +114,7 @@ static const struct word commands[] = {
     {"choose", TOKEN_CHOOSE, 0},
     {"circ", TOKEN_CIRCLE, 0},
     {"colon", TOKEN_COLON, 0},
+    {"cr", TOKEN_ROW, 0},
     {"ctg", TOKEN_FUNCTION, MATH_COT},
     {"cup", TOKEN_UNION, 0},
     {"dbinom", TOKEN_BINOMIAL, 0},
@@ -126,6 +133,7 @@ static const struct word commands[] = {
     {"eta", TOKEN_GREEK, 7},
     {"euro", TOKEN_MONEY, 1},
     {"fbox", TOKEN_NOTHING, 0},
+    {"footnotesize", TOKEN_NOTHING, 0},
     {"frac", TOKEN_FRACTION, 0},
     {"gamma", TOKEN_GREEK, 2},
     {"ge", TOKEN_RELATION, MATH_GREATER_EQUAL},
@@ -135,14 +143,18 @@ static const struct word commands[] = {
     {"gt", TOKEN_RELATION, MATH_GREATER},
     {"hat", TOKEN_ACCENT, 1},
     {"hbar", TOKEN_GREEK, 38},
+    {"hfill", TOKEN_SPACE, 0},
     {"hline", TOKEN_NOTHING, 0},
+    {"huge", TOKEN_NOTHING, 0},
     {"in", TOKEN_RELATION, MATH_IN},
     {"int", TOKEN_OPERATOR, 2},
     {"iota", TOKEN_GREEK, 10},
     {"it", TOKEN_NOTHING, 0},
     {"kappa", TOKEN_GREEK, 11},
     {"lambda", TOKEN_GREEK, 12},
+    {"land", TOKEN_AND, 0},
     {"langle", TOKEN_OPEN_ANGLE, 0},
+    {"large", TOKEN_NOTHING, 0},
     {"lbrace", TOKEN_OPEN_SET, 0},
     {"lbrack", TOKEN_OPEN_SQUARE, 0},
     {"lceil", TOKEN_OPEN_CEILING, 0},
@@ -167,6 +179,7 @@ static const struct word commands[] = {
     {"mathop", TOKEN_NOTHING, 0},
     {"mathord", TOKEN_NOTHING, 0},
     {"mathrel", TOKEN_NOTHING, 0},
+    {"mathstrut", TOKEN_NOTHING, 0},
     {"medspace", TOKEN_SPACE, 0},
     {"mid", TOKEN_MID, 0},
     {"middle", TOKEN_SIZE, 0},
@@ -176,9 +189,13 @@ static const struct word commands[] = {
     {"neq", TOKEN_RELATION, MATH_NOT_EQUAL},
     {"nicefrac", TOKEN_FRACTION, 0},
     {"nolimits", TOKEN_NOTHING, 0},
+    {"nonumber", TOKEN_NOTHING, 0},
+    {"normalsize", TOKEN_NOTHING, 0},
+    {"notag", TOKEN_NOTHING, 0},
     {"notin", TOKEN_RELATION, MATH_NOT_IN},
     {"nu", TOKEN_GREEK, 14},
     {"omega", TOKEN_GREEK, 25},
+    {"over", TOKEN_OVER, 0},
     {"overleftrightarrow", TOKEN_ACCENT, 5},
     {"overline", TOKEN_OVERLINE, 0},
     {"overrightarrow", TOKEN_ACCENT, 3},
@@ -197,6 +214,7 @@ static const struct word commands[] = {
     {"rbrack", TOKEN_CLOSE_SQUARE, 0},
     {"rceil", TOKEN_CLOSE_CEILING, 0},
     {"reals", TOKEN_NUMBER_SET, 'R'},
+    {"relax", TOKEN_NOTHING, 0},
     {"rfloor", TOKEN_CLOSE_FLOOR, 0},
     {"rho", TOKEN_GREEK, 16},
     {"right", TOKEN_SIZE, 0},
@@ -204,12 +222,16 @@ static const struct word commands[] = {
     {"rm", TOKEN_NOTHING, 0},
     {"rparen", TOKEN_CLOSE_PAREN, 0},
     {"rvert", TOKEN_CLOSE_BAR, 0},
+    {"scriptscriptstyle", TOKEN_NOTHING, 0},
+    {"scriptsize", TOKEN_NOTHING, 0},
     {"scriptstyle", TOKEN_NOTHING, 0},
     {"setminus", TOKEN_DIFFERENCE, 0},
     {"sf", TOKEN_NOTHING, 0},
     {"sfrac", TOKEN_FRACTION, 0},
     {"sigma", TOKEN_GREEK, 18},
+    {"small", TOKEN_NOTHING, 0},
     {"smallsetminus", TOKEN_DIFFERENCE, 0},
+    {"strut", TOKEN_NOTHING, 0},
     {"sum", TOKEN_OPERATOR, 0},
     {"tau", TOKEN_GREEK, 19},
     {"tbinom", TOKEN_BINOMIAL, 0},
@@ -224,8 +246,10 @@ static const struct word commands[] = {
     {"thinspace", TOKEN_SPACE, 0},
     {"tilde", TOKEN_ACCENT, 2},
     {"times", TOKEN_TIMES, 0},
+    {"tiny", TOKEN_NOTHING, 0},
     {"to", TOKEN_RELATION, MATH_APPROACHES},
     {"tt", TOKEN_NOTHING, 0},
+    {"underline", TOKEN_NOTHING, 0},
     {"upsilon", TOKEN_GREEK, 20},
     {"varepsilon", TOKEN_GREEK, 5},
     {"varnothing", TOKEN_EMPTY_SET, 0},
@@ -235,6 +259,7 @@ static const struct word commands[] = {
     {"vec", TOKEN_ACCENT, 0},
     {"vee", TOKEN_OR, 0},
     {"vert", TOKEN_BAR, 0},
+    {"wedge", TOKEN_AND, 0},
     {"widehat", TOKEN_ACCENT, 4},
     {"xi", TOKEN_GREEK, 15},
     {"yen", TOKEN_MONEY, 3},
@@ -262,6 +287,7 @@ static const struct word signs[] = {
     {"\u00b0", TOKEN_DEGREE, 0},
     {"\u00b1", TOKEN_PLUS_MINUS, 0},
     {"\u00b7", TOKEN_TIMES, 0},
+    {"\u00ba", TOKEN_DEGREE, 0},
     {"\u00bc", TOKEN_VULGAR, 1 * 16 + 4},
     {"\u00bd", TOKEN_VULGAR, 1 * 16 + 2},
     {"\u00be", TOKEN_VULGAR, 3 * 16 + 4},
@@ -438,4 +464,52 @@ const struct word *math_find_script(struct text text, size_t *ret_length, bool *
             return &scripts[i].sign;
     }
     return NULL;
+}
+
+size_t math_raised_digit(struct text text)
+{
+    size_t length;
+    bool above;
+    const struct word *sign = text.length_bytes ? math_find_script(text, &length, &above) : NULL;
+
+    return sign && above && sign->kind == TOKEN_DIGIT ? length : 0;
+}
+
+bool math_is_listed(const char *const *list, size_t count, struct text word)
+{
+    for (size_t i = 0; i < count; i++)
+        if (text_equals(word, list[i]))
+            return true;
+    return false;
+}
+
+struct text math_lowered(struct text word, char lower[MATH_WORD_BYTES])
+{
+    if (word.length_bytes > MATH_WORD_BYTES)
+        return TEXT_LITERAL("");
+    for (size_t i = 0; i < word.length_bytes; i++)
+        lower[i] = (char)tolower((unsigned char)word.data[i]);
+    return (struct text){lower, word.length_bytes};
+}
+
+bool math_is_escaped_space(const char *at)
+{
+    return at[0] == '\\' && at[1] && strchr(",;: ", at[1]);
+}
+
+struct text math_trimmed(struct text text, const char *others)
+{
+    for (size_t step = 1; text.length_bytes && step;) {
+        bool escaped = text.length_bytes > 1 && math_is_escaped_space(text.data);
+        step = escaped ? 2 : math_is_space(text.data[0]) || strchr(others, text.data[0]);
+        text.data += step;
+        text.length_bytes -= step;
+    }
+    for (size_t step = 1; text.length_bytes && step;) {
+        const char *last = text.data + text.length_bytes - 1;
+        bool escaped = text.length_bytes > 1 && math_is_escaped_space(last - 1);
+        step = escaped ? 2 : math_is_space(*last) || strchr(others, *last);
+        text.length_bytes -= step;
+    }
+    return text;
 }

@@ -16,5 +16,24 @@ const struct word *math_find_word(struct text name);
 const struct word *math_find_sign(struct text text, size_t *ret_length);
 /* A small raised or lowered digit or sign. */
 const struct word *math_find_script(struct text text, size_t *ret_length, bool *ret_above);
+/* The bytes of the small raised digit that `text` begins with; 0: of none. */
+size_t math_raised_digit(struct text text);
+
+/* --- spaces and words --- */
+
+static inline bool math_is_space(char byte)
+{
+    return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r' || byte == '~';
+}
+
+bool math_is_escaped_space(const char *at); /* \, and its like */
+/* Without the spaces at both ends, escaped or not, and without the bytes that are in `others`. */
+struct text math_trimmed(struct text text, const char *others);
+
+#define MATH_WORD_BYTES 32
+
+bool math_is_listed(const char *const *list, size_t count, struct text word);
+/* In lower case, in `lower`; empty if the word is longer: then it is in no list. */
+struct text math_lowered(struct text word, char lower[MATH_WORD_BYTES]);
 
 #endif

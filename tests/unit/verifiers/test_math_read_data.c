@@ -145,7 +145,7 @@ static void test_answers_of_data_sets_are_read(void **state)
         {"1:\\sqrt{3}:2", "1:\\sqrt{3}:2"},
         {"7:45", "7:45"},
         {"7:45\\text{ a.m.}", "7:45 \\text{am}"},
-        {"\\text{7:45 a.m.}", REFUSED},
+        {"\\text{7:45 a.m.}", "7:45 \\text{am}"},
         {"5\\text{ hours and }30\\text{ minutes}", REFUSED},
         {"5\\text{ hours }30\\text{ minutes}", REFUSED},
         {"\\text{no solution}", "\\text{no solution}"},

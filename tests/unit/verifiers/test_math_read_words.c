@@ -132,8 +132,15 @@ static void test_matrices_have_rows_of_equal_length(void **state)
         {"\\begin{pmatrix}1\\\\2\\end{pmatrix}+t\\begin{pmatrix}3\\\\4\\end{pmatrix}",
          "\\begin{pmatrix}1 \\\\ 2\\end{pmatrix} + t \\begin{pmatrix}3 \\\\ 4\\end{pmatrix}"},
         {"\\det\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}", "\\begin{vmatrix}1 & 2 \\\\ 3 & 4\\end{vmatrix}"},
-        {"\\begin{cases}x=1\\\\y=2\\end{cases}", REFUSED},
-        {"\\begin{aligned}x&=1\\end{aligned}", REFUSED},
+        {"\\begin{pmatrix}1&2\\\\[2pt]3&4\\end{pmatrix}", "\\begin{pmatrix}1 & 2 \\\\ 3 & 4\\end{pmatrix}"},
+        {"\\begin{pmatrix}1&2\\\\[2]3&4\\end{pmatrix}", REFUSED},
+        {"\\begin{cases}x=1\\\\y=2\\end{cases}", "x = 1, y = 2"},
+        {"\\begin{cases}x=1,\\\\y=2.\\end{cases}", "x = 1, y = 2"},
+        {"\\begin{cases}x=1,\\\\y=2\\\\\\end{cases}", "x = 1, y = 2"},
+        {"\\begin{cases}x&x>1\\\\2&x<1\\end{cases}", REFUSED},
+        {"\\begin{aligned}x&=1\\end{aligned}", "x = 1"},
+        {"\\begin{aligned}x&=1\\\\&=2\\end{aligned}", REFUSED},
+        {"\\begin{aligned}x=1\\end{cases}", REFUSED},
     };
 
     (void)state;
