@@ -121,6 +121,21 @@ static bool scan_known(struct scanner *scanner, const struct word *word, size_t 
     return true;
 }
 
+/* {1em} */
+static bool skip_length(struct scanner *scanner)
+{
+    size_t length = 1;
+
+    while (isalnum((unsigned char)byte_at(scanner, length)) || byte_at(scanner, length) == '.' ||
+           byte_at(scanner, length) == '-')
+        length++;
+    if (byte_at(scanner, 0) != '{' || byte_at(scanner, length) != '}')
+        return false;
+    scanner->at += length + 1;
+    scanner->flags |= TOKEN_SPACED;
+    return true;
+}
+
 static bool scan_name(struct scanner *scanner)
 {
     size_t length = 1;
@@ -133,6 +148,10 @@ static bool scan_name(struct scanner *scanner)
     if (math_is_text_command(name, &mathematics)) {
         scanner->at += length;
         return math_scan_text(scanner, mathematics);
+    }
+    if (text_equals(name, "hspace")) {
+        scanner->at += length;
+        return skip_length(scanner);
     }
     if (text_equals(name, "mathbb")) {
         scanner->at += length;

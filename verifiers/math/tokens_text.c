@@ -152,6 +152,25 @@ static bool is_choice(const struct scanner *scanner)
            byte_at(scanner, 3) == '}';
 }
 
+/* \text{(3, -2)}: brackets and digits, and no two letters side by side, which could be a word. */
+static bool is_bracketed_mathematics(const struct scanner *scanner)
+{
+    size_t digits = 0;
+    size_t at = 0;
+
+    if (byte_at(scanner, 0) != '(' && byte_at(scanner, 0) != '[')
+        return false;
+    for (; byte_at(scanner, at) && byte_at(scanner, at) != '}'; at++) {
+        char byte = byte_at(scanner, at);
+        if (!isalnum((unsigned char)byte) && !strchr(" ,;.()[]+-*/=<>", byte))
+            return false;
+        if (is_letter(byte) && is_letter(byte_at(scanner, at + 1)))
+            return false;
+        digits += isdigit((unsigned char)byte) != 0;
+    }
+    return digits > 0 && byte_at(scanner, at) == '}';
+}
+
 /* \text{\$}, \text{ \%} */
 static bool scan_lone_sign(struct scanner *scanner)
 {
@@ -191,7 +210,7 @@ bool math_scan_text(struct scanner *scanner, bool mathematics)
         return true;
     }
     if (!mathematics && !content.data && !isdigit((unsigned char)first) && !begins(rest(scanner), "\\$") &&
-        !is_choice(scanner))
+        !is_choice(scanner) && !is_bracketed_mathematics(scanner))
         return false;
     scanner->at--;
     math_add_token(scanner, TOKEN_OPEN_BRACE, 0, 1);
