@@ -498,9 +498,16 @@ static void print_ratio(struct printer *printer, const struct math_node *node)
     put_joined(printer, node, 0, LEVEL_SUM, ":");
 }
 
+/* AB_{12} would be a product. */
 static void print_based(struct printer *printer, const struct math_node *node)
 {
+    bool letters = true;
+
+    for (size_t i = 0; i < node->text.length_bytes; i++)
+        letters = letters && isalpha((unsigned char)node->text.data[i]);
+    put(printer, letters ? "\\text{" : "");
     put_text(printer, node->text);
+    put(printer, letters ? "}" : "");
     buffer_append_format(printer->out, "_{%u}", node->base);
 }
 

@@ -121,13 +121,12 @@ static bool scan_known(struct scanner *scanner, const struct word *word, size_t 
     return true;
 }
 
-/* {1em} */
+/* {1em}, not {-1em}, which writes one thing over another */
 static bool skip_length(struct scanner *scanner)
 {
     size_t length = 1;
 
-    while (isalnum((unsigned char)byte_at(scanner, length)) || byte_at(scanner, length) == '.' ||
-           byte_at(scanner, length) == '-')
+    while (isalnum((unsigned char)byte_at(scanner, length)) || byte_at(scanner, length) == '.')
         length++;
     if (byte_at(scanner, 0) != '{' || byte_at(scanner, length) != '}')
         return false;
