@@ -286,6 +286,8 @@ enum math_decision math_same(struct comparison *comparison, const struct math_no
 
     if (!math_decider_spend(comparison->decider, WORK_PER_ELEMENT))
         return MATH_LIMIT;
+    if (math_is_hedge(comparison, reference) || math_is_hedge(comparison, answer))
+        return MATH_UNDECIDED;
     reference = math_solutions_of(comparison, reference);
     answer = math_solutions_of(comparison, answer);
     if (!reference || !answer)

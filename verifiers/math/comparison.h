@@ -135,6 +135,9 @@ bool math_has_several(const struct math_node *node);
 enum math_decision math_same_values(struct comparison *comparison, const struct math_node *reference,
                                     const struct math_node *answer);
 
+/* Two answers joined by "or", {1, 2} or {3}: equal to nothing. */
+bool math_is_hedge(struct comparison *comparison, const struct math_node *node);
+
 /* Each element of either side has an equal one on the other. */
 enum math_decision math_same_elements(struct comparison *comparison, size_t left_count,
                                       const struct math_node *const *left, size_t right_count,

@@ -142,44 +142,104 @@ static enum math_decision add_two_sided(struct comparison *comparison, struct re
                         (struct piece){low, high, first == MATH_LESS_EQUAL, second == MATH_LESS_EQUAL});
 }
 
-static bool is_absolute_name(const struct math_node *node)
+/* x of x and -x; else NULL */
+static const struct math_node *name_of(const struct math_node *term)
 {
-    return node->kind == MATH_ABSOLUTE && node->children[0]->kind == MATH_NAME;
+    const struct math_node *name = term->kind == MATH_NEGATE ? term->children[0] : term;
+
+    return name->kind == MATH_NAME ? name : NULL;
 }
 
-/* |x| < c lies between -c and c, |x| > c beyond them. */
-static enum math_decision add_absolute(struct comparison *comparison, struct region *region,
-                                       enum math_relation relation, const struct math_node *bound)
+/* x of |x|, |x - 2|, |2 - x|; else NULL. |2x - 3| is still to be solved: it may be the question. */
+static const struct math_node *name_within(const struct math_node *absolute)
 {
-    const struct math_node *negative = math_build(comparison, MATH_NEGATE, 1, &bound);
+    const struct math_node *inner = absolute->count ? absolute->children[0] : absolute;
+    const struct math_node *name = NULL;
+
+    if (absolute->kind != MATH_ABSOLUTE || inner->kind != MATH_SUM || inner->count > 2)
+        return absolute->kind == MATH_ABSOLUTE && inner->kind == MATH_NAME ? inner : NULL;
+    for (size_t i = 0; i < inner->count; i++) {
+        if (!math_has_names(inner->children[i]))
+            continue;
+        if (name || !name_of(inner->children[i]))
+            return NULL;
+        name = name_of(inner->children[i]);
+    }
+    return name;
+}
+
+/* Of |x - 2| < c: 2 - c and 2 + c. NULL beyond the limit. */
+static const struct math_node *end_of(struct comparison *comparison, const struct math_node *inner,
+                                      const struct math_node *bound, bool upper)
+{
+    const struct math_node *radius = upper ? bound : math_build(comparison, MATH_NEGATE, 1, &bound);
+    const struct math_node **terms;
+    bool negated = false;
+
+    if (inner->kind != MATH_SUM)
+        return radius;
+    terms = math_allocate(comparison->rules->arena, inner->count * sizeof(struct math_node *));
+    if (!terms)
+        return NULL;
+    for (size_t i = 0; i < inner->count; i++)
+        negated = negated || (math_has_names(inner->children[i]) && inner->children[i]->kind == MATH_NEGATE);
+    for (size_t i = 0; i < inner->count; i++) {
+        const struct math_node *const *term = (const struct math_node *const *)&inner->children[i];
+        terms[i] = math_has_names(*term) ? radius : negated ? *term : math_build(comparison, MATH_NEGATE, 1, term);
+    }
+    return math_build(comparison, MATH_SUM, inner->count, terms);
+}
+
+/* |x - 2| < c lies between 2 - c and 2 + c, |x - 2| > c beyond them. */
+static enum math_decision add_absolute(struct comparison *comparison, struct region *region,
+                                       const struct math_node *inner, enum math_relation relation,
+                                       const struct math_node *bound)
+{
     bool within = relation == MATH_LESS || relation == MATH_LESS_EQUAL;
     bool closed = relation == MATH_LESS_EQUAL || relation == MATH_GREATER_EQUAL;
-    struct piece between = {negative, bound, closed, closed};
+    struct piece between = {.low_closed = closed, .high_closed = closed};
     enum math_decision decision;
 
-    if (!negative)
-        return MATH_LIMIT;
     if (!is_end(bound) || math_has_names(bound) || math_infinite_sign(bound) || turned(relation) == relation)
         return MATH_DIFFERENT;
+    between.low = end_of(comparison, inner, bound, false);
+    between.high = end_of(comparison, inner, bound, true);
+    if (!between.low || !between.high)
+        return MATH_LIMIT;
     if (within)
         return add_interval(comparison, region, between);
     decision = region_check_order(comparison, &between); /* of a negative bound it would say nothing */
     if (decision == MATH_EQUAL)
-        decision = add_half(comparison, region, turned(relation), negative);
-    return decision == MATH_EQUAL ? add_half(comparison, region, relation, bound) : decision;
+        decision = add_half(comparison, region, turned(relation), between.low);
+    return decision == MATH_EQUAL ? add_half(comparison, region, relation, between.high) : decision;
 }
 
 static enum math_decision read_absolute(struct comparison *comparison, const struct math_node *node,
                                         struct region *region)
 {
-    bool turn = !is_absolute_name(node->children[0]);
+    bool turn = !name_within(node->children[0]);
     const struct math_node *absolute = node->children[turn ? 1 : 0];
-    enum math_decision decision = take_variable(region, absolute->children[0]);
+    enum math_decision decision = take_variable(region, name_within(absolute));
 
     if (decision != MATH_EQUAL)
         return decision;
-    return add_absolute(comparison, region, turn ? turned(node->relations[0]) : node->relations[0],
-                        node->children[turn ? 0 : 1]);
+    return add_absolute(comparison, region, absolute->children[0],
+                        turn ? turned(node->relations[0]) : node->relations[0], node->children[turn ? 0 : 1]);
+}
+
+/* x in S, x not in S */
+static enum math_decision read_membership(struct comparison *comparison, const struct math_node *node,
+                                          struct region *region)
+{
+    struct region outside = {.variable = region->variable};
+    enum math_decision decision;
+
+    if (node->relations[0] == MATH_IN)
+        return read_region(comparison, node->children[1], region);
+    decision = read_region(comparison, node->children[1], &outside);
+    if (decision == MATH_EQUAL)
+        decision = region_complement(comparison, &outside);
+    return decision == MATH_EQUAL ? region_add_all(region, &outside) : decision;
 }
 
 static enum math_decision read_relation(struct comparison *comparison, const struct math_node *node,
@@ -191,7 +251,7 @@ static enum math_decision read_relation(struct comparison *comparison, const str
     const struct math_node *name = turn ? right : left;
     enum math_decision decision;
 
-    if (node->count == 2 && (is_absolute_name(left) || is_absolute_name(right)))
+    if (node->count == 2 && (name_within(left) || name_within(right)))
         return read_absolute(comparison, node, region);
     if (node->count > 3 || name->kind != MATH_NAME || (node->count == 3 && !turn))
         return MATH_DIFFERENT;
@@ -200,8 +260,8 @@ static enum math_decision read_relation(struct comparison *comparison, const str
         return decision;
     if (node->count == 3)
         return add_two_sided(comparison, region, node);
-    if (node->relations[0] == MATH_IN)
-        return turn ? MATH_DIFFERENT : read_region(comparison, right, region);
+    if (node->relations[0] == MATH_IN || node->relations[0] == MATH_NOT_IN)
+        return turn ? MATH_DIFFERENT : read_membership(comparison, node, region);
     return add_one_sided(comparison, region, turn ? turned(node->relations[0]) : node->relations[0],
                          turn ? left : right);
 }
@@ -231,9 +291,7 @@ static enum math_decision read_intersection(struct comparison *comparison, const
     }
     if (decision == MATH_EQUAL && all.variable)
         decision = take_variable(region, all.variable);
-    for (size_t i = 0; i < all.count && decision == MATH_EQUAL; i++)
-        decision = region_add(region, all.piece[i]);
-    return decision;
+    return decision == MATH_EQUAL ? region_add_all(region, &all) : decision;
 }
 
 static enum math_decision read_difference(struct comparison *comparison, const struct math_node *node,
@@ -248,9 +306,7 @@ static enum math_decision read_difference(struct comparison *comparison, const s
         decision = region_complement(comparison, &without);
     if (decision == MATH_EQUAL)
         decision = region_intersect(comparison, &all, &without);
-    for (size_t i = 0; i < all.count && decision == MATH_EQUAL; i++)
-        decision = region_add(region, all.piece[i]);
-    return decision;
+    return decision == MATH_EQUAL ? region_add_all(region, &all) : decision;
 }
 
 static enum math_decision read_number_set(struct comparison *comparison, const struct math_node *node,
@@ -285,15 +341,56 @@ static enum math_decision read_builder(struct comparison *comparison, const stru
         return MATH_DIFFERENT;
     inner.variable = variable;
     decision = read_region(comparison, node->children[1], &inner);
-    for (size_t i = 0; i < inner.count && decision == MATH_EQUAL; i++)
-        decision = region_add(region, inner.piece[i]);
-    return decision;
+    return decision == MATH_EQUAL ? region_add_all(region, &inner) : decision;
+}
+
+/* (1, 3) or (2, 4) may be two points. */
+static bool may_be_points(const struct math_node *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->children[i]->kind != MATH_TUPLE || list->children[i]->opening != '(' ||
+            list->children[i]->closing != ')')
+            return false;
+    return true;
+}
+
+/* Something, and nothing that is there already. MATH_UNDECIDED: "or" joins two answers, not two pieces of one. */
+static enum math_decision add_alternative(struct comparison *comparison, const struct math_node *list,
+                                          const struct region *next, struct region *all)
+{
+    struct region common = *next;
+    bool symbolic = next->symbolic || all->symbolic;
+    enum math_decision decision = symbolic ? MATH_EQUAL : region_intersect(comparison, &common, all);
+
+    if (decision != MATH_EQUAL)
+        return decision;
+    if (next->count == 0 || (!symbolic && common.count))
+        return may_be_points(list) ? MATH_DIFFERENT : MATH_UNDECIDED;
+    all->variable = next->variable;
+    return region_add_all(all, next);
+}
+
+/* x < 1 or x > 2 */
+static enum math_decision read_alternatives(struct comparison *comparison, const struct math_node *node,
+                                            struct region *region)
+{
+    struct region all = {.variable = region->variable};
+    enum math_decision decision = MATH_EQUAL;
+
+    for (size_t i = 0; i < node->count && decision == MATH_EQUAL; i++) {
+        struct region next = {.variable = all.variable};
+        decision = read_region(comparison, node->children[i], &next);
+        if (decision == MATH_EQUAL)
+            decision = add_alternative(comparison, node, &next, &all);
+    }
+    region->variable = all.variable;
+    return decision == MATH_EQUAL ? region_add_all(region, &all) : decision;
 }
 
 static enum math_decision read_list(struct comparison *comparison, const struct math_node *node, struct region *region)
 {
     if (node->flags & MATH_BY_OR)
-        return read_union(comparison, node, region);
+        return read_alternatives(comparison, node, region);
     for (size_t i = 0; i < node->count; i++)
         if (node->children[i]->kind != MATH_RELATION)
             return MATH_DIFFERENT;
@@ -349,8 +446,8 @@ const struct math_node *math_region_variable(const struct math_node *node)
         return NULL;
     for (size_t i = 0; i < node->count && i < 2; i++) {
         const struct math_node *side = node->children[i];
-        if (side->kind == MATH_NAME || is_absolute_name(side))
-            return side->kind == MATH_NAME ? side : side->children[0];
+        if (side->kind == MATH_NAME || name_within(side))
+            return side->kind == MATH_NAME ? side : name_within(side);
     }
     return NULL;
 }

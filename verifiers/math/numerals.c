@@ -1,6 +1,8 @@
 /* Digits in a base, ratios, times of day. */
 #include "verifiers/math/comparison.h"
 
+#include <stdio.h>
+
 /* --- bases --- */
 
 #define DIGITS_MAX 256
@@ -56,22 +58,53 @@ static bool same_digits(const struct digits *left, const struct digits *right)
                      (struct text){right->digit + skip_right, right->count - skip_right});
 }
 
-/* The base is part of what was asked: a number without one is read in the reference's, a number in another base is
- * another answer even if it is worth the same. */
+/* 2a_{16} has the form of a product: 2 times a letter with a subscript. */
+static bool is_number_in(const struct math_node *product, unsigned base, struct digits *digits)
+{
+    char mark[8];
+    const struct math_node *last = product->count ? product->children[product->count - 1] : product;
+    struct text letter = last->text;
+    size_t mark_bytes = (size_t)snprintf(mark, sizeof(mark), "_{%u}", base);
+
+    if (product->kind != MATH_PRODUCT || !(product->flags & MATH_JUXTAPOSED) || last->kind != MATH_NAME ||
+        letter.length_bytes != mark_bytes + 1 || memcmp(letter.data + 1, mark, mark_bytes) != 0)
+        return false;
+    for (size_t i = 0; i + 1 < product->count; i++)
+        if (product->children[i]->kind == MATH_PRODUCT || !read_digits(product->children[i], digits))
+            return false;
+    return append_digits(digits, (struct text){letter.data, 1});
+}
+
+static bool has_letter(const struct digits *digits)
+{
+    for (size_t i = 0; i < digits->count; i++)
+        if (!is_digit(digits->digit[i]))
+            return true;
+    return false;
+}
+
+/* The base is part of what was asked: a number in another one is another answer even if it is worth the same. Without
+ * one a number is in base ten, unless an answer's digits (2A, not 1010) are none of base ten. */
 enum math_decision math_same_based(struct comparison *comparison, const struct math_node *reference,
                                    const struct math_node *answer)
 {
-    struct digits wanted = {.count = 0};
-    struct digits given = {.count = 0};
+    bool wanted_in_base = reference->kind == MATH_BASED;
+    const struct math_node *based = wanted_in_base ? reference : answer;
+    const struct math_node *other = wanted_in_base ? answer : reference;
+    struct digits digits = {.count = 0};
+    struct digits marked = {.count = 0};
+    struct digits bare = {.count = 0};
 
     (void)comparison;
-    if (reference->kind != MATH_BASED && answer->base != 10)
-        return MATH_DIFFERENT;
-    if (reference->kind == MATH_BASED && answer->kind == MATH_BASED)
+    if (other->kind == MATH_BASED)
         return math_say(reference->base == answer->base && fmpq_equal(reference->value, answer->value));
-    if (!read_digits(reference, &wanted) || !read_digits(answer, &given))
+    if (!read_digits(based, &digits))
         return MATH_DIFFERENT;
-    return math_say(same_digits(&wanted, &given));
+    if (is_number_in(other, based->base, &marked))
+        return math_say(same_digits(&digits, &marked));
+    if (!read_digits(other, &bare) || !(based->base == 10 || (wanted_in_base && has_letter(&bare))))
+        return MATH_DIFFERENT;
+    return math_say(same_digits(&digits, &bare));
 }
 
 /* --- 3:4 and 12:30 --- */

@@ -9,6 +9,15 @@ enum math_decision region_add(struct region *region, struct piece piece)
     return MATH_EQUAL;
 }
 
+enum math_decision region_add_all(struct region *region, const struct region *other)
+{
+    enum math_decision decision = MATH_EQUAL;
+
+    for (size_t i = 0; i < other->count && decision == MATH_EQUAL; i++)
+        decision = region_add(region, other->piece[i]);
+    return decision;
+}
+
 enum math_decision region_check_order(struct comparison *comparison, const struct piece *piece)
 {
     enum math_decision decision;

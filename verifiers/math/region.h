@@ -24,6 +24,7 @@ struct region {
 };
 
 enum math_decision region_add(struct region *region, struct piece piece);
+enum math_decision region_add_all(struct region *region, const struct region *other);
 /* The low end lies below the high one, or they are one closed point. MATH_DIFFERENT: nothing lies between them. */
 enum math_decision region_check_order(struct comparison *comparison, const struct piece *piece);
 /* Sorted, touching pieces joined. */

@@ -83,6 +83,52 @@ static bool gather(struct comparison *comparison, const struct math_node *node, 
     return add(elements, node);
 }
 
+/* --- hedges --- */
+
+/* {1, 2}, x in {1, 2}, S = {1, 2} */
+static const struct math_node *value_of(const struct math_node *node)
+{
+    bool named = node->kind == MATH_RELATION && node->count == 2 &&
+                 (node->relations[0] == MATH_IN || node->relations[0] == MATH_EQUALS);
+
+    return named ? node->children[1] : node;
+}
+
+/* {1, 2} or {3}, {1} or 2. With an interval beside it a set is one of its pieces: x < 0 or x in {2, 3}. */
+static bool is_choice_of_sets(const struct math_node *list)
+{
+    bool set = false;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const struct math_node *value = value_of(list->children[i]);
+        if (value->kind != MATH_SET && !math_is_scalar(value))
+            return false;
+        set = set || value->kind == MATH_SET;
+    }
+    return set;
+}
+
+/* 1, 2, 3 or 1, 2 is the choice between two lists. x = 1 or x = 2 or x = 2 says so of each root. */
+static bool repeats_itself(struct comparison *comparison, const struct math_node *list)
+{
+    for (size_t i = 1; list->count > 2 && i < list->count; i++) {
+        for (size_t k = 0; k < i; k++) {
+            const struct math_node *left = list->children[k];
+            const struct math_node *right = list->children[i];
+            if (math_is_scalar(left) && math_is_scalar(right) &&
+                math_same_bodies(comparison, left, right) == MATH_EQUAL)
+                return true;
+        }
+    }
+    return false;
+}
+
+bool math_is_hedge(struct comparison *comparison, const struct math_node *node)
+{
+    return node->kind == MATH_LIST && (node->flags & MATH_BY_OR) &&
+           (is_choice_of_sets(node) || repeats_itself(comparison, node));
+}
+
 /* --- comparing --- */
 
 static enum math_decision has_element(struct comparison *comparison, const struct math_node *wanted, size_t count,

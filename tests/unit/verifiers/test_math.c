@@ -171,7 +171,7 @@ static void test_a_number_in_another_base_keeps_its_base(void **state)
 {
     (void)state;
     right("\"2516_{8}\"", "\\boxed{2516_8}");
-    right("\"2516_8\"", "\\boxed{2516}");
+    wrong("\"2516_8\"", "\\boxed{2516}"); /* a number in base ten */
     wrong("\"2516_8\"", "\\boxed{2516_7}");
     wrong("\"10\"", "\\boxed{1010_2}");
 }

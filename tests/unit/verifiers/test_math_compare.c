@@ -56,6 +56,13 @@ static void differ(const char *left, const char *right)
     expect_decision(right, left, MATH_DIFFERENT);
 }
 
+/* Not equal, and nobody can say that it differs. */
+static void never(const char *left, const char *right)
+{
+    expect_decision(left, right, MATH_UNDECIDED);
+    expect_decision(right, left, MATH_UNDECIDED);
+}
+
 /* --- sets, lists, tuples --- */
 
 static void test_a_set_has_no_order_and_repeats_say_nothing(void **state)
@@ -321,6 +328,53 @@ static void test_unions_have_one_form(void **state)
     differ("(-\\infty,2)\\cup(3,\\infty)", "(-\\infty,2]\\cup(3,\\infty)");
 }
 
+static void test_or_between_two_answers_is_a_hedge(void **state)
+{
+    (void)state;
+    never("\\{1,2,3\\}", "\\{1,2,3\\}\\text{ or }\\{1,2\\}");
+    never("\\{1,2,3\\}", "\\{1,2\\}\\text{ or }\\{3\\}");
+    never("\\{1,2,3\\}", "\\{1,2\\}\\text{ or }3");
+    never("\\{1,2,3\\}", "S=\\{1,2\\}\\text{ or }S=\\{3\\}");
+    never("\\{0\\}", "\\emptyset\\text{ or }\\{0\\}");
+    never("1,2,3", "1,2,3\\text{ or }1.0,2");
+    never("[0,1]", "[0,1)\\text{ or }[0,1]");
+    never("(1,2)", "(1,2)\\text{ or }\\emptyset");
+    differ("(1,2)", "(1,2)\\text{ or }(1,2)");
+    differ("(1,4)", "(1,3)\\text{ or }(2,4)");
+    never("x\\ge 3", "x>3\\text{ or }x\\ge 3");
+    never("\\mathbb{R}", "x<2\\text{ or }x>1");
+    expect_decision("\\{1\\}\\text{ or }\\{2\\}", "\\{1\\}\\text{ or }\\{2\\}", MATH_UNDECIDED);
+    same("1,2,3", "1,2\\text{ or }3");
+    same("1,2,3", "x=1\\text{ or }x=2\\text{ or }x=2\\text{ or }x=3");
+    same("x\\ge 3", "x>3\\text{ or }x=3");
+    same("(-\\infty,0)\\cup\\{2,3\\}", "x<0\\text{ or }x\\in\\{2,3\\}");
+    same("(1,3),(2,4)", "(1,3)\\text{ or }(2,4)");
+    same("x<a\\text{ or }x>b", "x>b\\text{ or }x<a");
+}
+
+static void test_a_distance_is_an_interval_about_its_centre(void **state)
+{
+    (void)state;
+    same("(1,3)", "|x-2|<1");
+    same("[1,3]", "1\\ge|2-x|");
+    same("(-3,-1)", "|x+2|<1");
+    same("x<2\\text{ or }x>3", "|x-2.5|>0.5");
+    differ("(1,3)", "|x-2|\\le 1");
+    differ("(1,2)", "|2x-3|<1");
+    differ("(1,3)", "|x-y|<1");
+    differ("1,3", "|x-2|=1");
+}
+
+static void test_what_is_left_out_says_what_is_left(void **state)
+{
+    (void)state;
+    same("(-\\infty,2)\\cup(3,\\infty)", "x\\notin[2,3]");
+    same("x\\ne 2", "x\\notin\\{2\\}");
+    differ("(-\\infty,2)\\cup(3,\\infty)", "x\\notin(2,3)");
+    differ("\\{2\\}", "x\\notin\\{2\\}");
+    differ("x\\notin\\{2\\}", "y\\notin\\{2\\}");
+}
+
 static void test_infinity_is_open(void **state)
 {
     (void)state;
@@ -429,11 +483,13 @@ static void test_a_base_is_part_of_the_answer(void **state)
 {
     (void)state;
     same("1010_2", "1010_{\\text{two}}");
-    expect_decision("1010_2", "1010", MATH_EQUAL);
-    expect_decision("1010", "1010_2", MATH_DIFFERENT);
-    expect_decision("10", "1010_2", MATH_DIFFERENT);
-    expect_decision("1010_2", "10", MATH_DIFFERENT);
+    same("1010", "1010_{10}");
+    same("2A_{16}", "2a_{16}");
     expect_decision("2A_{16}", "2A", MATH_EQUAL);
+    expect_decision("2A", "2A_{16}", MATH_DIFFERENT);
+    differ("1010_2", "1010");
+    differ("1010_2", "10");
+    differ("2A_{16}", "2a_{15}");
     differ("1010_2", "1010_3");
     differ("1010_2", "10_{10}");
     differ("2A_{16}", "A2_{16}");
@@ -493,6 +549,9 @@ int main(void)
         cmocka_unit_test(test_what_has_no_value_equals_nothing),
         cmocka_unit_test(test_an_inequality_is_its_interval),
         cmocka_unit_test(test_unions_have_one_form),
+        cmocka_unit_test(test_or_between_two_answers_is_a_hedge),
+        cmocka_unit_test(test_a_distance_is_an_interval_about_its_centre),
+        cmocka_unit_test(test_what_is_left_out_says_what_is_left),
         cmocka_unit_test(test_infinity_is_open),
         cmocka_unit_test(test_an_inequality_that_is_not_solved_is_its_positive_multiples),
         cmocka_unit_test(test_matrices_are_compared_by_entry),
