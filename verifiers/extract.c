@@ -3,13 +3,35 @@
 #include <ctype.h>
 
 #include "server/base/cleanup.h"
+#include "verifiers/sentence.h"
 
 const char *const extract_rule_names[EXTRACT_RULES + 1] = {
     "auto", "boxed", "answer_is", "gsm8k", "answer_tag", "last_number", NULL,
 };
 
-static const char *const end_of_turn[] = {
-    "<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "<|end|>", "</s>",
+/* Of the common chat templates. */
+static const char *const turn_ends[] = {
+    "</s>",
+    "<eos>",
+    "<end_of_turn>",
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|eot|>",
+    "<|eom|>",
+    "<|EOT|>",
+    "<|end|>",
+    "<|return|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|END_OF_TURN_TOKEN|>",
+    "<\xEF\xBD\x9C"
+    "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+};
+
+/* Somebody else's turn, or another one of the same: at the very beginning it is this one. */
+static const char *const turn_beginnings[] = {
+    "<|im_start|>", "<start_of_turn>", "<|start_header_id|>", "<|user|>", "<\xEF\xBD\x9CUser\xEF\xBD\x9C>",
 };
 
 static bool is_space(char byte)
@@ -76,8 +98,14 @@ static size_t find_last(struct text text, const char *needle)
 
 struct text extract_turn(struct text completion)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(end_of_turn); i++)
-        completion.length_bytes = text_find(completion, 0, end_of_turn[i]);
+    size_t start = 0;
+
+    while (start < completion.length_bytes && is_space(completion.data[start]))
+        start++;
+    for (size_t i = 0; i < ARRAY_LENGTH(turn_ends); i++)
+        completion.length_bytes = text_find(completion, 0, turn_ends[i]);
+    for (size_t i = 0; i < ARRAY_LENGTH(turn_beginnings); i++)
+        completion.length_bytes = text_find(completion, start + 1, turn_beginnings[i]);
     return completion;
 }
 
@@ -89,6 +117,34 @@ struct text extract_final_part(struct text completion)
     if (closed < text.length_bytes)
         text = slice(text, closed + strlen("</think>"), text.length_bytes);
     return text_find(text, 0, "<think>") < text.length_bytes ? TEXT_NONE : text;
+}
+
+/* --- numbers --- */
+
+static size_t skip_digits(struct text text, size_t at)
+{
+    while (at < text.length_bytes && is_digit(text.data[at]))
+        at++;
+    return at;
+}
+
+static bool digit_at(struct text text, size_t at)
+{
+    return at < text.length_bytes && is_digit(text.data[at]);
+}
+
+/* The end of the number whose first digit (or leading point) is at `at`: groups by comma, one decimal part, one
+ * denominator. */
+static size_t number_end(struct text text, size_t at)
+{
+    at = skip_digits(text, at);
+    while (at < text.length_bytes && text.data[at] == ',' && digit_at(text, at + 1))
+        at = skip_digits(text, at + 1);
+    if (at < text.length_bytes && text.data[at] == '.' && digit_at(text, at + 1))
+        at = skip_digits(text, at + 1);
+    if (at < text.length_bytes && text.data[at] == '/' && digit_at(text, at + 1))
+        at = skip_digits(text, at + 1);
+    return at;
 }
 
 /* --- boxes --- */
@@ -128,7 +184,28 @@ static void keep_box(struct boxes *boxes, struct text content)
     boxes->distinct++;
 }
 
-/* What follows \boxed at `at`: a group, or one digit on its own; anything else is prose about boxes. Returns where to
+/* 42 + 3, 42!, 42, 43: the number is not all of it. */
+static bool goes_on(struct text text, size_t at)
+{
+    while (at < text.length_bytes && (text.data[at] == ' ' || text.data[at] == ','))
+        at++;
+    return at < text.length_bytes && (is_digit(text.data[at]) || memchr("+-*/^_!%={<>", text.data[at], 12));
+}
+
+/* \boxed 42: TeX would box the 4 alone, but nobody means that. */
+static void keep_bare_number(struct text text, size_t at, struct boxes *boxes)
+{
+    size_t digits = at + (text.data[at] == '-');
+    size_t end = digit_at(text, digits) ? number_end(text, digits) : at;
+
+    if (end == at || (end < text.length_bytes && isalnum((unsigned char)text.data[end])))
+        return;
+    boxes->truncated = goes_on(text, end);
+    if (!boxes->truncated)
+        keep_box(boxes, slice(text, at, end));
+}
+
+/* What follows \boxed at `at`: a group, or a number on its own; anything else is prose about boxes. Returns where to
  * go on. */
 static size_t read_box(struct text text, size_t at, struct boxes *boxes)
 {
@@ -145,8 +222,7 @@ static size_t read_box(struct text text, size_t at, struct boxes *boxes)
             keep_box(boxes, trimmed_latex(slice(text, at + 1, after - 1)));
         return after ? after : text.length_bytes;
     }
-    if (is_digit(text.data[at]) && (at + 1 == text.length_bytes || !isalnum((unsigned char)text.data[at + 1])))
-        keep_box(boxes, slice(text, at, at + 1));
+    keep_bare_number(text, at, boxes);
     return at;
 }
 
@@ -233,51 +309,30 @@ static size_t skip(struct text text, size_t at, const char *bytes)
     return at;
 }
 
+/* Emphasis and the brace of \textbf{Answer:}. */
+#define AROUND_MARKER " *_}"
+
 /* If "answer" at `at` goes on with "is" or ":", the index after that; else 0. */
 static size_t after_marker(struct text text, size_t at)
 {
-    size_t end = skip(text, at + strlen("answer"), " *");
+    size_t end = skip(text, at + strlen("answer"), AROUND_MARKER);
     bool is = end > at + strlen("answer") && starts_with_fold(text, end, "is") &&
               (end + 2 == text.length_bytes || !isalnum((unsigned char)text.data[end + 2]));
 
     if (is)
-        end = skip(text, end + 2, " *");
+        end = skip(text, end + 2, AROUND_MARKER);
     if (end < text.length_bytes && text.data[end] == ':')
-        return skip(text, end + 1, " *\t");
+        return skip(text, end + 1, AROUND_MARKER "\t");
     return is ? end : 0;
 }
 
 /* Where a sentence ends: at a line's end, or a full stop that white space follows. */
 static size_t sentence_end(struct text text, size_t at)
 {
-    for (; at < text.length_bytes && text.data[at] != '\n' && text.data[at] != '\r'; at++) {
-        bool last = at + 1 == text.length_bytes || is_space(text.data[at + 1]);
-        if ((text.data[at] == '.' && last) || starts_with(text, at, "**"))
+    for (; at < text.length_bytes && text.data[at] != '\n' && text.data[at] != '\r'; at++)
+        if (text.data[at] == '.' && (at + 1 == text.length_bytes || is_space(text.data[at + 1])))
             break;
-    }
     return at;
-}
-
-/* "$42$ or $43$": what stands in dollars is not all of the answer. */
-static bool names_another(struct text text, size_t at)
-{
-    size_t word = skip(text, at, " ,;/");
-
-    return starts_with_fold(text, word, "or ") || starts_with_fold(text, word, "and ") ||
-           (word < text.length_bytes && text.data[word] == '$');
-}
-
-static struct text quoted_or_sentence(struct text text, size_t at)
-{
-    size_t end;
-
-    if (at < text.length_bytes && text.data[at] == '$') {
-        end = text_find(text, at + 1, "$");
-        if (end < text.length_bytes && !memchr(text.data + at, '\n', end - at) && !names_another(text, end + 1))
-            return slice(text, at, end + 1);
-    }
-    end = sentence_end(text, at);
-    return text_trimmed(slice(text, at, end));
 }
 
 static void from_answer_is(struct text text, struct extracted *ret_extracted)
@@ -291,7 +346,7 @@ static void from_answer_is(struct text text, struct extracted *ret_extracted)
     }
     ret_extracted->prose = true;
     if (last)
-        ret_extracted->answer = quoted_or_sentence(text, last);
+        ret_extracted->answer = sentence_bare(slice(text, last, sentence_end(text, last)));
 }
 
 static void from_gsm8k(struct text text, struct extracted *ret_extracted)
@@ -304,36 +359,10 @@ static void from_gsm8k(struct text text, struct extracted *ret_extracted)
         return;
     mark += strlen("####");
     end = text_find(text, mark, "\n");
-    ret_extracted->answer = text_trimmed(slice(text, mark, end));
+    ret_extracted->answer = sentence_bare(slice(text, mark, end));
 }
 
 /* --- last number --- */
-
-static size_t skip_digits(struct text text, size_t at)
-{
-    while (at < text.length_bytes && is_digit(text.data[at]))
-        at++;
-    return at;
-}
-
-static bool digit_at(struct text text, size_t at)
-{
-    return at < text.length_bytes && is_digit(text.data[at]);
-}
-
-/* The end of the number whose first digit (or leading point) is at `at`: groups by comma, one decimal part, one
- * denominator. */
-static size_t number_end(struct text text, size_t at)
-{
-    at = skip_digits(text, at);
-    while (at < text.length_bytes && text.data[at] == ',' && digit_at(text, at + 1))
-        at = skip_digits(text, at + 1);
-    if (at < text.length_bytes && text.data[at] == '.' && digit_at(text, at + 1))
-        at = skip_digits(text, at + 1);
-    if (at < text.length_bytes && text.data[at] == '/' && digit_at(text, at + 1))
-        at = skip_digits(text, at + 1);
-    return at;
-}
 
 /* The bytes of a sign before `at`, 0 if there is none. One that stands between two values is none, as in "5-7". */
 static size_t sign_before(struct text text, size_t at)

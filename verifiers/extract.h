@@ -1,15 +1,14 @@
 /* extract: where in a completion the final answer stands.
  *
  * Pure and linear in the text. One declared rule, no priorities across rules: what the rule does not find is no answer.
- * First, for every rule: the text ends at the first end-of-turn token, and everything up to the last
- * </think> is reasoning; reasoning that was opened and never closed leaves no answer.
+ * First, for every rule: the text ends with the turn, at the first token that ends one or begins another, and
+ * everything up to the last </think> is reasoning; reasoning that was opened and never closed leaves no answer.
  *
- *   boxed       the last \boxed{…} or \fbox{…}, braces matched; a truncated last box is no answer, never an earlier one
- *   answer_tag  the last <answer>…</answer>
- *   auto        boxed; answer_tag only if there is no box at all
- *   answer_is   after the last "answer is" or "answer:", to the end of the sentence or line
- *   gsm8k       after the last "####", to the end of the line
- *   last_number the last number in the text, with a sign (- or U+2212) that does not stand between two values */
+ *   boxed       the last \boxed{…} or \fbox{…}, braces matched, or \boxed 42; a truncated last box is no answer, never
+ * an earlier one answer_tag  the last <answer>…</answer> auto        boxed; answer_tag only if there is no box at all
+ *   answer_is   after the last "answer is" or "answer:", to the end of the sentence or line, without emphasis and
+ * quotes gsm8k       after the last "####", to the end of the line, the same way last_number the last number in the
+ * text, with a sign (- or U+2212) that does not stand between two values */
 #ifndef VERIFIERS_EXTRACT_H
 #define VERIFIERS_EXTRACT_H
 
@@ -18,7 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The completion up to the first end-of-turn token. */
+/* The completion up to the first token that ends a turn or, not at the very beginning, begins one. */
 struct text extract_turn(struct text completion);
 /* The final part of a completion: after the reasoning, before the end of the turn. TEXT_NONE if the reasoning never
  * ended. */
@@ -31,7 +30,7 @@ struct boxes {
     size_t distinct;                    /* different contents, as far as they were kept */
     struct text box[EXTRACT_BOXES_MAX]; /* the different contents, in order of first appearance */
     struct text last;                   /* TEXT_NONE if there was none */
-    bool truncated;                     /* the last one was never closed */
+    bool truncated;                     /* the last one was never closed, or goes on behind a number without braces */
 };
 
 /* Boxes at the top level: one inside another is part of its content. */
@@ -52,7 +51,7 @@ extern const char *const extract_rule_names[EXTRACT_RULES + 1]; /* NULL-terminat
 struct extracted {
     struct text answer; /* TEXT_NONE: none; points into the completion */
     size_t distinct;    /* how many different candidates the rule saw: boxes, tags */
-    bool prose;         /* from running text: words may follow the number */
+    bool prose;         /* from running text: words may follow the value (sentence.h) */
     bool truncated;     /* the last box or tag was never closed */
 };
 

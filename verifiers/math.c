@@ -10,6 +10,7 @@
 #include "verifiers/math/compare.h"
 #include "verifiers/math/parse.h"
 #include "verifiers/rows.h"
+#include "verifiers/sentence.h"
 
 #define REFERENCES_MAX 256
 #define ARENA_BYTES (8 * 1024 * 1024)
@@ -215,6 +216,8 @@ static void find_answer(const struct verifier_input *input, struct found *found)
         extract_answer(input->completion, EXTRACT_ANSWER_IS, &extracted);
     found->answer = extracted.answer;
     found->prose = extracted.prose;
+    if (found->prose && found->answer.length_bytes <= MATH_ANSWER_BYTES)
+        found->answer = sentence_value(found->answer);
     found->reason = "no_answer";
     if (option_is_true(input->options, "join_boxes"))
         join_boxes(input->completion, option_is_true(input->options, "decimal_comma") ? "; " : ", ", found);

@@ -1,5 +1,6 @@
 #include "verifiers/math/parse.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "server/base/cleanup.h"
@@ -168,6 +169,44 @@ static struct text undecorated(struct text text)
     return text;
 }
 
+/* Where $42$ or 42** ends that words follow, as in running text; else the text's end. $4 or $5 is money, $4$ and $5$
+ * are formulas. */
+static size_t end_before_words(struct text text, const char *mark)
+{
+    size_t length = strlen(mark);
+    const char *end = text.length_bytes ? memmem(text.data + 1, text.length_bytes - 1, mark, length) : NULL;
+    size_t at = end ? (size_t)(end - text.data) : 0;
+    struct text rest = {end, text.length_bytes - at};
+    struct text words;
+
+    if (!end || is_space(end[-1]) || end[-1] == '\\' || rest.length_bytes == length || !is_space(end[length]))
+        return text.length_bytes;
+    words = without_ends(rest, length, 0);
+    return words.length_bytes && isalpha((unsigned char)words.data[0]) &&
+                   !memmem(words.data, words.length_bytes, mark, length)
+               ? at
+               : text.length_bytes;
+}
+
+/* Running text with spaces where such an end stands: $42$ cm. */
+static struct text without_marks(struct math_arena *arena, struct text text)
+{
+    static const char *const marks[] = {"**", "`", "$"};
+    struct text copy = math_copy_text(arena, text);
+    char *bytes = (char *)(uintptr_t)copy.data;
+
+    for (size_t i = 0; bytes && i < ARRAY_LENGTH(marks); i++) {
+        size_t end = end_before_words(copy, marks[i]);
+        bool formula = marks[i][0] == '$';
+        if (end == copy.length_bytes || (formula && (bytes[0] != '$' || bytes[1] == '$')))
+            continue;
+        memset(bytes + end, ' ', strlen(marks[i]));
+        if (formula)
+            bytes[0] = ' ';
+    }
+    return bytes ? copy : text;
+}
+
 /* --- the whole --- */
 
 static struct math_node *read_answer(struct math_reader *reader)
@@ -191,7 +230,8 @@ static struct math_node *read_answer(struct math_reader *reader)
 enum math_parse_status math_parse(struct math_arena *arena, struct text answer, const struct math_reading *reading,
                                   struct math_node **ret_node, struct math_parse_error *ret_error)
 {
-    struct math_reader reader = {.arena = arena, .reading = reading, .text = trimmed(answer)};
+    struct text text = reading->prose ? without_marks(arena, answer) : answer;
+    struct math_reader reader = {.arena = arena, .reading = reading, .text = trimmed(text)};
 
     reader.dollars = has_several_formulas(reader.text);
     reader.text = undecorated(reader.text);
@@ -205,7 +245,7 @@ enum math_parse_status math_parse(struct math_arena *arena, struct text answer, 
         reader.error.expected = "an answer";
     } else {
         *ret_node = read_answer(&reader);
-        reader.error.at_bytes += (size_t)(reader.text.data - answer.data);
+        reader.error.at_bytes += (size_t)(reader.text.data - text.data);
     }
     free(reader.tokens);
     free(reader.stack);

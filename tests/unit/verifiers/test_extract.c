@@ -1,10 +1,12 @@
 /* Where the answer stands, rule by rule. */
 #include "tests/unit/verifiers/judge.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "verifiers/extract.h"
 #include "verifiers/sanitizer.h"
+#include "verifiers/sentence.h"
 
 static void found_by(enum extract_rule rule, const char *completion, const char *answer)
 {
@@ -32,6 +34,10 @@ static void test_the_last_box_counts_with_its_braces_matched(void **state)
     boxed("\\boxed {5}", "5");
     boxed("\\boxed\n{5}", "5");
     boxed("\\boxed 5.", "5");
+    boxed("$\\boxed42$", "42");
+    boxed("\\boxed -4.25.", "-4.25");
+    boxed("\\boxed 1,800 in all", "1,800");
+    boxed("\\boxed 42, so n is even", "42");
     boxed("\\boxed{\\boxed{5}}", "\\boxed{5}");
     boxed("\\boxed{ 5\\ }", "5\\ ");
     boxed("\\boxed{5\\\\ }", "5\\\\");
@@ -57,6 +63,10 @@ static void test_a_truncated_last_box_is_no_answer(void **state)
     boxed("\\boxed{5} \\boxed{", NULL);
     boxed("\\boxed{5} \\boxed{\\frac{1}{2}", NULL);
     boxed("\\boxed{5\\}", NULL);
+    boxed("\\boxed{5} \\boxed 5 + 1", NULL);
+    boxed("\\boxed 42, 43", NULL);
+    boxed("\\boxed 4!", NULL);
+    boxed("\\boxed 4x", NULL);
 }
 
 static void test_reasoning_and_what_follows_the_turn_do_not_count(void **state)
@@ -69,6 +79,35 @@ static void test_reasoning_and_what_follows_the_turn_do_not_count(void **state)
     boxed("\\boxed{4}</think>\\boxed{5}<think>\\boxed{6}", NULL);
     boxed("\\boxed{11}<|im_end|>\\boxed{12}", "11");
     boxed("\\boxed{11}</s>", "11");
+}
+
+static void test_a_turn_ends_with_each_of_the_common_tokens(void **state)
+{
+    static const char *const tokens[] = {"</s>",
+                                         "<eos>",
+                                         "<end_of_turn>",
+                                         "<start_of_turn>",
+                                         "<|im_end|>",
+                                         "<|im_start|>",
+                                         "<|eot_id|>",
+                                         "<|eom_id|>",
+                                         "<|start_header_id|>",
+                                         "<|EOT|>",
+                                         "<|return|>",
+                                         "<|endoftext|>",
+                                         "<|end_of_text|>",
+                                         "<\xEF\xBD\x9C"
+                                         "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+                                         "<\xEF\xBD\x9CUser\xEF\xBD\x9C>"};
+    char completion[128];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(tokens); i++) {
+        snprintf(completion, sizeof completion, "\\boxed{11}%s\\boxed{12}", tokens[i]);
+        boxed(completion, "11");
+    }
+    boxed("\\boxed{11} < x <end> |im_end| <user> \\boxed{12}", "12");
+    boxed(" <|im_start|>assistant\n\\boxed{11}<|im_start|>user\n\\boxed{12}", "11");
 }
 
 static void test_auto_is_the_box_or_else_the_answer_tag(void **state)
@@ -103,6 +142,97 @@ static void test_a_marker_is_followed_to_the_end_of_its_sentence_or_line(void **
     found_by(EXTRACT_GSM8K, "#### 17\nno\n#### 18", "18");
     found_by(EXTRACT_GSM8K, "####\n18", NULL);
     found_by(EXTRACT_GSM8K, "18", NULL);
+}
+
+static void test_emphasis_and_quotes_around_a_sentence_do_not_count(void **state)
+{
+    static const char *const lines[] = {
+        "*Answer: 42*",
+        "_Answer: 42_",
+        "`Answer: 42`",
+        "***Answer:*** 42",
+        "__Answer:__ **42**",
+        "Answer: `42`",
+        "Answer: \"42\"",
+        "The answer is \"42.\"",
+        "The answer is '42'.",
+        "\\textbf{Answer:} 42",
+        "\\textbf{Answer}: 42",
+        "\\textbf{Answer: 42}",
+        "The answer is \xE2\x80\x9C"
+        "42\xE2\x80\x9D.",
+        "Answer: 42,",
+        "Answer: 42;",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
+        found_by(EXTRACT_ANSWER_IS, lines[i], "42");
+    found_by(EXTRACT_ANSWER_IS, "Answer: $$42$$", "$$42$$");
+    found_by(EXTRACT_ANSWER_IS, "\\textbf{Answer: \\frac{1}{2}}", "\\frac{1}{2}");
+    found_by(EXTRACT_ANSWER_IS, "Answer: R^*", "R^*");
+    found_by(EXTRACT_ANSWER_IS, "Answer: 42\\,", "42\\,");
+    found_by(EXTRACT_ANSWER_IS, "Answer: 0.3...", "0.3..");
+    found_by(EXTRACT_ANSWER_IS, "Answer: \"42\" or \"43\"", "\"42\" or \"43\"");
+    found_by(EXTRACT_GSM8K, "**#### 42**", "42");
+    found_by(EXTRACT_GSM8K, "#### 42,", "42");
+}
+
+static void valued(const char *sentence, const char *value)
+{
+    struct text found = sentence_value(text_of(sentence));
+
+    if (!text_equals(found, value))
+        fail_msg("%s says %.*s, expected %s", sentence, (int)found.length_bytes, found.data, value);
+}
+
+static void test_an_explanation_behind_the_value_is_dropped(void **state)
+{
+    (void)state;
+    valued("42 because it is even", "42");
+    valued("42, which is even", "42");
+    valued("42, as required", "42");
+    valued("\\boxed{42}, as required", "\\boxed{42}");
+    valued("$42$, since $6\\cdot 7 = 42$", "$42$");
+    valued("42, I hope it is correct", "42");
+    valued("42 (because it is even)", "42");
+    valued("42 \xE2\x80\x94 because it is even", "42");
+    valued("42** because it is even", "42");
+    valued("42 red apples in total", "42 red apples");
+    valued("1, 2, and 3 by the theorem", "1, 2, and 3");
+    valued("$k\\pi$, where $k$ is an integer", "$k\\pi$");
+    valued("$42, as required", "$42");
+}
+
+static void test_what_may_be_another_value_stays(void **state)
+{
+    static const char *const sentences[] = {
+        "42",
+        "42 or 43",
+        "42, or maybe 43",
+        "42, not 43",
+        "1, 2, and 3",
+        "x = 1 or x = 2",
+        "42, which is 43",
+        "42, so 43",
+        "42 because it may be 43",
+        "42 because it isn't 43",
+        "42 because n is even, 43 because n is odd",
+        "42 since n is even and 43 since n is odd",
+        "42, which must be doubled",
+        "42, which is six less",
+        "42 for all even n, 43 for all odd n",
+        "$x$ for all $x$, $y$ for all $y$",
+        "\\text{42 because it is even}",
+        "$42 \\text{ since } x$",
+        "42, whichever is even",
+        "42 also",
+        "because it is even",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(sentences); i++)
+        valued(sentences[i], sentences[i]);
 }
 
 static void test_the_last_number_has_its_sign_groups_and_fraction(void **state)
@@ -167,9 +297,13 @@ int main(void)
         cmocka_unit_test(test_what_is_no_box_is_passed_over),
         cmocka_unit_test(test_a_truncated_last_box_is_no_answer),
         cmocka_unit_test(test_reasoning_and_what_follows_the_turn_do_not_count),
+        cmocka_unit_test(test_a_turn_ends_with_each_of_the_common_tokens),
         cmocka_unit_test(test_auto_is_the_box_or_else_the_answer_tag),
         cmocka_unit_test(test_the_last_answer_tag_must_be_closed),
         cmocka_unit_test(test_a_marker_is_followed_to_the_end_of_its_sentence_or_line),
+        cmocka_unit_test(test_emphasis_and_quotes_around_a_sentence_do_not_count),
+        cmocka_unit_test(test_an_explanation_behind_the_value_is_dropped),
+        cmocka_unit_test(test_what_may_be_another_value_stays),
         cmocka_unit_test(test_the_last_number_has_its_sign_groups_and_fraction),
         cmocka_unit_test(test_different_boxes_are_counted_and_kept_in_order),
         cmocka_unit_test(test_megabytes_of_open_boxes_are_read_in_one_pass),
