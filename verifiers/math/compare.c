@@ -289,7 +289,8 @@ enum math_decision math_same(struct comparison *comparison, const struct math_no
     if (math_is_hedge(comparison, reference) || math_is_hedge(comparison, answer))
         return MATH_UNDECIDED;
     reference = math_solutions_of(comparison, reference);
-    answer = math_solutions_of(comparison, answer);
+    answer = math_name_asked(comparison, reference, answer);
+    answer = answer ? math_solutions_of(comparison, answer) : NULL;
     if (!reference || !answer)
         return MATH_LIMIT;
     if (math_is_assignments(reference) || math_is_assignments(answer))

@@ -103,6 +103,8 @@ struct math_subject {
     const struct math_node *body;
 };
 
+/* AB, ABC: letters of points, side by side. */
+bool math_is_capitals(const struct math_node *node);
 /* Names only, at least one. */
 bool math_are_names(const struct math_node *node);
 /* Can the first be the name of the second? x, f(x), P(A), AB, (x, y), a word; not if the value mentions it. */
@@ -114,6 +116,12 @@ enum math_decision math_subject_of(struct comparison *comparison, const struct m
 bool math_is_collected(const struct math_node *relation);
 enum math_decision math_same_relations(struct comparison *comparison, const struct math_node *reference,
                                        const struct math_node *answer);
+
+/* asked.c: m + n = 5 where 5 was asked for: x = 5, with a name of its own. Else the answer itself; NULL beyond the
+ * limit.
+ */
+const struct math_node *math_name_asked(struct comparison *comparison, const struct math_node *reference,
+                                        const struct math_node *answer);
 
 /* assignments.c: x = 3, y = -2 */
 

@@ -1,9 +1,9 @@
-/* Names before =, chains of equalities, equations and inequalities that are not solved. */
+/* Names before = and before a point, chains of equalities, equations and inequalities that are not solved. */
 #include "verifiers/math/comparison.h"
 
 /* --- names --- */
 
-static bool is_capitals(const struct math_node *node)
+bool math_is_capitals(const struct math_node *node)
 {
     if (node->kind != MATH_PRODUCT || !(node->flags & MATH_JUXTAPOSED))
         return false;
@@ -28,7 +28,7 @@ bool math_are_names(const struct math_node *node)
 static bool may_be_named(const struct math_node *node)
 {
     return node->kind == MATH_NAME || node->kind == MATH_CALL ||
-           (node->kind == MATH_TEXT && !math_denies(node->text)) || is_capitals(node) ||
+           (node->kind == MATH_TEXT && !math_denies(node->text)) || math_is_capitals(node) ||
            (node->kind == MATH_TUPLE && math_are_names(node));
 }
 
@@ -141,12 +141,28 @@ static enum math_decision subject_of_list(struct comparison *comparison, const s
     return subject->body ? MATH_EQUAL : MATH_LIMIT;
 }
 
+/* P(3, -2) is what P = (3, -2) says. With names it is a product or a function. */
+static bool is_point(const struct math_node *node)
+{
+    const struct math_node *name;
+    const struct math_node *place;
+
+    if (node->kind != MATH_PRODUCT || node->count != 2 || !(node->flags & MATH_JUXTAPOSED))
+        return false;
+    name = node->children[0];
+    place = node->children[1];
+    return name->kind == MATH_NAME && name->text.data[0] >= 'A' && name->text.data[0] <= 'Z' &&
+           place->kind == MATH_TUPLE && place->opening == '(' && place->closing == ')' && !math_has_names(place);
+}
+
 enum math_decision math_subject_of(struct comparison *comparison, const struct math_node *node,
                                    struct math_subject *ret_subject)
 {
     *ret_subject = (struct math_subject){NULL, node};
     if (node->kind == MATH_LIST)
         return subject_of_list(comparison, node, ret_subject);
+    if (is_point(node))
+        *ret_subject = (struct math_subject){node->children[0], node->children[1]};
     if (node->kind != MATH_RELATION)
         return MATH_EQUAL;
     if (node->count == 2 && node->relations[0] == MATH_IN && may_be_named(node->children[0])) {

@@ -196,11 +196,35 @@ static const struct math_node *worked_out(struct comparison *comparison, const s
     return matrix ? matrix : node;
 }
 
+static bool is_bracketed(const struct math_node *node)
+{
+    return node->kind == MATH_TUPLE && node->opening == '[' && node->closing == ']';
+}
+
+/* [[1, 2], [3, 4]] as a matrix, or NULL: it is none, or beyond the limit. */
+static const struct math_node *matrix_of_rows(struct comparison *comparison, const struct math_node *rows)
+{
+    struct math_node *matrix;
+    size_t columns = is_bracketed(rows) ? rows->children[0]->count : 0;
+
+    for (size_t row = 0; row < rows->count; row++)
+        if (columns == 0 || !is_bracketed(rows->children[row]) || rows->children[row]->count != columns)
+            return NULL;
+    matrix = columns ? math_node_create(comparison->rules->arena, MATH_MATRIX, rows->count * columns) : NULL;
+    if (!matrix)
+        return NULL;
+    matrix->columns = columns;
+    for (size_t i = 0; i < matrix->count; i++)
+        matrix->children[i] = rows->children[i / columns]->children[i % columns];
+    return matrix;
+}
+
 enum math_decision math_same_matrices(struct comparison *comparison, const struct math_node *reference,
                                       const struct math_node *answer)
 {
     const struct math_node *wanted = worked_out(comparison, reference);
-    const struct math_node *given = worked_out(comparison, answer);
+    const struct math_node *rows = matrix_of_rows(comparison, answer);
+    const struct math_node *given = rows ? rows : worked_out(comparison, answer);
 
     if (wanted->kind == MATH_MATRIX && given->kind == MATH_MATRIX)
         return (wanted->flags ^ given->flags) & MATH_DETERMINANT ? MATH_DIFFERENT
