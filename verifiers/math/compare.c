@@ -287,7 +287,7 @@ enum math_decision math_same(struct comparison *comparison, const struct math_no
     if (!math_decider_spend(comparison->decider, WORK_PER_ELEMENT))
         return MATH_LIMIT;
     if (math_is_hedge(comparison, reference) || math_is_hedge(comparison, answer))
-        return MATH_UNDECIDED;
+        return MATH_DIFFERENT;
     reference = math_solutions_of(comparison, reference);
     answer = math_name_asked(comparison, reference, answer);
     answer = answer ? math_solutions_of(comparison, answer) : NULL;

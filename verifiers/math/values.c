@@ -108,15 +108,21 @@ static bool is_choice_of_sets(const struct math_node *list)
     return set;
 }
 
-/* 1, 2, 3 or 1, 2 is the choice between two lists. x = 1 or x = 2 or x = 2 says so of each root. */
+/* 1, 2, 3 or 1, 2 is the choice between two lists, \pm 3 or 3 between two values and one. x = 1 or x = 2 or x = 2 says
+ * so of each root. */
 static bool repeats_itself(struct comparison *comparison, const struct math_node *list)
 {
-    for (size_t i = 1; list->count > 2 && i < list->count; i++) {
+    struct elements all = {.count = 0};
+    bool signs = math_has_kind(list, MATH_PLUS_MINUS);
+
+    if (!gather(comparison, list, true, &all))
+        return false;
+    for (size_t i = 1; all.count > 2 && i < all.count; i++) {
         for (size_t k = 0; k < i; k++) {
-            const struct math_node *left = list->children[k];
-            const struct math_node *right = list->children[i];
-            if (math_is_scalar(left) && math_is_scalar(right) &&
-                math_same_bodies(comparison, left, right) == MATH_EQUAL)
+            const struct math_node *left = signs ? value_of(all.node[k]) : all.node[k];
+            const struct math_node *right = signs ? value_of(all.node[i]) : all.node[i];
+            if (left->kind != MATH_RELATION && right->kind != MATH_RELATION &&
+                math_same(comparison, left, right) == MATH_EQUAL)
                 return true;
         }
     }

@@ -52,12 +52,14 @@ static void test_unions_have_one_form(void **state)
 static void test_or_between_two_answers_is_a_hedge(void **state)
 {
     (void)state;
-    never("\\{1,2,3\\}", "\\{1,2,3\\}\\text{ or }\\{1,2\\}");
-    never("\\{1,2,3\\}", "\\{1,2\\}\\text{ or }\\{3\\}");
-    never("\\{1,2,3\\}", "\\{1,2\\}\\text{ or }3");
-    never("\\{1,2,3\\}", "S=\\{1,2\\}\\text{ or }S=\\{3\\}");
-    never("\\{0\\}", "\\emptyset\\text{ or }\\{0\\}");
-    never("1,2,3", "1,2,3\\text{ or }1.0,2");
+    differ("\\{1,2,3\\}", "\\{1,2,3\\}\\text{ or }\\{1,2\\}");
+    differ("\\{1,2,3\\}", "\\{1,2\\}\\text{ or }\\{3\\}");
+    differ("\\{1,2,3\\}", "\\{1,2\\}\\text{ or }3");
+    differ("\\{1,2,3\\}", "S=\\{1,2\\}\\text{ or }S=\\{3\\}");
+    differ("\\{0\\}", "\\emptyset\\text{ or }\\{0\\}");
+    differ("1,2,3", "1,2,3\\text{ or }1.0,2");
+    differ("\\pm 3", "x=\\pm 3\\text{ or }x=3");
+    differ("(1,2),(3,4)", "(1,2),(3,4)\\text{ or }(1,2)");
     never("[0,1]", "[0,1)\\text{ or }[0,1]");
     never("(1,2)", "(1,2)\\text{ or }\\emptyset");
     differ("(1,2)", "(1,2)\\text{ or }(1,2)");
