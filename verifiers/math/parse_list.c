@@ -251,6 +251,8 @@ static enum math_kind set_operation(const struct math_reader *reader, const stru
         return MATH_UNION;
     if (sees(reader, TOKEN_INTERSECTION))
         return MATH_INTERSECTION;
+    if (sees(reader, TOKEN_MINUS) && math_is_set(left))
+        return MATH_DIFFERENCE;
     return sees(reader, TOKEN_DIFFERENCE) ? MATH_DIFFERENCE : MATH_KINDS;
 }
 

@@ -10,6 +10,11 @@ bool math_can_combine(const struct math_node *node)
            (node->kind == MATH_TUPLE && node->opening == '(' && node->closing == ')');
 }
 
+bool math_is_set(const struct math_node *node)
+{
+    return node->kind >= MATH_SET && node->kind <= MATH_NUMBER_SET && !math_can_combine(node);
+}
+
 static struct math_node *combinable(struct math_reader *reader, struct math_node *node)
 {
     return !node || math_can_combine(node) ? node : math_refuse(reader, "a number or expression");
@@ -248,6 +253,8 @@ struct math_node *math_read_sum(struct math_reader *reader)
         return NULL;
     while (is_sign(peek(reader)->kind)) {
         enum token_kind sign = peek(reader)->kind;
+        if (sign == TOKEN_MINUS && math_is_set(reader->stack[reader->stack_count - 1]))
+            break; /* what is left of a set */
         if (!combinable(reader, reader->stack[reader->stack_count - 1]))
             return NULL;
         reader->at++;
