@@ -315,7 +315,7 @@ static bool is_empty_group(const struct scanner *scanner)
     enum token_kind command = reader->count > 1 ? reader->tokens[reader->count - 2].kind : TOKEN_END;
 
     return begins(rest(scanner), "{}") && command != TOKEN_FRACTION && command != TOKEN_BINOMIAL &&
-           (reader->count == 0 || left(scanner) == 2 || before[reader->tokens[reader->count - 1].kind]);
+           (reader->count == 0 || before[reader->tokens[reader->count - 1].kind]);
 }
 
 static bool scan_notation(struct scanner *scanner)
