@@ -24,9 +24,9 @@ enum math_form { MATH_FORM_ANY, MATH_FORM_EVALUATED, MATH_FORM_REDUCED, MATH_FOR
 
 /* Is the answer written in the form that was asked for? The values are already known to be equal.
  *
- *   evaluated  no arithmetic on numbers is left to do: 391, not 17 · 23; 1/2, not 2/4; the reference's notation is fine
- *   reduced    evaluated, and no square factor stands under a root
- *   factored   the reference's factors, in any order, each up to its sign */
+ *   evaluated  no arithmetic on numbers is left to do, no terms to collect, nothing to cancel: 391, not 17 · 23; 1/2,
+ * not 2/4; 2\pi, not \pi + \pi; the reference's notation is fine reduced    evaluated, and no square factor stands
+ * under a root factored   the reference's factors, in any order, each up to its sign */
 bool math_has_form(struct math_decider *decider, const struct math_node *reference, const struct math_node *answer,
                    enum math_form form, const struct math_rules *rules);
 

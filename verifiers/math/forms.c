@@ -1,32 +1,21 @@
 /* The form an answer was asked for: worked out, in lowest terms, in factors. */
-#include "verifiers/math/comparison.h"
+#include "verifiers/math/forms.h"
 
 #include <stdlib.h>
 
 /* --- evaluated --- */
-
-static bool is_integer(const struct math_node *node)
-{
-    if (node->kind == MATH_NEGATE)
-        node = node->children[0];
-    return node->kind == MATH_NUMBER && fmpz_is_one(fmpq_denref(node->value));
-}
-
-static const fmpz *integer_of(const struct math_node *node)
-{
-    return fmpq_numref((node->kind == MATH_NEGATE ? node->children[0] : node)->value);
-}
 
 static bool is_lowest(const struct math_node *quotient)
 {
     bool lowest;
     fmpz_t divisor;
 
-    if (!is_integer(quotient->children[0]) || !is_integer(quotient->children[1]))
+    if (math_has_spare_signs(quotient) || !math_is_integer(quotient->children[0]) ||
+        !math_is_integer(quotient->children[1]))
         return false;
     fmpz_init(divisor);
-    fmpz_gcd(divisor, integer_of(quotient->children[0]), integer_of(quotient->children[1]));
-    lowest = fmpz_is_one(divisor) && !fmpz_is_pm1(integer_of(quotient->children[1]));
+    fmpz_gcd(divisor, math_integer_of(quotient->children[0]), math_integer_of(quotient->children[1]));
+    lowest = fmpz_is_one(divisor) && !fmpz_is_pm1(math_integer_of(quotient->children[1]));
     fmpz_clear(divisor);
     return lowest;
 }
@@ -39,8 +28,8 @@ static bool is_scientific(const struct math_node *node)
     if (node->kind != MATH_PRODUCT || node->count != 2 || node->children[0]->kind != MATH_NUMBER)
         return false;
     power = node->children[1];
-    return power->kind == MATH_POWER && is_integer(power->children[0]) && is_integer(power->children[1]) &&
-           fmpz_equal_ui(integer_of(power->children[0]), 10) && power->children[0]->kind == MATH_NUMBER;
+    return power->kind == MATH_POWER && math_is_integer(power->children[0]) && math_is_integer(power->children[1]) &&
+           fmpz_equal_ui(math_integer_of(power->children[0]), 10) && power->children[0]->kind == MATH_NUMBER;
 }
 
 /* A number with nothing left to do. */
@@ -51,6 +40,7 @@ static bool is_literal(const struct math_node *node)
     case MATH_BASED:
         return true;
     case MATH_NEGATE:
+        return !math_has_spare_signs(node) && is_literal(node->children[0]);
     case MATH_PERCENT:
     case MATH_DEGREES:
     case MATH_QUANTITY:
@@ -84,7 +74,8 @@ static bool is_evaluated(struct comparison *comparison, const struct math_node *
     if (is_literal(node))
         return true;
     if (node->kind == MATH_OPERATOR || (node->kind == MATH_MATRIX && (node->flags & MATH_DETERMINANT)) ||
-        is_rational(comparison, node))
+        is_rational(comparison, node) || math_has_spare_signs(node) || math_has_work_left(comparison, node) ||
+        !math_is_in_lowest_terms(comparison, node))
         return false;
     for (size_t i = 0; i < node->count; i++) {
         if (!is_evaluated(comparison, node->children[i]))
@@ -117,10 +108,10 @@ static bool has_power_factor(const fmpz *radicand, unsigned degree)
 
 static bool has_reduced_roots(const struct math_node *node)
 {
-    if (node->kind == MATH_ROOT && node->children[0]->kind == MATH_NUMBER && is_integer(node->children[0]) &&
-        is_integer(node->children[1]) && fmpz_cmp_ui(integer_of(node->children[1]), 2) >= 0 &&
-        fmpz_cmp_ui(integer_of(node->children[1]), 64) <= 0 &&
-        has_power_factor(integer_of(node->children[0]), (unsigned)fmpz_get_ui(integer_of(node->children[1]))))
+    if (node->kind == MATH_ROOT && node->children[0]->kind == MATH_NUMBER && math_is_integer(node->children[0]) &&
+        math_is_integer(node->children[1]) && fmpz_cmp_ui(math_integer_of(node->children[1]), 2) >= 0 &&
+        fmpz_cmp_ui(math_integer_of(node->children[1]), 64) <= 0 &&
+        has_power_factor(math_integer_of(node->children[0]), (unsigned)fmpz_get_ui(math_integer_of(node->children[1]))))
         return false;
     for (size_t i = 0; i < node->count; i++)
         if (!has_reduced_roots(node->children[i]))
@@ -170,14 +161,14 @@ static bool add_factor(struct comparison *comparison, struct factors *factors, c
 
 static bool is_one(const struct math_node *node)
 {
-    return is_integer(node) && fmpz_is_pm1(integer_of(node));
+    return math_is_integer(node) && fmpz_is_pm1(math_integer_of(node));
 }
 
 static bool small_exponent(const struct math_node *node, long *ret_exponent)
 {
-    if (!is_integer(node) || fmpz_cmp_ui(integer_of(node), EXPONENT_MAX) > 0)
+    if (!math_is_integer(node) || fmpz_cmp_ui(math_integer_of(node), EXPONENT_MAX) > 0)
         return false;
-    *ret_exponent = (long)fmpz_get_ui(integer_of(node)) * (node->kind == MATH_NEGATE ? -1 : 1);
+    *ret_exponent = (long)fmpz_get_ui(math_integer_of(node)) * (node->kind == MATH_NEGATE ? -1 : 1);
     return true;
 }
 

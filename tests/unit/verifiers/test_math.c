@@ -341,6 +341,40 @@ static void test_evaluated_wants_a_number_and_not_a_task(void **state)
     formed("evaluated", "\\\\{1,2\\\\}", "2,1", true);
     formed("evaluated", "\\\\{1,2\\\\}", "2,2-1", false);
     formed("evaluated", "55", "\\sum_{k=1}^{10}k", false);
+    formed("evaluated", "\\\\frac{\\\\pi}{4}", "\\pi/4", true);
+    formed("evaluated", "2^{100}", "2^{100}", true);
+    formed("evaluated", "e^2", "e\\cdot e", true);
+}
+
+static void test_evaluated_wants_terms_collected_and_numbers_multiplied_out(void **state)
+{
+    (void)state;
+    formed("evaluated", "2\\\\pi", "\\pi+\\pi", false);
+    formed("evaluated", "\\\\pi", "\\frac{3\\pi}{2}-\\frac{\\pi}{2}", false);
+    formed("evaluated", "2xy", "xy+yx", false);
+    formed("evaluated", "x^2+x", "x+x^2", true);
+    formed("evaluated", "3+4i", "(2+i)^2", false);
+    formed("evaluated", "1+3i", "(1+i)(2+i)", false);
+    formed("evaluated", "1+3i", "3i+1", true);
+    formed("evaluated", "6+2\\\\sqrt5", "(1+\\sqrt5)^2", false);
+    formed("evaluated", "6+2\\\\sqrt5", "2(3+\\sqrt5)", true);
+    formed("evaluated", "x^2+2x+1", "(x+1)^2", true);
+}
+
+static void test_evaluated_wants_no_two_signs_and_no_function_with_a_known_value(void **state)
+{
+    (void)state;
+    formed("evaluated", "391", "-(-391)", false);
+    formed("evaluated", "x+3", "x-(-3)", false);
+    formed("evaluated", "1/2", "\\frac{-1}{-2}", false);
+    formed("evaluated", "1/2", "-\\frac{-1}{2}", false);
+    formed("evaluated", "-1/2", "\\frac{-1}{2}", true);
+    formed("evaluated", "\\\\pi/4", "\\arctan 1", false);
+    formed("evaluated", "\\\\pi", "2\\arcsin 1", false);
+    formed("evaluated", "\\\\pi/12", "\\arctan(2-\\sqrt3)", false);
+    formed("evaluated", "\\\\arctan 2", "\\tan^{-1}2", true);
+    formed("evaluated", "\\\\sqrt3/2", "\\sin 60^\\circ", false);
+    formed("evaluated", "\\\\sin 1", "\\sin(1)", true);
 }
 
 static void test_reduced_wants_lowest_terms_and_no_square_under_a_root(void **state)
@@ -350,6 +384,17 @@ static void test_reduced_wants_lowest_terms_and_no_square_under_a_root(void **st
     formed("reduced", "1/2", "\\frac{2}{4}", false);
     formed("reduced", "2\\\\sqrt{2}", "2\\sqrt2", true);
     formed("reduced", "2\\\\sqrt{2}", "\\sqrt8", false);
+    formed("reduced", "\\\\sqrt2/2", "\\frac{\\sqrt2}{2}", true);
+    formed("reduced", "\\\\sqrt2/2", "\\frac{2\\sqrt2}{4}", false);
+    formed("reduced", "\\\\frac{1+\\\\sqrt5}{2}", "\\frac{\\sqrt5+1}{2}", true);
+    formed("reduced", "\\\\frac{1+\\\\sqrt5}{2}", "\\frac{2+2\\sqrt5}{4}", false);
+    formed("reduced", "\\\\frac{1+\\\\sqrt5}{2}", "\\frac12\\cdot\\frac{2+2\\sqrt5}{2}", false);
+    formed("reduced", "\\\\pi/2", "\\frac{2\\pi}{4}", false);
+    formed("reduced", "\\\\pi/2", "\\frac12\\pi", true);
+    formed("reduced", "\\\\frac{1}{x+1}", "\\frac{2}{2x+2}", false);
+    formed("reduced", "\\\\frac{1}{x+1}", "\\frac{x+2}{(x+1)(x+2)}", false);
+    formed("reduced", "x", "\\frac{x^2}{x}", false);
+    formed("reduced", "\\\\frac{x}{y}", "x/y", true);
 }
 
 static void test_factored_wants_the_factors_of_the_reference_in_any_order(void **state)
@@ -411,6 +456,8 @@ int main(void)
         cmocka_unit_test(test_any_of_a_list_of_references_is_accepted),
         cmocka_unit_test(test_detail_says_what_was_read_and_where),
         cmocka_unit_test(test_evaluated_wants_a_number_and_not_a_task),
+        cmocka_unit_test(test_evaluated_wants_terms_collected_and_numbers_multiplied_out),
+        cmocka_unit_test(test_evaluated_wants_no_two_signs_and_no_function_with_a_known_value),
         cmocka_unit_test(test_reduced_wants_lowest_terms_and_no_square_under_a_root),
         cmocka_unit_test(test_factored_wants_the_factors_of_the_reference_in_any_order),
         cmocka_unit_test(test_detail_says_how_the_answer_was_read_and_decided),
