@@ -25,13 +25,12 @@ static const char *const turn_ends[] = {
     "<|endoftext|>",
     "<|end_of_text|>",
     "<|END_OF_TURN_TOKEN|>",
-    "<\xEF\xBD\x9C"
-    "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+    "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",
 };
 
 /* Somebody else's turn, or another one of the same: at the very beginning it is this one. */
 static const char *const turn_beginnings[] = {
-    "<|im_start|>", "<start_of_turn>", "<|start_header_id|>", "<|user|>", "<\xEF\xBD\x9CUser\xEF\xBD\x9C>",
+    "<|im_start|>", "<start_of_turn>", "<|start_header_id|>", "<|user|>", "<\uFF5CUser\uFF5C>",
 };
 
 static bool is_space(char byte)

@@ -96,9 +96,8 @@ static void test_a_turn_ends_with_each_of_the_common_tokens(void **state)
                                          "<|return|>",
                                          "<|endoftext|>",
                                          "<|end_of_text|>",
-                                         "<\xEF\xBD\x9C"
-                                         "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
-                                         "<\xEF\xBD\x9CUser\xEF\xBD\x9C>"};
+                                         "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",
+                                         "<\uFF5CUser\uFF5C>"};
     char completion[128];
 
     (void)state;
@@ -159,8 +158,7 @@ static void test_emphasis_and_quotes_around_a_sentence_do_not_count(void **state
         "\\textbf{Answer:} 42",
         "\\textbf{Answer}: 42",
         "\\textbf{Answer: 42}",
-        "The answer is \xE2\x80\x9C"
-        "42\xE2\x80\x9D.",
+        "The answer is \u201C42\u201D.",
         "Answer: 42,",
         "Answer: 42;",
     };
