@@ -188,7 +188,8 @@ static bool goes_on(struct text text, size_t at)
 {
     while (at < text.length_bytes && (text.data[at] == ' ' || text.data[at] == ','))
         at++;
-    return at < text.length_bytes && (is_digit(text.data[at]) || memchr("+-*/^_!%={<>", text.data[at], 12));
+    return at < text.length_bytes &&
+           (is_digit(text.data[at]) || (text.data[at] && strchr("+-*/^_!%={<>", text.data[at])));
 }
 
 /* \boxed 42: TeX would box the 4 alone, but nobody means that. */

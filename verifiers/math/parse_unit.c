@@ -8,285 +8,9 @@
 #define UNIT_BYTES 96
 #define UNIT_WORDS_MAX 4
 
-/* --- which words are units --- */
-
-/* What makes another statement of the number than its value. */
-static const char *const forbidden[] = {
-    "and",
-    "or",
-    "not",
-    "but",
-    "nor",
-    "is",
-    "are",
-    "isn",
-    "either",
-    "neither",
-    "minus",
-    "plus",
-    "times",
-    "negative",
-    "over",
-    "divided",
-    "squared",
-    "cubed",
-    "dozen",
-    "dozens",
-    "hundred",
-    "hundreds",
-    "thousand",
-    "thousands",
-    "million",
-    "millions",
-    "billion",
-    "billions",
-    "trillion",
-    "trillions",
-    "half",
-    "halves",
-    "third",
-    "thirds",
-    "quarter",
-    "quarters",
-    "fourth",
-    "fourths",
-    "fifth",
-    "fifths",
-    "sixth",
-    "sixths",
-    "seventh",
-    "sevenths",
-    "eighth",
-    "eighths",
-    "ninth",
-    "ninths",
-    "tenth",
-    "tenths",
-    "hundredth",
-    "hundredths",
-    "thousandth",
-    "thousandths",
-    "mod",
-    "base",
-    "to",
-    "through",
-    "than",
-    "possibly",
-    "less",
-    "more",
-    "least",
-    "most",
-    "about",
-    "approximately",
-    "pi",
-    "sqrt",
-    "if",
-    "k",
-    "e",
-    "i",
-    "j",
-    "x",
-    "y",
-    "z",
-    "n",
-    "a",
-    "b",
-    "p",
-    "q",
-    "r",
-    "t",
-    "u",
-    "v",
-    "w",
-    "factorial",
-    "one",
-    "two",
-    "sin",
-    "cos",
-    "tan",
-    "log",
-    "exp",
-    "otherwise",
-    "unless",
-    "except",
-    "maybe",
-    "perhaps",
-    "was",
-    "were",
-    "the",
-    "when",
-    "where",
-    "wrong",
-    "false",
-    "incorrect",
-    "modulo",
-    "ten",
-    "tens",
-    "eleven",
-    "twelve",
-    "forty",
-    "forties",
-    "gross",
-    "lakh",
-    "lakhs",
-    "crore",
-    "crores",
-    "mega",
-    "giga",
-    "bn",
-    "mn",
-    "tn",
-    "teen",
-    "teens",
-    "ty",
-    "th",
-    "st",
-    "nd",
-    "rd",
-    "root",
-    "radical",
-    "point",
-    "no",
-    "none",
-    "nope",
-    "never",
-    "nothing",
-    "without",
-    "permille",
-    "permil",
-    "doubled",
-    "tripled",
-    "halved",
-    "inverse",
-    "reciprocal",
-    "probably",
-    "guess",
-    "unknown",
-    "undefined",
-    "infinity",
-    "else",
-    "instead",
-    "vs",
-    "versus",
-    "xor",
-    "from",
-    "below",
-    "loss",
-    "above",
-    "under",
-    "too",
-    "hardly",
-    "unlikely",
-    "likely",
-    "guessed",
-    "guesses",
-    "almost",
-    "nearly",
-    "roughly",
-    "approx",
-    "circa",
-    "impossible",
-    "rejected",
-    "invalid",
-    "extraneous",
-    "cannot",
-    "can't",
-    "couldn't",
-    "others",
-    "say",
-    "says",
-    "said",
-    "ignore",
-    "ignored",
-    "hopefully",
-    "supposedly",
-    "allegedly",
-    "presumably",
-    "apparently",
-    "seemingly",
-    "sorry",
-    "excluding",
-    "fewer",
-    "nth",
-    "couple",
-    "mille",
-    "ppm",
-    "ppb",
-    "bps",
-    "basis",
-    "would",
-    "should",
-    "could",
-    "might",
-    "must",
-    "wait",
-    "actually",
-    "oops",
-    "error",
-    "mistake",
-    "typo",
-    "estimate",
-    "estimates",
-    "estimated",
-    "reject",
-    "discard",
-    "discarded",
-    "neglect",
-    "until",
-    "between",
-    "among",
-    "this",
-    "that",
-    "previous",
-    "instructions",
-};
-
-/* What a unit does not end with: it would be another number, or none. 2 complex roots are two. */
-static const char *const forbidden_last[] = {
-    "hex",     "hexadecimal", "octal",      "binary",      "decimal", "imaginary", "complex",
-    "fold",    "score",       "scores",     "double",      "triple",  "quadruple", "grand",
-    "minimum", "maximum",     "percentage", "percentages", "choose",  "small",     "large",
-    "big",     "many",        "few",        "much",        "false",   "high",      "low",
-};
-
-/* Words of numbers: "six", "sixths", "sixty", "sixteen". */
-static const char *const number_stems[] = {
-    "zero",  "three",   "four",    "five",    "six",     "seven", "eight",    "nine",  "twel",  "thirt",  "fift",
-    "twent", "hundred", "thousan", "million", "billion", "trill", "quadrill", "twice", "thric", "googol", "quintill",
-};
-
-/* Units that need no \text. Those that could be a product of variables (mg, ml) are not among them. */
-static const char *const bare_units[] = {
-    "mm",   "cm",   "dm",   "km",   "kg",   "ft",   "yd",  "hr",  "hrs", "min", "mins", "sec",  "secs", "day",
-    "days", "mph",  "kph",  "kmh",  "lb",   "lbs",  "oz",  "Hz",  "kHz", "MHz", "GHz",  "kW",   "kWh",  "kJ",
-    "kPa",  "Pa",   "mol",  "mmol", "eV",   "keV",  "MeV", "GeV", "nm",  "rad", "per",  "inch", "foot", "feet",
-    "mile", "yard", "gram", "hour", "unit", "cent", "mL",  "ml",  "deg", "cc",  "USD",  "EUR",  "GBP",
-};
-
-static bool is_number_word(struct text word)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(number_stems); i++) {
-        size_t length_bytes = strlen(number_stems[i]);
-        if (word.length_bytes >= length_bytes && memcmp(word.data, number_stems[i], length_bytes) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Of single letters only those that nobody takes for a variable, or for thousands. */
-static bool is_forbidden(struct text word)
-{
-    char lower[MATH_WORD_BYTES];
-    struct text folded = math_lowered(word, lower);
-
-    if (word.length_bytes == 1 && strchr("JMNVW", word.data[0]))
-        return word.data[0] == 'M';
-    return math_is_listed(forbidden, ARRAY_LENGTH(forbidden), folded) || is_number_word(folded);
-}
-
 bool math_starts_forbidden_word(const struct math_reader *reader)
 {
-    return is_forbidden(math_word_at(reader, reader->at));
+    return math_is_no_unit(math_word_at(reader, reader->at));
 }
 
 struct unit {
@@ -312,7 +36,7 @@ static bool add_word(struct unit *unit, struct text word)
 {
     bool joined = unit->length == 0 || strchr("/* ", unit->bytes[unit->length - 1]);
 
-    if (++unit->words > UNIT_WORDS_MAX || is_forbidden(word))
+    if (++unit->words > UNIT_WORDS_MAX || math_is_no_unit(word))
         return false;
     return (joined || add_bytes(unit, " ", 1)) && add_bytes(unit, word.data, word.length_bytes);
 }
@@ -404,7 +128,7 @@ static bool is_bare_unit(const struct math_reader *reader, size_t at)
     struct text word = math_word_at(reader, at);
     bool spaced = reader->tokens[at].flags & TOKEN_SPACED;
 
-    if (word.length_bytes < 2 || is_forbidden(word) || math_find_word(word))
+    if (word.length_bytes < 2 || math_is_no_unit(word) || math_find_word(word))
         return false;
     if (is_half_of_day(word))
         return follows_time(reader, at);
@@ -412,7 +136,7 @@ static bool is_bare_unit(const struct math_reader *reader, size_t at)
         return spaced && is_inches(reader, at);
     if (reader->reading->prose && spaced && word.length_bytes > 2)
         return true;
-    if (math_is_listed(bare_units, ARRAY_LENGTH(bare_units), word))
+    if (math_is_bare_unit(word))
         return spaced || !text_equals(word, "ml");
     for (size_t i = 0; i < word.length_bytes; i++)
         if (!islower((unsigned char)word.data[i]))
@@ -453,7 +177,7 @@ static bool is_braced_unit(const struct math_reader *reader)
     if (inner->kind == TOKEN_TEXT)
         return peek_at(reader, 2)->kind == TOKEN_CLOSE_BRACE;
     return inner->kind == TOKEN_LETTER && peek_at(reader, 1 + inner->run)->kind == TOKEN_CLOSE_BRACE &&
-           math_is_listed(bare_units, ARRAY_LENGTH(bare_units), math_word_at(reader, reader->at + 1));
+           math_is_bare_unit(math_word_at(reader, reader->at + 1));
 }
 
 /* 12:30 p.m. */
@@ -575,13 +299,11 @@ static const char *joint(const struct math_reader *reader, size_t *ret_tokens)
 
 static bool ends_well(const struct unit *unit)
 {
-    char lower[MATH_WORD_BYTES];
     size_t start = unit->length;
 
     while (start && isalpha((unsigned char)unit->bytes[start - 1]))
         start--;
-    return !math_is_listed(forbidden_last, ARRAY_LENGTH(forbidden_last),
-                           math_lowered((struct text){unit->bytes + start, unit->length - start}, lower));
+    return math_may_end_unit((struct text){unit->bytes + start, unit->length - start});
 }
 
 static bool take_unit(struct math_reader *reader, struct unit *unit)

@@ -46,7 +46,7 @@ static size_t escape_length(struct text text, size_t at)
 }
 
 /* The bytes up to the closing brace if all of them are those of words and units; TEXT_NONE if not. */
-static struct text words_until_brace(const struct scanner *scanner)
+static struct text words_until_brace(const struct scanner *scanner, bool mathematics)
 {
     struct text text = rest(scanner);
     size_t step;
@@ -55,7 +55,8 @@ static struct text words_until_brace(const struct scanner *scanner)
         char byte = text.data[i];
         if (byte == '}')
             return (struct text){text.data, i};
-        step = isalnum((unsigned char)byte) || (byte && strchr(" \n\t\r~.,;:!?'-/^*$%", byte));
+        step = isalnum((unsigned char)byte) || (byte && strchr(" \n\t\r~.,;:?'-/^*$%", byte)) ||
+               (byte == '!' && !mathematics); /* \mathrm{n!} is a factorial */
         if (byte == '{')
             step = exponent_length(text, i);
         if (byte & 0x80)
@@ -201,9 +202,7 @@ bool math_scan_text(struct scanner *scanner, bool mathematics)
     scanner->at++;
     if (scan_lone_sign(scanner))
         return true;
-    content = words_until_brace(scanner);
-    if (mathematics && content.data && memchr(content.data, '!', content.length_bytes))
-        content = TEXT_NONE; /* a factorial */
+    content = words_until_brace(scanner, mathematics);
     first = content.data && content.length_bytes > 1 ? math_trimmed(content, "").data[0] : byte_at(scanner, 0);
     if (content.data && !isdigit((unsigned char)first) && (content.length_bytes == 1 || !strchr("$-.", first))) {
         add_words(scanner, content, mathematics);

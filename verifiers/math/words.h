@@ -36,4 +36,10 @@ bool math_is_listed(const char *const *list, size_t count, struct text word);
 /* In lower case, in `lower`; empty if the word is longer: then it is in no list. */
 struct text math_lowered(struct text word, char lower[MATH_WORD_BYTES]);
 
+/* --- units --- */
+
+bool math_is_no_unit(struct text word);   /* it makes another statement than the number in front of it */
+bool math_may_end_unit(struct text word); /* 2 complex roots, not 2 complex */
+bool math_is_bare_unit(struct text word); /* a unit without \text{} */
+
 #endif
