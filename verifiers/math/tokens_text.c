@@ -45,16 +45,20 @@ static size_t escape_length(struct text text, size_t at)
     return begins(from, "\\cdot") && !(from.length_bytes > 5 && is_letter(from.data[5])) ? 5 : 0;
 }
 
-/* The bytes up to the closing brace if all of them are those of words and units; TEXT_NONE if not. */
-static struct text words_until_brace(const struct scanner *scanner, bool mathematics)
+/* The bytes up to the closing brace, if all of them are those of words and units. */
+static bool sees_words(const struct scanner *scanner, bool mathematics, struct text *ret_words)
 {
     struct text text = rest(scanner);
     size_t step;
 
+    *ret_words = TEXT_LITERAL("");
     for (size_t i = 0; i < text.length_bytes; i += step) {
         char byte = text.data[i];
-        if (byte == '}')
-            return (struct text){text.data, i};
+        if (byte == '}') {
+            ret_words->data = text.data;
+            ret_words->length_bytes = i;
+            return true;
+        }
         step = isalnum((unsigned char)byte) || (byte && strchr(" \n\t\r~.,;:?'-/^*$%", byte)) ||
                (byte == '!' && !mathematics); /* \mathrm{n!} is a factorial */
         if (byte == '{')
@@ -64,9 +68,9 @@ static struct text words_until_brace(const struct scanner *scanner, bool mathema
         if (byte == '\\')
             step = escape_length(text, i);
         if (step == 0)
-            return TEXT_NONE;
+            return false;
     }
-    return TEXT_NONE;
+    return false;
 }
 
 /* --- what the words are --- */
@@ -193,6 +197,7 @@ static bool scan_lone_sign(struct scanner *scanner)
 bool math_scan_text(struct scanner *scanner, bool mathematics)
 {
     struct text content;
+    bool words;
     char first;
 
     while (math_is_space(byte_at(scanner, 0)) || byte_at(scanner, 0) == '*')
@@ -202,13 +207,13 @@ bool math_scan_text(struct scanner *scanner, bool mathematics)
     scanner->at++;
     if (scan_lone_sign(scanner))
         return true;
-    content = words_until_brace(scanner, mathematics);
-    first = content.data && content.length_bytes > 1 ? math_trimmed(content, "").data[0] : byte_at(scanner, 0);
-    if (content.data && !isdigit((unsigned char)first) && (content.length_bytes == 1 || !strchr("$-.", first))) {
+    words = sees_words(scanner, mathematics, &content);
+    first = content.length_bytes > 1 ? math_trimmed(content, "").data[0] : byte_at(scanner, 0);
+    if (words && !isdigit((unsigned char)first) && (content.length_bytes == 1 || !strchr("$-.", first))) {
         add_words(scanner, content, mathematics);
         return true;
     }
-    if (!mathematics && !content.data && !isdigit((unsigned char)first) && !begins(rest(scanner), "\\$") &&
+    if (!mathematics && !words && !isdigit((unsigned char)first) && !begins(rest(scanner), "\\$") &&
         !is_choice(scanner) && !is_bracketed_mathematics(scanner))
         return false;
     scanner->at--;
