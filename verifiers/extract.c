@@ -20,7 +20,6 @@ static const char *const turn_ends[] = {
     "<|eot|>",
     "<|eom|>",
     "<|EOT|>",
-    "<|end|>",
     "<|return|>",
     "<|endoftext|>",
     "<|end_of_text|>",
@@ -28,9 +27,9 @@ static const char *const turn_ends[] = {
     "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",
 };
 
-/* Somebody else's turn, or another one of the same: at the very beginning it is this one. */
+/* Somebody else's turn. */
 static const char *const turn_beginnings[] = {
-    "<|im_start|>", "<start_of_turn>", "<|start_header_id|>", "<|user|>", "<\uFF5CUser\uFF5C>",
+    "<|im_start|>user", "<start_of_turn>user", "<|start_header_id|>user", "<|user|>", "<\uFF5CUser\uFF5C>",
 };
 
 static bool is_space(char byte)
@@ -95,16 +94,29 @@ static size_t find_last(struct text text, const char *needle)
     return last;
 }
 
+static bool starts_with(struct text text, size_t at, const char *prefix)
+{
+    size_t length_bytes = strlen(prefix);
+    return text.length_bytes - at >= length_bytes && memcmp(text.data + at, prefix, length_bytes) == 0;
+}
+
+/* <|end|>, unless the same one goes on in another channel. */
+static size_t end_of_message(struct text text)
+{
+    size_t at = text_find(text, 0, "<|end|>");
+
+    while (at < text.length_bytes && starts_with(text, at, "<|end|><|start|>assistant"))
+        at = text_find(text, at + 1, "<|end|>");
+    return at;
+}
+
 struct text extract_turn(struct text completion)
 {
-    size_t start = 0;
-
-    while (start < completion.length_bytes && is_space(completion.data[start]))
-        start++;
     for (size_t i = 0; i < ARRAY_LENGTH(turn_ends); i++)
         completion.length_bytes = text_find(completion, 0, turn_ends[i]);
     for (size_t i = 0; i < ARRAY_LENGTH(turn_beginnings); i++)
-        completion.length_bytes = text_find(completion, start + 1, turn_beginnings[i]);
+        completion.length_bytes = text_find(completion, 0, turn_beginnings[i]);
+    completion.length_bytes = end_of_message(completion);
     return completion;
 }
 
@@ -148,12 +160,6 @@ static size_t number_end(struct text text, size_t at)
 
 /* --- boxes --- */
 
-static bool starts_with(struct text text, size_t at, const char *prefix)
-{
-    size_t length_bytes = strlen(prefix);
-    return text.length_bytes - at >= length_bytes && memcmp(text.data + at, prefix, length_bytes) == 0;
-}
-
 /* The index after the brace that closes the one at `open`, or 0 if none does. A backslash takes the next byte with it.
  */
 static size_t after_group(struct text text, size_t open)
@@ -183,13 +189,19 @@ static void keep_box(struct boxes *boxes, struct text content)
     boxes->distinct++;
 }
 
-/* 42 + 3, 42!, 42, 43: the number is not all of it. */
-static bool goes_on(struct text text, size_t at)
+/* Behind a number without braces: the end of the text, of its formula or of its sentence. Anything else could belong to
+ * the number: 42 + 3, 42\sqrt2, 42 or 43. */
+static bool ends_here(struct text text, size_t at)
 {
-    while (at < text.length_bytes && (text.data[at] == ' ' || text.data[at] == ','))
-        at++;
-    return at < text.length_bytes &&
-           (is_digit(text.data[at]) || (text.data[at] && strchr("+-*/^_!%={<>", text.data[at])));
+    static const char *const ends[] = {"$", "\\)", "\\]", ".\n", ".$", ".\\)", ".\\]", "\n\n"};
+
+    if (at < text.length_bytes && text.data[at] == '.' &&
+        text_trimmed(slice(text, at + 1, text.length_bytes)).length_bytes == 0)
+        return true;
+    for (size_t i = 0; i < ARRAY_LENGTH(ends); i++)
+        if (starts_with(text, at, ends[i]))
+            return true;
+    return text_trimmed(slice(text, at, text.length_bytes)).length_bytes == 0;
 }
 
 /* \boxed 42: TeX would box the 4 alone, but nobody means that. */
@@ -198,9 +210,9 @@ static void keep_bare_number(struct text text, size_t at, struct boxes *boxes)
     size_t digits = at + (text.data[at] == '-');
     size_t end = digit_at(text, digits) ? number_end(text, digits) : at;
 
-    if (end == at || (end < text.length_bytes && isalnum((unsigned char)text.data[end])))
+    if (end == at)
         return;
-    boxes->truncated = goes_on(text, end);
+    boxes->truncated = !ends_here(text, end);
     if (!boxes->truncated)
         keep_box(boxes, slice(text, at, end));
 }

@@ -44,30 +44,41 @@ static int check_options(const json_t *filled, struct verifier_problem *ret_prob
     return 0;
 }
 
-/* The bytes of the space that `text` begins with, or of what nobody sees; 0: of neither. Unicode's White_Space, the
- * separators of ASCII that Python strips too, the soft hyphen, and the signs without width. */
-static size_t space_bytes(struct text text)
-{
-    static const char *const spaces[] = {
-        "\xc2\x85", "\u00a0", "\u00ad", "\u1680", "\u2000", "\u2001", "\u2002", "\u2003", "\u2004",
-        "\u2005",   "\u2006", "\u2007", "\u2008", "\u2009", "\u200a", "\u200b", "\u200c", "\u200d",
-        "\u200e",   "\u200f", "\u2028", "\u2029", "\u202f", "\u205f", "\u2060", "\u3000", "\ufeff",
-    };
+/* Unicode's White_Space, controls, and what nobody sees: signs of direction, joiners, variation selectors, fillers. */
+static const struct {
+    uint32_t first, last;
+} invisible[] = {
+    {0x0000, 0x0020}, {0x007f, 0x00a0}, {0x00ad, 0x00ad}, {0x034f, 0x034f}, {0x061c, 0x061c},
+    {0x115f, 0x1160}, {0x1680, 0x1680}, {0x17b4, 0x17b5}, {0x180b, 0x180f}, {0x2000, 0x200f},
+    {0x2028, 0x202f}, {0x205f, 0x206f}, {0x2800, 0x2800}, {0x3000, 0x3000}, {0x3164, 0x3164},
+    {0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0xe0000, 0xe0fff},
+};
 
-    if (strchr(" \t\n\v\f\r\x1c\x1d\x1e\x1f", text.data[0]))
-        return 1;
-    for (size_t i = 0; i < ARRAY_LENGTH(spaces); i++) {
-        size_t length_bytes = strlen(spaces[i]);
-        if (text.length_bytes >= length_bytes && memcmp(text.data, spaces[i], length_bytes) == 0)
-            return length_bytes;
-    }
-    return 0;
+/* The code point that `text`, which is UTF-8, begins with. */
+static uint32_t code_point(struct text text, size_t *ret_bytes)
+{
+    unsigned char first = (unsigned char)text.data[0];
+    size_t bytes = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    uint32_t point = first & (bytes == 1 ? 0xffu : 0x7fu >> bytes);
+
+    *ret_bytes = bytes < text.length_bytes ? bytes : text.length_bytes;
+    for (size_t i = 1; i < *ret_bytes; i++)
+        point = point << 6 | ((unsigned char)text.data[i] & 0x3fu);
+    return point;
+}
+
+static bool is_invisible(uint32_t point)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(invisible); i++)
+        if (point >= invisible[i].first && point <= invisible[i].last)
+            return true;
+    return false;
 }
 
 static bool is_blank(struct text text)
 {
-    for (size_t step; text.length_bytes; text.data += step, text.length_bytes -= step)
-        if (text.data[0] == '\0' || (step = space_bytes(text)) == 0)
+    for (size_t bytes; text.length_bytes; text.data += bytes, text.length_bytes -= bytes)
+        if (!is_invisible(code_point(text, &bytes)))
             return false;
     return true;
 }

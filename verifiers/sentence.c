@@ -13,8 +13,7 @@
 
 enum content {
     WORDS_ONLY,
-    FORMULAS,             /* without digits: "where $k$ is an integer" */
-    FORMULAS_WITH_DIGITS, /* "because $6 \cdot 7 = 42$" */
+    FORMULAS, /* without digits, which could be another value: "where $k$ is an integer" */
 };
 
 /* What an explanation begins with, and what it may have in it. */
@@ -22,77 +21,34 @@ static const struct {
     const char *words;
     enum content content;
 } openings[] = {
-    {"because", FORMULAS_WITH_DIGITS},
-    {"since", FORMULAS_WITH_DIGITS},
-    {"where", FORMULAS},
-    {"for all", FORMULAS},
-    {"for any", FORMULAS},
-    {"for each", FORMULAS},
-    {"for every", FORMULAS},
-    {"which", WORDS_ONLY},
-    {"so", WORDS_ONLY},
-    {"thus", WORDS_ONLY},
-    {"hence", WORDS_ONLY},
-    {"therefore", WORDS_ONLY},
-    {"as asked", WORDS_ONLY},
-    {"as claimed", WORDS_ONLY},
-    {"as desired", WORDS_ONLY},
-    {"as expected", WORDS_ONLY},
-    {"as needed", WORDS_ONLY},
-    {"as requested", WORDS_ONLY},
-    {"as required", WORDS_ONLY},
-    {"as stated", WORDS_ONLY},
-    {"as wanted", WORDS_ONLY},
-    {"as we", WORDS_ONLY},
-    {"by the", WORDS_ONLY},
-    {"in all", WORDS_ONLY},
-    {"in total", WORDS_ONLY},
-    {"altogether", WORDS_ONLY},
-    {"i hope", WORDS_ONLY},
+    {"because", FORMULAS},       {"since", FORMULAS},         {"where", FORMULAS},       {"for all", FORMULAS},
+    {"for any", FORMULAS},       {"for each", FORMULAS},      {"for every", FORMULAS},   {"which", WORDS_ONLY},
+    {"thus", WORDS_ONLY},        {"hence", WORDS_ONLY},       {"therefore", WORDS_ONLY}, {"as asked", WORDS_ONLY},
+    {"as desired", WORDS_ONLY},  {"as expected", WORDS_ONLY}, {"as needed", WORDS_ONLY}, {"as requested", WORDS_ONLY},
+    {"as required", WORDS_ONLY}, {"as stated", WORDS_ONLY},   {"as wanted", WORDS_ONLY}, {"in total", WORDS_ONLY},
+    {"altogether", WORDS_ONLY},  {"i hope", WORDS_ONLY},
 };
 
 /* Behind these another value may follow, or this one is not meant. */
+/* clang-format off */
 static const char *const denials[] = {
-    "or",         "nor",         "not",
-    "no",         "never",       "none",
-    "cannot",     "but",         "however",
-    "though",     "yet",         "although",
-    "maybe",      "perhaps",     "possible",
-    "possibly",   "probably",    "might",
-    "may",        "could",       "can",
-    "should",     "otherwise",   "else",
-    "unless",     "except",      "if",
-    "when",       "instead",     "rather",
-    "wrong",      "false",       "incorrect",
-    "mistake",    "mistaken",    "doubt",
-    "unsure",     "guess",       "either",
-    "neither",    "both",        "also",
-    "too",        "other",       "another",
-    "others",     "vs",          "versus",
-    "xor",        "lor",         "vee",
-    "wait",       "actually",    "sorry",
-    "half",       "halved",      "halves",
-    "third",      "thirds",      "quarter",
-    "quarters",   "dozen",       "percent",
-    "times",      "plus",        "minus",
-    "negative",   "squared",     "cubed",
-    "root",       "factorial",   "mod",
-    "modulo",     "divided",     "doubled",
-    "tripled",    "multiplied",  "inverse",
-    "opposite",   "reciprocal",  "base",
-    "binary",     "octal",       "about",
-    "around",     "almost",      "nearly",
-    "roughly",    "close",       "near",
-    "between",    "less",        "more",
-    "least",      "most",        "than",
-    "bound",      "remainder",   "alternatively",
-    "one",        "ones",        "two",
-    "ten",        "eleven",      "forty",
-    "infinity",   "undefined",   "unknown",
-    "over",       "without",     "wrongly",
-    "percentage", "impossible",  "hex",
-    "decimal",    "hexadecimal",
+    "or", "nor", "not", "no", "never", "none", "cannot", "but", "however", "though", "yet", "although", "maybe",
+    "perhaps", "possible", "possibly", "probably", "might", "may", "could", "can", "should", "otherwise", "else",
+    "unless", "except", "if", "when", "instead", "rather", "wrong", "false", "incorrect", "mistake", "mistaken",
+    "doubt", "unsure", "guess", "either", "neither", "both", "also", "too", "other", "another", "others", "vs",
+    "versus", "xor", "lor", "vee", "wait", "actually", "sorry", "half", "halved", "halves", "third", "thirds",
+    "quarter", "quarters", "dozen", "percent", "times", "plus", "minus", "negative", "squared", "cubed", "root",
+    "factorial", "mod", "modulo", "divided", "doubled", "tripled", "multiplied", "inverse", "opposite",
+    "reciprocal", "base", "binary", "octal", "about", "around", "almost", "nearly", "roughly", "close", "near",
+    "between", "less", "more", "least", "most", "than", "bound", "remainder", "alternatively", "one", "ones", "two",
+    "ten", "eleven", "forty", "infinity", "undefined", "unknown", "over", "without", "wrongly", "percentage",
+    "impossible", "hex", "decimal", "hexadecimal", "unlikely", "lie", "lies", "fail", "fails", "nonsense", "absurd",
+    "invalid", "extraneous", "discard", "discarded", "reject", "rejected", "hardly", "off", "contradicts",
+    "contradict", "made", "increased", "incremented", "decreased", "decremented", "numerator", "denominator",
+    "short", "negation", "negated", "square", "flipped", "reversed", "swapped", "sign", "unit", "score", "add",
+    "added", "increase", "decrease", "exceed", "exceeds", "below", "above", "under", "beyond",
 };
+/* clang-format on */
 
 /* "six", "sixty", "approximate", "alternative" */
 static const char *const denied_stems[] = {
@@ -181,7 +137,7 @@ static bool is_explanation(struct text text, enum content content)
 
     for (size_t at = 0; at < text.length_bytes;)
         at += look(from(text, at), &seen);
-    if (seen.denial || (seen.digit && content != FORMULAS_WITH_DIGITS))
+    if (seen.denial || seen.digit)
         return false;
     return !seen.formula || (content != WORDS_ONLY && !seen.separator);
 }

@@ -3,6 +3,8 @@
  * Only names, each once, and only before a value without names: x + 1 = 5 and 2x = 5 were given, not asked for. */
 #include "verifiers/math/comparison.h"
 
+#include <ctype.h>
+
 #include "server/base/cleanup.h"
 
 static const struct math_node *without_sign(const struct math_node *term)
@@ -27,7 +29,7 @@ static bool is_sum_of_names(const struct math_node *node)
         if (term->kind != MATH_NAME && !math_is_capitals(term))
             return false;
     }
-    return node->kind == MATH_SUM && are_different(node);
+    return node->kind == MATH_SUM && node->children[0]->kind != MATH_NEGATE && are_different(node);
 }
 
 /* mn */
@@ -40,10 +42,11 @@ static bool is_product_of_names(const struct math_node *node)
 static bool is_vector(const struct math_node *node)
 {
     static const char *const marks[] = {"\\vec{", "\\overrightarrow{"};
-    bool vector = node->kind == MATH_SUM || node->kind == MATH_NEGATE;
+    bool vector = node->kind == MATH_SUM;
 
+    vector = vector && node->children[0]->kind != MATH_NEGATE && are_different(node);
     for (size_t i = 0; vector && i < node->count; i++)
-        vector = is_vector(node->children[i]);
+        vector = is_vector(without_sign(node->children[i]));
     for (size_t i = 0; node->kind == MATH_NAME && i < ARRAY_LENGTH(marks); i++)
         vector = vector || (node->text.length_bytes > strlen(marks[i]) &&
                             memcmp(node->text.data, marks[i], strlen(marks[i])) == 0);
@@ -61,17 +64,25 @@ static bool is_number_asked(const struct math_node *node)
     return is_sum_of_names(node) || is_product_of_names(node) || is_length(node);
 }
 
-/* A^{-1}, A^T, A + B, \vec{a} \times \vec{b}: a number stands only in an exponent. */
+/* A, \vec{a}, A^{-1}, A^T, A^2 */
+static bool is_array(const struct math_node *node)
+{
+    if (node->kind == MATH_POWER && node->children[1]->kind == MATH_NUMBER && fmpq_is_zero(node->children[1]->value))
+        return false;
+    if (node->kind == MATH_POWER)
+        return math_is_scalar(node->children[1]) && is_array(node->children[0]);
+    return is_vector(node) || (node->kind == MATH_NAME && isupper((unsigned char)node->text.data[0]));
+}
+
+/* A + B, A - B, AB, \vec{a} \times \vec{b} */
 static bool is_array_asked(const struct math_node *node)
 {
-    size_t count = node->kind == MATH_POWER ? 1 : node->count;
-
-    if (node->kind == MATH_POWER && !math_is_scalar(node->children[1]))
+    if (node->kind != MATH_SUM && node->kind != MATH_PRODUCT)
+        return is_array(node);
+    if (node->children[0]->kind == MATH_NEGATE || !are_different(node))
         return false;
-    if (node->kind != MATH_SUM && node->kind != MATH_PRODUCT && node->kind != MATH_NEGATE && node->kind != MATH_POWER)
-        return node->kind == MATH_NAME;
-    for (size_t i = 0; i < count; i++)
-        if (!is_array_asked(node->children[i]))
+    for (size_t i = 0; i < node->count; i++)
+        if (!is_array(without_sign(node->children[i])))
             return false;
     return true;
 }
@@ -80,6 +91,8 @@ static bool is_array_asked(const struct math_node *node)
 static bool is_set_of_names(const struct math_node *node)
 {
     if (node->kind != MATH_UNION && node->kind != MATH_INTERSECTION && node->kind != MATH_DIFFERENCE)
+        return false;
+    if (!are_different(node))
         return false;
     for (size_t i = 0; i < node->count; i++)
         if (node->children[i]->kind != MATH_NAME && !is_set_of_names(node->children[i]))

@@ -1,6 +1,8 @@
 /* Names before = and before a point, chains of equalities, equations and inequalities that are not solved. */
 #include "verifiers/math/comparison.h"
 
+#include <string.h>
+
 /* --- names --- */
 
 bool math_is_capitals(const struct math_node *node)
@@ -141,7 +143,8 @@ static enum math_decision subject_of_list(struct comparison *comparison, const s
     return subject->body ? MATH_EQUAL : MATH_LIMIT;
 }
 
-/* P(3, -2) is what P = (3, -2) says. With names it is a product or a function. */
+/* P(3, -2) is what P = (3, -2) says. With names it is a product or a function; C(5, 2) is a number, N(0, 1) and
+ * U(0, 1) are distributions. */
 static bool is_point(const struct math_node *node)
 {
     const struct math_node *name;
@@ -152,7 +155,8 @@ static bool is_point(const struct math_node *node)
     name = node->children[0];
     place = node->children[1];
     return name->kind == MATH_NAME && name->text.data[0] >= 'A' && name->text.data[0] <= 'Z' &&
-           place->kind == MATH_TUPLE && place->opening == '(' && place->closing == ')' && !math_has_names(place);
+           !strchr("CNU", name->text.data[0]) && place->kind == MATH_TUPLE && place->opening == '(' &&
+           place->closing == ')' && !math_has_names(place);
 }
 
 enum math_decision math_subject_of(struct comparison *comparison, const struct math_node *node,

@@ -142,89 +142,45 @@ static enum math_decision add_two_sided(struct comparison *comparison, struct re
                         (struct piece){low, high, first == MATH_LESS_EQUAL, second == MATH_LESS_EQUAL});
 }
 
-/* x of x and -x; else NULL */
-static const struct math_node *name_of(const struct math_node *term)
+/* |x - 2| is still to be solved: it may be the question. */
+static bool is_absolute_name(const struct math_node *node)
 {
-    const struct math_node *name = term->kind == MATH_NEGATE ? term->children[0] : term;
-
-    return name->kind == MATH_NAME ? name : NULL;
+    return node->kind == MATH_ABSOLUTE && node->children[0]->kind == MATH_NAME;
 }
 
-/* x of |x|, |x - 2|, |2 - x|; else NULL. |2x - 3| is still to be solved: it may be the question. */
-static const struct math_node *name_within(const struct math_node *absolute)
-{
-    const struct math_node *inner = absolute->count ? absolute->children[0] : absolute;
-    const struct math_node *name = NULL;
-
-    if (absolute->kind != MATH_ABSOLUTE || inner->kind != MATH_SUM || inner->count > 2)
-        return absolute->kind == MATH_ABSOLUTE && inner->kind == MATH_NAME ? inner : NULL;
-    for (size_t i = 0; i < inner->count; i++) {
-        if (!math_has_names(inner->children[i]))
-            continue;
-        if (name || !name_of(inner->children[i]))
-            return NULL;
-        name = name_of(inner->children[i]);
-    }
-    return name;
-}
-
-/* Of |x - 2| < c: 2 - c and 2 + c. NULL beyond the limit. */
-static const struct math_node *end_of(struct comparison *comparison, const struct math_node *inner,
-                                      const struct math_node *bound, bool upper)
-{
-    const struct math_node *radius = upper ? bound : math_build(comparison, MATH_NEGATE, 1, &bound);
-    const struct math_node **terms;
-    bool negated = false;
-
-    if (inner->kind != MATH_SUM)
-        return radius;
-    terms = math_allocate(comparison->rules->arena, inner->count * sizeof(struct math_node *));
-    if (!terms)
-        return NULL;
-    for (size_t i = 0; i < inner->count; i++)
-        negated = negated || (math_has_names(inner->children[i]) && inner->children[i]->kind == MATH_NEGATE);
-    for (size_t i = 0; i < inner->count; i++) {
-        const struct math_node *const *term = (const struct math_node *const *)&inner->children[i];
-        terms[i] = math_has_names(*term) ? radius : negated ? *term : math_build(comparison, MATH_NEGATE, 1, term);
-    }
-    return math_build(comparison, MATH_SUM, inner->count, terms);
-}
-
-/* |x - 2| < c lies between 2 - c and 2 + c, |x - 2| > c beyond them. */
+/* |x| < c lies between -c and c, |x| > c beyond them. */
 static enum math_decision add_absolute(struct comparison *comparison, struct region *region,
-                                       const struct math_node *inner, enum math_relation relation,
-                                       const struct math_node *bound)
+                                       enum math_relation relation, const struct math_node *bound)
 {
+    const struct math_node *negative = math_build(comparison, MATH_NEGATE, 1, &bound);
     bool within = relation == MATH_LESS || relation == MATH_LESS_EQUAL;
     bool closed = relation == MATH_LESS_EQUAL || relation == MATH_GREATER_EQUAL;
-    struct piece between = {.low_closed = closed, .high_closed = closed};
+    struct piece between = {negative, bound, closed, closed};
     enum math_decision decision;
 
+    if (!negative)
+        return MATH_LIMIT;
     if (!is_end(bound) || math_has_names(bound) || math_infinite_sign(bound) || turned(relation) == relation)
         return MATH_DIFFERENT;
-    between.low = end_of(comparison, inner, bound, false);
-    between.high = end_of(comparison, inner, bound, true);
-    if (!between.low || !between.high)
-        return MATH_LIMIT;
     if (within)
         return add_interval(comparison, region, between);
     decision = region_check_order(comparison, &between); /* of a negative bound it would say nothing */
     if (decision == MATH_EQUAL)
-        decision = add_half(comparison, region, turned(relation), between.low);
-    return decision == MATH_EQUAL ? add_half(comparison, region, relation, between.high) : decision;
+        decision = add_half(comparison, region, turned(relation), negative);
+    return decision == MATH_EQUAL ? add_half(comparison, region, relation, bound) : decision;
 }
 
 static enum math_decision read_absolute(struct comparison *comparison, const struct math_node *node,
                                         struct region *region)
 {
-    bool turn = !name_within(node->children[0]);
+    bool turn = !is_absolute_name(node->children[0]);
     const struct math_node *absolute = node->children[turn ? 1 : 0];
-    enum math_decision decision = take_variable(region, name_within(absolute));
+    enum math_decision decision = take_variable(region, absolute->children[0]);
 
     if (decision != MATH_EQUAL)
         return decision;
-    return add_absolute(comparison, region, absolute->children[0],
-                        turn ? turned(node->relations[0]) : node->relations[0], node->children[turn ? 0 : 1]);
+    return add_absolute(comparison, region, turn ? turned(node->relations[0]) : node->relations[0],
+                        node->children[turn ? 0 : 1]);
 }
 
 /* x in S, x not in S */
@@ -251,7 +207,7 @@ static enum math_decision read_relation(struct comparison *comparison, const str
     const struct math_node *name = turn ? right : left;
     enum math_decision decision;
 
-    if (node->count == 2 && (name_within(left) || name_within(right)))
+    if (node->count == 2 && (is_absolute_name(left) || is_absolute_name(right)))
         return read_absolute(comparison, node, region);
     if (node->count > 3 || name->kind != MATH_NAME || (node->count == 3 && !turn))
         return MATH_DIFFERENT;
@@ -446,8 +402,8 @@ const struct math_node *math_region_variable(const struct math_node *node)
         return NULL;
     for (size_t i = 0; i < node->count && i < 2; i++) {
         const struct math_node *side = node->children[i];
-        if (side->kind == MATH_NAME || name_within(side))
-            return side->kind == MATH_NAME ? side : name_within(side);
+        if (side->kind == MATH_NAME || is_absolute_name(side))
+            return side->kind == MATH_NAME ? side : side->children[0];
     }
     return NULL;
 }

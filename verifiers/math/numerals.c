@@ -134,6 +134,12 @@ static bool is_time(const struct math_node *ratio)
     return true;
 }
 
+/* 12:30, not 12 to 30 */
+static bool is_clock(const struct math_node *ratio)
+{
+    return is_time(ratio) && !(ratio->flags & MATH_BY_TO);
+}
+
 static enum math_decision same_times(const struct math_node *reference, const struct math_node *answer)
 {
     if (!is_time(reference) || !is_time(answer) || reference->count != answer->count)
@@ -198,9 +204,15 @@ static enum math_decision same_fraction(struct comparison *comparison, const str
 enum math_decision math_same_ratios(struct comparison *comparison, const struct math_node *reference,
                                     const struct math_node *answer)
 {
+    bool ratios = reference->kind == MATH_RATIO && answer->kind == MATH_RATIO;
+
+    /* 3 to 4 may be a range, too: a ratio only where one is wanted. */
+    if ((reference->flags | answer->flags) & MATH_BY_TO)
+        return ratios && !is_clock(reference) && !is_clock(answer) ? same_parts(comparison, reference, answer)
+                                                                   : MATH_DIFFERENT;
     if (is_time(reference) || is_time(answer))
         return same_times(reference, answer);
-    if (reference->kind == MATH_RATIO && answer->kind == MATH_RATIO)
+    if (ratios)
         return same_parts(comparison, reference, answer);
     return reference->kind == MATH_RATIO ? same_fraction(comparison, reference, answer, true)
                                          : same_fraction(comparison, answer, reference, false);

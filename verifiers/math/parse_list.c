@@ -215,26 +215,26 @@ static bool take_to(struct math_reader *reader)
     return true;
 }
 
-static bool take_ratio_sign(struct math_reader *reader, bool number)
-{
-    return take(reader, TOKEN_COLON) || (number && take_to(reader));
-}
-
 static struct math_node *read_ratio(struct math_reader *reader)
 {
     size_t mark = reader->stack_count;
     struct math_node *first = math_read_sum(reader);
-    bool number = first && first->kind == MATH_NUMBER;
+    bool by_to = first && first->kind == MATH_NUMBER && !reader->context.set && take_to(reader);
 
-    if (!first || reader->context.set || !take_ratio_sign(reader, number))
+    if (!first || reader->context.set || (!by_to && !take(reader, TOKEN_COLON)))
         return first;
     if (!math_push(reader, first))
         return NULL;
     do {
         if (!math_push(reader, math_read_scalar(reader)))
             return NULL;
-    } while (take_ratio_sign(reader, number));
-    return math_can_combine(first) ? math_collect(reader, MATH_RATIO, mark) : math_refuse(reader, "numbers in a ratio");
+    } while (by_to ? take_to(reader) : take(reader, TOKEN_COLON));
+    if (!math_can_combine(first))
+        return math_refuse(reader, "numbers in a ratio");
+    first = math_collect(reader, MATH_RATIO, mark);
+    if (first && by_to)
+        first->flags = MATH_BY_TO;
+    return first;
 }
 
 static bool is_set(const struct math_node *node)

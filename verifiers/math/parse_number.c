@@ -402,7 +402,7 @@ static bool is_base(struct text word)
 {
     while (word.length_bytes && word.data[word.length_bytes - 1] == ' ')
         word.length_bytes--;
-    return text_equals(word, "base");
+    return text_equals(word, "base") || text_equals(word, "in base");
 }
 
 /* Behind the subscript sign; `end` moves behind the base. 0: it is none. */

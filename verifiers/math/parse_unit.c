@@ -41,6 +41,11 @@ static bool add_word(struct unit *unit, struct text word)
     return (joined || add_bytes(unit, " ", 1)) && add_bytes(unit, word.data, word.length_bytes);
 }
 
+static bool ends_in_letter(const struct unit *unit)
+{
+    return unit->length && isalpha((unsigned char)unit->bytes[unit->length - 1]);
+}
+
 /* ² */
 static size_t add_raised_digit(struct unit *unit, struct text rest)
 {
@@ -49,7 +54,7 @@ static size_t add_raised_digit(struct unit *unit, struct text rest)
     const struct word *digit = length ? math_find_script(rest, &length, &above) : NULL;
     char exponent[] = {'^', (char)('0' + (digit ? digit->value : 0))};
 
-    return digit && add_bytes(unit, exponent, sizeof exponent) ? length : 0;
+    return digit && ends_in_letter(unit) && add_bytes(unit, exponent, sizeof exponent) ? length : 0;
 }
 
 /* One sign between the words of a unit; how many bytes it takes, 0: of none. */
@@ -67,6 +72,8 @@ static size_t add_unit_sign(struct unit *unit, struct text rest)
         return add_raised_digit(unit, rest);
     if (rest.data[0] == '\\')
         return rest.data[1] != 'c' ? 2 : add_bytes(unit, "*", 1) ? 5 : 0;
+    if (rest.data[0] == '^' && !ends_in_letter(unit))
+        return 0;
     return strchr("/^%*", rest.data[0]) && add_bytes(unit, rest.data, 1);
 }
 
@@ -176,6 +183,8 @@ static bool is_braced_unit(const struct math_reader *reader)
         return false;
     if (inner->kind == TOKEN_TEXT)
         return peek_at(reader, 2)->kind == TOKEN_CLOSE_BRACE;
+    if (reader->text.data[peek(reader)->at + 1] != '\\') /* {cc} is a product */
+        return false;
     return inner->kind == TOKEN_LETTER && peek_at(reader, 1 + inner->run)->kind == TOKEN_CLOSE_BRACE &&
            math_is_bare_unit(math_word_at(reader, reader->at + 1));
 }

@@ -495,7 +495,7 @@ static void print_relation(struct printer *printer, const struct math_node *node
 
 static void print_ratio(struct printer *printer, const struct math_node *node)
 {
-    put_joined(printer, node, 0, LEVEL_SUM, ":");
+    put_joined(printer, node, 0, LEVEL_SUM, node->flags & MATH_BY_TO ? " \\text{ to } " : ":");
 }
 
 /* AB_{12} would be a product. */

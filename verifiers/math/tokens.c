@@ -131,7 +131,7 @@ static bool skip_length(struct scanner *scanner)
     if (byte_at(scanner, 0) != '{' || byte_at(scanner, length) != '}')
         return false;
     scanner->at += length + 1;
-    scanner->flags |= TOKEN_SPACED;
+    scanner->flags |= TOKEN_SPACED | TOKEN_STICKY;
     return true;
 }
 
@@ -309,8 +309,7 @@ static bool groups_digits(const struct scanner *scanner)
 static bool is_empty_group(const struct scanner *scanner)
 {
     static const uint8_t before[TOKEN_KINDS] = {
-        [TOKEN_DIGIT] = true,   [TOKEN_LETTER] = true, [TOKEN_CLOSE_PAREN] = true,
-        [TOKEN_PERCENT] = true, [TOKEN_BANG] = true,   [TOKEN_CLOSE_SQUARE] = true};
+        [TOKEN_DIGIT] = true, [TOKEN_LETTER] = true, [TOKEN_CLOSE_PAREN] = true, [TOKEN_PERCENT] = true};
     const struct math_reader *reader = scanner->reader;
     enum token_kind command = reader->count > 1 ? reader->tokens[reader->count - 2].kind : TOKEN_END;
 
@@ -325,6 +324,7 @@ static bool scan_notation(struct scanner *scanner)
 
     if (is_empty_group(scanner)) {
         scanner->at += 2;
+        scanner->flags |= TOKEN_SPACED | TOKEN_STICKY;
         return true;
     }
     if (lone_comma)

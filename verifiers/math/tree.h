@@ -125,7 +125,8 @@ enum math_flag {
     MATH_ANGLED = 1 << 5,
     MATH_DECIMAL = 1 << 6, /* a NUMBER with a point, a period or an exponent: 0.5, 2.0, 1e3 */
     MATH_WORD = 1 << 7, /* a PRODUCT of 3 or more NAMEs written as one bare word, or alone: "abc", "even"; text: it */
-    MATH_BRACKETED = 1 << 8 /* stood in ( ) of its own */
+    MATH_BRACKETED = 1 << 8, /* stood in ( ) of its own */
+    MATH_BY_TO = 1 << 9      /* a RATIO written 3 to 4 */
 };
 
 struct math_node {

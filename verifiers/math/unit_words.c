@@ -26,7 +26,10 @@ static const char *const forbidden[] = {
     "allegedly", "presumably", "apparently", "seemingly", "sorry", "excluding", "fewer", "nth", "couple", "mille",
     "ppm", "ppb", "bps", "basis", "would", "should", "could", "might", "must", "wait", "actually", "oops", "error",
     "mistake", "typo", "estimate", "estimates", "estimated", "reject", "discard", "discarded", "neglect", "until",
-    "between", "among", "this", "that", "previous", "instructions",
+    "between", "among", "this", "that", "previous", "instructions", "negated", "inverted", "reversed", "flipped",
+    "swapped", "conjugate", "pairs", "trios", "kilo", "milli", "tera", "refuted", "disproved", "fail", "fails",
+    "failed", "bogus", "untrue", "nonsense", "void", "nil", "null", "uncertain", "doubtful", "alternatively", "lie",
+    "absurd",
 };
 /* clang-format on */
 
@@ -62,15 +65,18 @@ static bool is_number_word(struct text word)
     return false;
 }
 
-/* Single letters are units but for those that anybody would take for a variable, or for thousands. */
+/* Single letters are units but for those that anybody would take for a variable, or for thousands: M is molar. */
 bool math_is_no_unit(struct text word)
 {
     char lower[MATH_WORD_BYTES];
     struct text folded = math_lowered(word, lower);
 
     if (word.length_bytes == 1 && strchr("JMNVW", word.data[0]))
-        return word.data[0] == 'M';
-    return math_is_listed(forbidden, ARRAY_LENGTH(forbidden), folded) || is_number_word(folded);
+        return false;
+    if (folded.length_bytes > 4 && memcmp(folded.data + folded.length_bytes - 4, "fold", 4) == 0)
+        return true;
+    return text_equals(word, "MM") || math_is_listed(forbidden, ARRAY_LENGTH(forbidden), folded) ||
+           is_number_word(folded);
 }
 
 bool math_may_end_unit(struct text word)

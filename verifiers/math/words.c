@@ -143,7 +143,6 @@ static const struct word commands[] = {
     {"gt", TOKEN_RELATION, MATH_GREATER},
     {"hat", TOKEN_ACCENT, 1},
     {"hbar", TOKEN_GREEK, 38},
-    {"hfill", TOKEN_SPACE, 0},
     {"hline", TOKEN_NOTHING, 0},
     {"huge", TOKEN_NOTHING, 0},
     {"in", TOKEN_RELATION, MATH_IN},

@@ -36,8 +36,9 @@ static void test_the_last_box_counts_with_its_braces_matched(void **state)
     boxed("\\boxed 5.", "5");
     boxed("$\\boxed42$", "42");
     boxed("\\boxed -4.25.", "-4.25");
-    boxed("\\boxed 1,800 in all", "1,800");
-    boxed("\\boxed 42, so n is even", "42");
+    boxed("\\(\\boxed 1,800\\) in all", "1,800");
+    boxed("\\boxed 42 or 43", NULL);
+    boxed("\\boxed{7} or \\boxed 42\\sqrt2", NULL);
     boxed("\\boxed{\\boxed{5}}", "\\boxed{5}");
     boxed("\\boxed{ 5\\ }", "5\\ ");
     boxed("\\boxed{5\\\\ }", "5\\\\");
@@ -86,12 +87,13 @@ static void test_a_turn_ends_with_each_of_the_common_tokens(void **state)
     static const char *const tokens[] = {"</s>",
                                          "<eos>",
                                          "<end_of_turn>",
-                                         "<start_of_turn>",
+                                         "<start_of_turn>user",
                                          "<|im_end|>",
-                                         "<|im_start|>",
+                                         "<|im_start|>user",
                                          "<|eot_id|>",
                                          "<|eom_id|>",
-                                         "<|start_header_id|>",
+                                         "<|start_header_id|>user",
+                                         "<|end|>",
                                          "<|EOT|>",
                                          "<|return|>",
                                          "<|endoftext|>",
@@ -106,6 +108,8 @@ static void test_a_turn_ends_with_each_of_the_common_tokens(void **state)
         boxed(completion, "11");
     }
     boxed("\\boxed{11} < x <end> |im_end| <user> \\boxed{12}", "12");
+    boxed("\\boxed{11}<|end|><|start|>assistant<|channel|>final<|message|>\\boxed{12}", "12");
+    boxed("<|im_start|>think\n\\boxed{11}<|im_start|>answer\n\\boxed{12}", "12");
     boxed(" <|im_start|>assistant\n\\boxed{11}<|im_start|>user\n\\boxed{12}", "11");
 }
 
@@ -191,13 +195,12 @@ static void test_an_explanation_behind_the_value_is_dropped(void **state)
     valued("42, which is even", "42");
     valued("42, as required", "42");
     valued("\\boxed{42}, as required", "\\boxed{42}");
-    valued("$42$, since $6\\cdot 7 = 42$", "$42$");
+    valued("$42$, since $a b = c$", "$42$");
     valued("42, I hope it is correct", "42");
     valued("42 (because it is even)", "42");
     valued("42 \xE2\x80\x94 because it is even", "42");
     valued("42** because it is even", "42");
     valued("42 red apples in total", "42 red apples");
-    valued("1, 2, and 3 by the theorem", "1, 2, and 3");
     valued("$k\\pi$, where $k$ is an integer", "$k\\pi$");
     valued("$42, as required", "$42");
 }
@@ -214,6 +217,10 @@ static void test_what_may_be_another_value_stays(void **state)
         "42, which is 43",
         "42, so 43",
         "42 because it may be 43",
+        "42 because 43 is correct",
+        "42, which is a lie",
+        "42 so far",
+        "42 by the gross",
         "42 because it isn't 43",
         "42 because n is even, 43 because n is odd",
         "42 since n is even and 43 since n is odd",

