@@ -183,9 +183,9 @@ static bool is_braced_unit(const struct math_reader *reader)
         return false;
     if (inner->kind == TOKEN_TEXT)
         return peek_at(reader, 2)->kind == TOKEN_CLOSE_BRACE;
-    if (reader->text.data[peek(reader)->at + 1] != '\\') /* {cc} is a product */
-        return false;
-    return inner->kind == TOKEN_LETTER && peek_at(reader, 1 + inner->run)->kind == TOKEN_CLOSE_BRACE &&
+    /* A font stands between them: {cc} is a product. */
+    return inner->kind == TOKEN_LETTER && reader->text.data[peek(reader)->at + 1] == '\\' &&
+           peek_at(reader, 1 + inner->run)->kind == TOKEN_CLOSE_BRACE &&
            math_is_bare_unit(math_word_at(reader, reader->at + 1));
 }
 
