@@ -4,11 +4,13 @@
  * First, for every rule: the text ends with the turn, at the first token that ends one or begins another, and
  * everything up to the last </think> is reasoning; reasoning that was opened and never closed leaves no answer.
  *
- *   boxed       the last \boxed{…} or \fbox{…}, braces matched, or \boxed 42; a truncated last box is no answer, never
- * an earlier one answer_tag  the last <answer>…</answer> auto        boxed; answer_tag only if there is no box at all
- *   answer_is   after the last "answer is" or "answer:", to the end of the sentence or line, without emphasis and
- * quotes gsm8k       after the last "####", to the end of the line, the same way last_number the last number in the
- * text, with a sign (- or U+2212) that does not stand between two values */
+ *   boxed       the last \boxed{…} or \fbox{…}, braces matched, or \boxed 42 where nothing could belong to the number;
+ *               a truncated last box is no answer, never an earlier one
+ *   answer_tag  the last <answer>…</answer>
+ *   auto        boxed; answer_tag only if there is no box at all
+ *   answer_is   after the last "answer is" or "answer:", to the end of the sentence or line, without emphasis, quotes
+ *   gsm8k       after the last "####", to the end of the line, the same way
+ *   last_number the last number in the text, with a sign (- or U+2212) that does not stand between two values */
 #ifndef VERIFIERS_EXTRACT_H
 #define VERIFIERS_EXTRACT_H
 
