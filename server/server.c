@@ -4,6 +4,7 @@
 #include "server/api_service.h"
 #include "server/base/clock.h"
 #include "server/base/log.h"
+#include "server/base/signals.h"
 #include "server/engines.h"
 #include "server/http.h"
 #include "server/incidents.h"
@@ -250,8 +251,7 @@ static void prepare_process(const struct settings *settings)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file-size limit is a full disk, not the end */
+    signals_ignore_meaningless();
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
@@ -311,6 +311,11 @@ static void run(struct server *server)
     close(server->signal_fd);
 }
 
+static void log_unknown(const char *name, const char *nearest)
+{
+    log_event(LOG_LEVEL_WARNING, "there is no setting of this name", "variable", name, "did_you_mean", nearest, NULL);
+}
+
 int server_run(const struct settings *settings, int argc, char **argv)
 {
     static struct server the_server; /* reachable to the end, for whatever unfinished batches leave behind */
@@ -319,6 +324,7 @@ int server_run(const struct settings *settings, int argc, char **argv)
     struct spawner spawner;
 
     log_setup((enum log_level)settings->log_level, (enum log_format)settings->log_format);
+    settings_find_unknown(log_unknown);
     prepare_process(settings);
     memory_setup(settings);
     for (size_t i = 0; i < route_count; i++)

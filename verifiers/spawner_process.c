@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "server/base/cleanup.h"
+#include "server/base/signals.h"
 #include "verifiers/sanitizer.h"
 #include "verifiers/spawner.h"
 #include "verifiers/spawner_wire.h"
@@ -205,9 +206,10 @@ static void obey(struct state *state)
 /* A terminal's or a supervisor's signal to the whole group must not take the workers from a service that drains. */
 static void set_signals(struct state *state)
 {
-    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGUSR1, SIGUSR2};
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     sigset_t child;
 
+    signals_ignore_meaningless();
     for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++)
         signal(ignored[i], SIG_IGN);
     sigemptyset(&child);
