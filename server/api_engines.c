@@ -151,8 +151,10 @@ static int check_url(struct call *call, struct text url)
     _cleanup_free_ char *copy = xstrndup(url.data, url.length_bytes);
     if (strlen(copy) == url.length_bytes && engine_url_is_sane(copy))
         return 0;
-    return call_refuse(call, ERR_INVALID_FIELD, "url",
-                       "expected http://HOST:PORT or https://HOST:PORT, without user, query and fragment");
+    return call_refuse(
+        call, ERR_INVALID_FIELD, "url",
+        "expected http://HOST:PORT or https://HOST:PORT with a port from 1 to 65535, without user, query and "
+        "fragment");
 }
 
 static int read_in_flight(struct call *call, struct engine_fields *fields)
@@ -189,7 +191,7 @@ static int read_token(struct call *call, struct engine_fields *fields)
 
 static int check_fields(struct call *call, struct engine_fields *fields)
 {
-    static const char name_form[] = "expected 1 to 64 of A-Z a-z 0-9 . _ -";
+    static const char name_form[] = "expected " ENGINE_NAME_FORM;
     if (!is_sane_name(call->args[0]))
         return call_refuse(call, ERR_INVALID_FIELD, "name", name_form);
     if (fields->url.data && check_url(call, fields->url) < 0)

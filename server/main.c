@@ -28,10 +28,17 @@ static int print_routes(void)
     return 0;
 }
 
+static void print_unknown(const char *name, const char *nearest)
+{
+    fprintf(stderr, "rolloutd: warning: %s: there is no setting of this name%s%s%s\n", name,
+            nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+}
+
 static int check(const struct settings *settings)
 {
     struct store_options options = {.path = settings->database};
     char message[STORE_MESSAGE_BYTES];
+    settings_find_unknown(print_unknown);
     if (store_check(&options, message) < 0) {
         fprintf(stderr, "rolloutd: %s\n", message);
         return 1;

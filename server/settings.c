@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define VARIABLE_PREFIX "ROLLOUTD_"
+#define VARIABLE_BYTES 64
 
 static int fail(char *ret_message, const char *format, ...) _printf_(2, 3);
 
@@ -20,6 +21,14 @@ static int fail(char *ret_message, const char *format, ...)
     vsnprintf(ret_message, SETTINGS_MESSAGE_BYTES, format, arguments);
     va_end(arguments);
     return -1;
+}
+
+/* A message quotes what was given, whatever that was. */
+static void make_one_line(char *message)
+{
+    for (; *message; message++)
+        if ((unsigned char)*message < ' ' || *message == 0x7f)
+            *message = '?';
 }
 
 static void raw_settings_finish(struct raw_settings *raw)
@@ -200,13 +209,19 @@ static int take_argument(struct command_line *line, const char *text, const char
 
 /* --- the environment --- */
 
+/* "log.level" is ROLLOUTD_LOG_LEVEL. */
+static void name_variable(size_t row, char ret_name[VARIABLE_BYTES])
+{
+    size_t length = (size_t)snprintf(ret_name, VARIABLE_BYTES, VARIABLE_PREFIX "%s", setting_rows[row].key);
+    for (size_t i = strlen(VARIABLE_PREFIX); i < length; i++)
+        ret_name[i] = ret_name[i] == '.' ? '_' : (char)toupper((unsigned char)ret_name[i]);
+}
+
 static int take_environment(struct raw_settings *raw, char *ret_message)
 {
     for (size_t row = 0; row < setting_count; row++) {
-        char name[64];
-        size_t length = (size_t)snprintf(name, sizeof(name), VARIABLE_PREFIX "%s", setting_rows[row].key);
-        for (size_t i = strlen(VARIABLE_PREFIX); i < length; i++)
-            name[i] = name[i] == '.' ? '_' : (char)toupper((unsigned char)name[i]);
+        char name[VARIABLE_BYTES];
+        name_variable(row, name);
         bool engines = setting_rows[row].kind == SETTING_ENGINES;
         bool given = engines ? raw->engines_source != NULL : raw->settings[row].value != NULL;
         const char *value = getenv(name);
@@ -214,6 +229,53 @@ static int take_environment(struct raw_settings *raw, char *ret_message)
             return -1;
     }
     return 0;
+}
+
+/* The variables of settings without their prefix, in the form that nearest_name() reads. */
+struct variable {
+    const char *name; /* in text */
+    char text[VARIABLE_BYTES];
+};
+
+static size_t list_variables(struct variable ret_variables[SETTING_MAXIMUM + 1])
+{
+    for (size_t row = 0; row < setting_count; row++)
+        name_variable(row, ret_variables[row].text);
+    snprintf(ret_variables[setting_count].text, VARIABLE_BYTES, VARIABLE_PREFIX "CONFIG");
+    for (size_t i = 0; i <= setting_count; i++)
+        ret_variables[i].name = ret_variables[i].text + strlen(VARIABLE_PREFIX);
+    return setting_count + 1;
+}
+
+/* The nearest variable, the same one if it is known; NULL: none. The keys of engines have names of the user's own, but
+ * a slip in ROLLOUTD_TOKEN_FILE would leave the door open. */
+static const char *nearest_variable(const struct variable *known, size_t count, const char *name, bool *ret_is_key)
+{
+    static const char *const file = "FILE";
+    *ret_is_key = strncmp(name, "TOKEN_", strlen("TOKEN_")) == 0;
+    if (!*ret_is_key)
+        return nearest_name(name, known, sizeof(known[0]), count);
+    return nearest_name(name + strlen("TOKEN_"), &file, sizeof(file), 1) ? "TOKEN_FILE" : NULL;
+}
+
+/* Kubernetes makes variables of its own for a service that is named like this program, so an unknown one is told and
+ * not refused. */
+void settings_find_unknown(void (*found)(const char *name, const char *nearest))
+{
+    struct variable known[SETTING_MAXIMUM + 1];
+    size_t count = list_variables(known);
+    for (char **entry = environ; entry && *entry; entry++) {
+        bool is_key;
+        if (strncmp(*entry, VARIABLE_PREFIX, strlen(VARIABLE_PREFIX)) != 0)
+            continue;
+        _cleanup_free_ char *name = xstrndup(*entry, strcspn(*entry, "="));
+        const char *nearest = nearest_variable(known, count, name + strlen(VARIABLE_PREFIX), &is_key);
+        if ((nearest && strcmp(nearest, name + strlen(VARIABLE_PREFIX)) == 0) || (is_key && !nearest))
+            continue;
+        _cleanup_free_ char *meant = nearest ? xasprintf(VARIABLE_PREFIX "%s", nearest) : NULL;
+        make_one_line(name);
+        found(name, meant);
+    }
 }
 
 /* --- the whole --- */
@@ -279,14 +341,6 @@ static int load(int argc, char **argv, struct settings *ret_settings, struct set
     if (parse_all(ret_settings, &raw, ret_message) < 0)
         return -1;
     return check_together(ret_settings, &raw, ret_message);
-}
-
-/* A message quotes what was given, whatever that was. */
-static void make_one_line(char *message)
-{
-    for (; *message; message++)
-        if ((unsigned char)*message < ' ' || *message == 0x7f)
-            *message = '?';
 }
 
 int settings_load(int argc, char **argv, struct settings *ret_settings, struct settings_run *ret_run,

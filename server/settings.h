@@ -99,6 +99,10 @@ int settings_load(int argc, char **argv, struct settings *ret_settings, struct s
                   char ret_message[SETTINGS_MESSAGE_BYTES]);
 void settings_finish(struct settings *settings);
 
+/* Each variable that begins like those of settings and is none, with the one that was probably meant, or NULL.
+ * ROLLOUTD_TOKEN_NAME holds the key of an engine and is known. Reads environ; both texts live until `found` returns. */
+void settings_find_unknown(void (*found)(const char *name, const char *nearest));
+
 void settings_print_help(FILE *out); /* arguments and settings */
 
 #endif

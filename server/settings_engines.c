@@ -6,6 +6,7 @@
 #include "server/base/number.h"
 #include "server/settings_table.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -52,7 +53,7 @@ static char *decoded(const char *text, size_t length_bytes)
     return copy;
 }
 
-/* "kind=vllm" */
+/* "kind=vllm"; nor does it take a NUL, written as %00. */
 static bool set_field(struct raw_engine *engine, const char *pair, size_t pair_bytes)
 {
     const char *equals = memchr(pair, '=', pair_bytes);
@@ -61,7 +62,7 @@ static bool set_field(struct raw_engine *engine, const char *pair, size_t pair_b
         char **field = field_of(engine, i);
         if (strlen(engine_fields[i].name) != name_bytes || memcmp(engine_fields[i].name, pair, name_bytes) != 0)
             continue;
-        if (*field)
+        if (*field || memmem(pair, pair_bytes, "%00", 3))
             return false;
         *field = decoded(equals + 1, pair_bytes - name_bytes - 1);
         return true;
@@ -79,11 +80,11 @@ int raw_engine_from_url(const char *text, const char *source, struct raw_engine 
         end = strchrnul(pair, '&');
         if (set_field(ret_engine, pair, (size_t)(end - pair)))
             continue;
-        snprintf(
-            ret_message, SETTINGS_MESSAGE_BYTES,
-            "engines: \"%.*s\" in \"%s\" from %s: expected name=value once each, with name one of name, pool, kind, "
-            "model, token_file, in_flight, shared",
-            (int)(end - pair), pair, text, source);
+        snprintf(ret_message, SETTINGS_MESSAGE_BYTES,
+                 "engines: \"%.*s\" in \"%s\" from %s: expected name=value once each, without NUL, with name one of "
+                 "name, pool, kind, "
+                 "model, token_file, in_flight, shared",
+                 (int)(end - pair), pair, text, source);
         raw_engine_finish(ret_engine);
         return -1;
     }
@@ -150,15 +151,45 @@ static int refuse_engine(const struct raw_engine *raw, const char *source, const
     return -1;
 }
 
+/* ":8000", or nothing. */
+static bool port_is_sane(const char *text, size_t length_bytes)
+{
+    struct number number;
+    const char *end = text + length_bytes;
+    if (length_bytes == 0)
+        return true;
+    return *text == ':' && length_bytes <= 6 && strspn(text + 1, "0123456789") >= length_bytes - 1 &&
+           number_parse(text + 1, end, &number) == end && number.integer >= 1 && number.integer <= 65535;
+}
+
+/* "host:8000", "[::1]:8000", without what comes behind. */
+static bool authority_is_sane(const char *text, size_t length_bytes)
+{
+    char address[64];
+    struct in6_addr six;
+    const char *close = *text == '[' ? memchr(text, ']', length_bytes) : NULL;
+    size_t host_bytes = strcspn(text, ":/");
+    if (*text == '[') {
+        if (!close || (size_t)(close - text) >= sizeof(address))
+            return false;
+        host_bytes = (size_t)(close + 1 - text);
+        snprintf(address, sizeof(address), "%.*s", (int)(host_bytes - 2), text + 1);
+        address[strcspn(address, "%")] = '\0'; /* a zone */
+        if (inet_pton(AF_INET6, address, &six) != 1)
+            return false;
+    }
+    return host_bytes > 0 && port_is_sane(text + host_bytes, length_bytes - host_bytes);
+}
+
 bool engine_url_is_sane(const char *url)
 {
     size_t scheme = strncmp(url, "http://", 7) == 0 ? 7 : strncmp(url, "https://", 8) == 0 ? 8 : 0;
-    if (!scheme || strlen(url) > LONGEST_URL_BYTES || !url[scheme] || strchr("/:", url[scheme]))
+    if (!scheme || strlen(url) > LONGEST_URL_BYTES)
         return false;
     for (const char *at = url; *at; at++)
         if (*at <= ' ' || *at > '~' || strchr("?#\"<>\\^`{|}@", *at))
             return false;
-    return true;
+    return authority_is_sane(url + scheme, strcspn(url + scheme, "/"));
 }
 
 static char *without_slashes(const char *url)
@@ -209,7 +240,7 @@ static bool read_bool(const char *text, bool *ret_value)
 bool engine_name_is_sane(const char *name)
 {
     size_t length = strlen(name);
-    return length > 0 && length <= 64 &&
+    return length > 0 && length <= 64 && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
            strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == length;
 }
 
@@ -217,11 +248,11 @@ static int parse_engine(const struct raw_engine *raw, const char *source, struct
                         char *ret_message)
 {
     char kinds[128];
-    static const char name_form[] = "1 to 64 of A-Z a-z 0-9 . _ -";
+    static const char name_form[] = ENGINE_NAME_FORM;
     list_kinds(kinds, sizeof(kinds));
     if (!raw->url || !engine_url_is_sane(raw->url))
-        return refuse_engine(raw, source, "url", raw->url ? raw->url : "", "http://HOST:PORT or https://HOST:PORT",
-                             ret_message);
+        return refuse_engine(raw, source, "url", raw->url ? raw->url : "",
+                             "http://HOST:PORT or https://HOST:PORT, with a port from 1 to 65535", ret_message);
     engine->url = without_slashes(raw->url);
     if (!engine_name_is_sane(engine->name))
         return refuse_engine(raw, source, "name", engine->name, name_form, ret_message);

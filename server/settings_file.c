@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <yaml.h>
 
 enum { LONGEST_FILE_BYTES = 1024 * 1024, GROUP_MAXIMUM = 8 };
 
@@ -208,6 +209,44 @@ static int read_text(const char *path, char **ret_text, char *ret_message)
     return -1;
 }
 
+/* cyaml hands out C strings, which end at a NUL ("\0", "\u0000", binary data): what stands behind it would be lost in
+ * silence. The line of the first such
+ * scalar, from 1, and the scalar before it, which is its key; 0: there is none. What is no YAML is left to cyaml. */
+static int find_nul(const char *text, char ret_near[64])
+{
+    yaml_parser_t parser;
+    yaml_event_t event;
+    int line = 0;
+    bool more = yaml_parser_initialize(&parser);
+    *ret_near = '\0';
+    if (!more)
+        return 0;
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));
+    while (more && !line && yaml_parser_parse(&parser, &event)) {
+        more = event.type != YAML_STREAM_END_EVENT;
+        if (event.type == YAML_SCALAR_EVENT) {
+            const char *value = (const char *)event.data.scalar.value;
+            if (memchr(value, '\0', event.data.scalar.length))
+                line = (int)event.start_mark.line + 1;
+            else
+                snprintf(ret_near, 64, "%.60s", value);
+        }
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&parser);
+    return line;
+}
+
+static int refuse_nul(const char *path, const char *text, char *ret_message)
+{
+    char near[64];
+    int line = find_nul(text, near);
+    if (line)
+        snprintf(ret_message, SETTINGS_MESSAGE_BYTES, "%s: %.300s line %d: a NUL is no text", near[0] ? near : "config",
+                 path, line);
+    return line ? -1 : 0;
+}
+
 static void take_values(const char *path, const char *text, struct file_values *values, struct raw_settings *raw)
 {
     for (size_t row = 0; row < setting_count; row++) {
@@ -237,7 +276,7 @@ int settings_read_file(const char *path, struct raw_settings *raw, char ret_mess
         .log_fn = keep_first, .log_ctx = said, .mem_fn = cyaml_mem, .log_level = CYAML_LOG_ERROR};
     cyaml_data_t *data = NULL;
 
-    if (read_text(path, &text, ret_message) < 0)
+    if (read_text(path, &text, ret_message) < 0 || refuse_nul(path, text, ret_message) < 0)
         return -1;
     make_schema(schema);
     cyaml_err_t error = cyaml_load_data((const uint8_t *)text, strlen(text), &config, &schema->value, &data, NULL);

@@ -80,8 +80,11 @@ void raw_engine_finish(struct raw_engine *engine);
 int settings_parse_listen(const struct raw_setting *raw, struct settings *settings,
                           char ret_message[SETTINGS_MESSAGE_BYTES]);
 bool settings_listen_is_loopback(const struct settings *settings);
-bool engine_url_is_sane(const char *url);   /* http or https and a host; no user, query or fragment */
-bool engine_name_is_sane(const char *name); /* of engines and pools: 1 to 64 of A-Z a-z 0-9 . _ - */
+/* http or https, a host, perhaps a port from 1 to 65535 and a path; no user, query or fragment. */
+bool engine_url_is_sane(const char *url);
+/* Of engines and pools. "." and "..": a client would take them out of a path before it asks. */
+#define ENGINE_NAME_FORM "1 to 64 of A-Z a-z 0-9 . _ -, and neither . nor .."
+bool engine_name_is_sane(const char *name);
 /* The token in a file that is not readable for everybody. */
 int settings_read_token(const char *key, const char *path, char **ret_token, char ret_message[SETTINGS_MESSAGE_BYTES]);
 
