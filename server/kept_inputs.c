@@ -170,6 +170,7 @@ static int add_content(const char *path, const struct kept_inputs_limits *limits
     folder = opendir(path);
     if (!folder)
         return -1;
+    (void)fchmod(dirfd(folder), 0700); /* one that was there already */
     make_room(folder, limits, (int64_t)content.length_bytes);
     return write_file(dirfd(folder), name, content);
 }

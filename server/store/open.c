@@ -1,4 +1,5 @@
 #include "server/base/clock.h"
+#include "server/base/log.h"
 #include "server/store/inspect.h"
 #include "server/store/migrate.h"
 #include "server/store/store_private.h"
@@ -6,7 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+
+#define PRIVATE_MODE 0600
 
 static const size_t default_commit_rows = 64;
 static const size_t default_queue_ops = 8192;
@@ -27,7 +32,7 @@ static int refuse_locked(int fd, const char *path, char message[STORE_MESSAGE_BY
 static int take_lock(struct store *store, char message[STORE_MESSAGE_BYTES])
 {
     _cleanup_free_ char *name = xasprintf("%s-lock", store->path);
-    store->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    store->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, PRIVATE_MODE);
     if (store->lock_fd < 0)
         return store_refuse(errno, message, "the lock file %s cannot be opened: %m", name);
     if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0)
@@ -37,6 +42,24 @@ static int take_lock(struct store *store, char message[STORE_MESSAGE_BYTES])
     int length = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
     if (ftruncate(store->lock_fd, 0) < 0 || pwrite(store->lock_fd, pid, (size_t)length, 0) != length)
         return store_refuse(errno ? errno : EIO, message, "the lock file %s cannot be written: %m", name);
+    return 0;
+}
+
+/* Prompts and completions are nobody else's business. SQLite gives the files beside the database its mode; those of an
+ * older version, or of a crash, are here already. Before SQLite opens the file: any close() lets its locks go. */
+static int make_private(const char *path, char message[STORE_MESSAGE_BYTES])
+{
+    static const char *const suffixes[] = {"-lock", "-wal", "-shm"};
+    _cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, PRIVATE_MODE);
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) < 0)
+        return store_refuse(errno, message, "the database %s cannot be opened: %m", path);
+    if ((status.st_mode & ALLPERMS) != PRIVATE_MODE && fchmod(fd, PRIVATE_MODE) < 0)
+        log_event(LOG_LEVEL_WARNING, "others may read the database", "database", path, "why", strerror(errno), NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(suffixes); i++) {
+        _cleanup_free_ char *beside = xasprintf("%s%s", path, suffixes[i]);
+        (void)chmod(beside, PRIVATE_MODE);
+    }
     return 0;
 }
 
@@ -100,6 +123,8 @@ static int open_steps(struct store *store, const struct store_options *options, 
         refused = take_lock(store, message);
     if (refused == 0)
         refused = inspect_file(store->path, message);
+    if (refused == 0)
+        refused = make_private(store->path, message);
     if (refused == 0)
         refused = open_database(store, options->durability_normal, message);
     if (refused < 0)
