@@ -159,11 +159,14 @@ static void fill_groups(struct creation *creation)
     }
 }
 
+static void batch_created(struct store_op *op);
+
 static void fill_op(struct creation *creation)
 {
     const struct batch_spec *spec = creation->spec;
     struct store_create_batch *create = &creation->op.create_batch;
     creation->op.kind = STORE_CREATE_BATCH;
+    creation->op.done = batch_created;
     creation->op.context = creation;
     *create = (struct store_create_batch){
         .run = spec->run,
@@ -375,7 +378,7 @@ static enum store_status read_key(struct creation *creation)
     return creation->recorded.same_body ? STORE_EXISTS : STORE_IDEMPOTENCY_CONFLICT;
 }
 
-void batch_created(struct store_op *op)
+static void batch_created(struct store_op *op)
 {
     struct creation *creation = op->context;
     if (store_failed_for_now(op->status) && creation->recorded.found)

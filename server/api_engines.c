@@ -247,6 +247,8 @@ static bool hung_up(struct request *request, void *arg)
     return true;
 }
 
+static void engine_changed(struct store_op *op);
+
 static void submit(struct engine_change *change)
 {
     struct request *request = change->request;
@@ -349,6 +351,7 @@ void put_engine(struct server *server, struct request *request)
     change->creates = !engine;
     merge(change->known, call->parsed);
     change->op.kind = STORE_PUT_ENGINE;
+    change->op.done = engine_changed;
     change->op.put_engine = row_of(change->known);
     submit(change);
 }
@@ -377,6 +380,7 @@ void delete_engine(struct server *server, struct request *request)
     change->request = request;
     change->name = xstrndup(call->args[0].data, call->args[0].length_bytes);
     change->op.kind = STORE_DELETE_ENGINE;
+    change->op.done = engine_changed;
     change->op.delete_engine = text_of(change->name);
     submit(change);
 }
@@ -425,7 +429,7 @@ static void make_change(struct engine_change *change)
         answer_deleted(change->request, change->name, in_flight);
 }
 
-void engine_changed(struct store_op *op)
+static void engine_changed(struct store_op *op)
 {
     struct engine_change *change = op->context;
     struct known_engine *before = engines_known(change->server->engines, text_of(change->name));

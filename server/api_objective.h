@@ -24,7 +24,6 @@ void objective_kept_destroy(void *pointer);
 
 void objective_handler(struct call *call);                             /* worker */
 void record_objective(struct server *server, struct request *request); /* loop */
-void objective_recorded(struct store_op *op);                          /* loop: the store is done */
 void presets_handler(struct call *call);                               /* worker */
 
 #endif

@@ -17,6 +17,8 @@ static bool hung_up(struct request *request, void *arg)
     return true;
 }
 
+static void objective_recorded(struct store_op *op);
+
 /* The operation outlives the request if the client hangs up, so the call gives it away. */
 void record_objective(struct server *server, struct request *request)
 {
@@ -25,6 +27,7 @@ void record_objective(struct server *server, struct request *request)
 
     keeping->kept = TAKE_PTR(call->parsed);
     keeping->request = request;
+    keeping->kept->op.done = objective_recorded;
     keeping->kept->op.context = keeping;
     if (!store_submit(server->store, &keeping->kept->op)) {
         objective_kept_destroy(keeping->kept);
@@ -58,7 +61,7 @@ static void answer(struct request *request, enum store_status status)
     }
 }
 
-void objective_recorded(struct store_op *op)
+static void objective_recorded(struct store_op *op)
 {
     struct keeping *keeping = op->context;
 

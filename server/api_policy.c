@@ -45,6 +45,8 @@ static bool hung_up(struct request *request, void *arg)
     return true;
 }
 
+static void policy_declared(struct store_op *op);
+
 void declare_policy(struct server *server, struct request *request)
 {
     struct call *call = request_call(request);
@@ -55,6 +57,7 @@ void declare_policy(struct server *server, struct request *request)
     declaration->server = server;
     declaration->request = request;
     op->kind = STORE_DECLARE_POLICY;
+    op->done = policy_declared;
     op->context = declaration;
     declaration->run = xstrndup(call->args[0].data, call->args[0].length_bytes);
     op->declare_policy = (struct store_declare_policy){.run = {declaration->run, call->args[0].length_bytes},
@@ -103,7 +106,7 @@ static void refuse(struct request *request, const struct store_op *op)
         request_refuse(request, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be written");
 }
 
-void policy_declared(struct store_op *op)
+static void policy_declared(struct store_op *op)
 {
     struct declaration *declaration = op->context;
     const struct store_declare_policy *declared = &op->declare_policy;

@@ -81,6 +81,8 @@ static bool hung_up(struct request *request, void *arg)
     return true;
 }
 
+static void policy_stepped(struct store_op *op);
+
 static void submit(struct server *server, struct request *request, enum store_update_step which)
 {
     struct call *call = request_call(request);
@@ -90,7 +92,7 @@ static void submit(struct server *server, struct request *request, enum store_up
     step->server = server;
     step->request = request;
     step->run = xstrndup(call->args[0].data, call->args[0].length_bytes);
-    step->op = (struct store_op){.kind = STORE_UPDATE_POLICY};
+    step->op = (struct store_op){.kind = STORE_UPDATE_POLICY, .done = policy_stepped};
     step->op.update_policy = (struct store_update_policy){
         .step = which,
         .run = {step->run, call->args[0].length_bytes},
@@ -197,14 +199,10 @@ static void refuse(struct request *request, const struct store_op *op)
         request_refuse(request, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be written");
 }
 
-void policy_stepped(struct store_op *op)
+static void policy_stepped(struct store_op *op)
 {
     struct step *step = (struct step *)op;
     bool taken = op->status == STORE_OK || op->status == STORE_EXISTS;
-    if (op->update_policy.step == STORE_STEP_EXPIRE) {
-        update_expired(op);
-        return;
-    }
     struct batches *batches = step->server->batches;
     if (step->request)
         request_on_hangup(step->request, NULL, NULL);

@@ -241,15 +241,8 @@ void batches_forget_unread(struct batches *batches);
  * that the service becomes ready again even if nobody asks for anything. */
 bool store_failed_for_now(enum store_status status);
 void store_note_health(struct batches *batches, const struct store_op *op);
-void store_tried(struct store_op *op);
 /* Loop thread: operations that the writer has finished. */
 void store_ops_finished(struct server *server, struct store_op *list);
-/* What becomes of each kind, in the file that submitted it. */
-void batch_created(struct store_op *op);      /* api_batches.c */
-void policy_declared(struct store_op *op);    /* api_policy.c */
-void policy_stepped(struct store_op *op);     /* api_policy.c */
-void objective_recorded(struct store_op *op); /* api_objective_loop.c */
-void engine_changed(struct store_op *op);     /* api_engines.c */
 
 /* dispatch.c */
 struct pool_queue *dispatch_queue(struct batches *batches, struct text pool); /* made if need be */

@@ -203,6 +203,8 @@ static void keep_unstored(struct flight *flight)
     live->jobs--;
 }
 
+static void rollout_stored(struct store_op *op);
+
 void live_store_rollout(struct live_batch *live, uint32_t rollout)
 {
     struct flight *flight = live->flights[rollout];
@@ -216,7 +218,8 @@ void live_store_rollout(struct live_batch *live, uint32_t rollout)
         return;
     }
     id_of_group(live->id, group, flight->group_id);
-    flight->op = (struct store_op){.kind = STORE_INSERT_ROLLOUT, .reserved = flight->dispatched, .context = flight};
+    flight->op = (struct store_op){
+        .kind = STORE_INSERT_ROLLOUT, .reserved = flight->dispatched, .done = rollout_stored, .context = flight};
     flight->op.insert_rollout = (struct store_insert_rollout){.group_id = flight->group_id,
                                                               .rollout = &flight->row,
                                                               .prompt_ids = live->group_prompt_ids[group],
@@ -343,7 +346,7 @@ void live_store_closing(struct live_batch *live, uint32_t group, const struct ob
     close->advantages = advantages;
     close->shaped = shaped;
     id_of_group(live->id, group, close->id);
-    close->op = (struct store_op){.kind = STORE_CLOSE_GROUP, .context = close};
+    close->op = (struct store_op){.kind = STORE_CLOSE_GROUP, .done = group_closed, .context = close};
     close->op.close_group = (struct store_close_group){
         .group_id = close->id,
         .n = members->count,
@@ -468,7 +471,7 @@ static void close_computed(struct job *job)
         read_again_later(&close->again, live, &close->job);
         return;
     }
-    close->op = (struct store_op){.kind = STORE_CLOSE_BATCH, .context = close};
+    close->op = (struct store_op){.kind = STORE_CLOSE_BATCH, .done = batch_closed, .context = close};
     close->op.close_batch = (struct store_close_batch){
         .batch_id = close->batch_id,
         .state = live_end_state(live),
@@ -516,11 +519,13 @@ struct unread_batch {
     struct unread_batch *next;
 };
 
+static void unread_closed(struct store_op *op);
+
 static void unread_ended(void *arg)
 {
     struct unread_batch *unread = arg;
     struct close_job *close = &unread->close;
-    close->op = (struct store_op){.kind = STORE_CLOSE_BATCH, .context = close};
+    close->op = (struct store_op){.kind = STORE_CLOSE_BATCH, .done = unread_closed, .context = close};
     close->op.close_batch = (struct store_close_batch){
         .batch_id = close->batch_id,
         .state = STORE_BATCH_EXPIRED,
@@ -560,36 +565,15 @@ void batches_forget_unread(struct batches *batches)
     }
 }
 
-static void batch_or_unread_closed(struct store_op *op)
-{
-    const struct close_job *close = op->context;
-    if (close->live)
-        batch_closed(op);
-    else
-        unread_closed(op);
-}
-
 /* --- the way back ------------------------------------------------------------------------------------------------ */
 
 void store_ops_finished(struct server *server, struct store_op *list)
 {
-    static void (*const finished[])(struct store_op * op) = {
-        [STORE_CREATE_BATCH] = batch_created,
-        [STORE_INSERT_ROLLOUT] = rollout_stored,
-        [STORE_CLOSE_GROUP] = group_closed,
-        [STORE_CLOSE_BATCH] = batch_or_unread_closed,
-        [STORE_DECLARE_POLICY] = policy_declared,
-        [STORE_UPDATE_POLICY] = policy_stepped,
-        [STORE_RECORD_OBJECTIVE] = objective_recorded,
-        [STORE_PUT_ENGINE] = engine_changed,
-        [STORE_DELETE_ENGINE] = engine_changed,
-        [STORE_TRY_WRITE] = store_tried,
-    };
     while (list) {
         struct store_op *op = list;
         list = op->next;
         store_note_health(server->batches, op);
-        finished[op->kind](op);
+        op->done(op);
     }
     if (!server->batches->store_failing) /* else its timer does */
         batches_pump_backlog(server->batches);

@@ -11,12 +11,14 @@ bool store_failed_for_now(enum store_status status)
     return status == STORE_DISK_FULL || status == STORE_UNAVAILABLE;
 }
 
+static void store_tried(struct store_op *op);
+
 static void try_store(void *arg)
 {
     struct batches *batches = arg;
     if (!batches->store_failing)
         return;
-    batches->try_op = (struct store_op){.kind = STORE_TRY_WRITE, .context = batches};
+    batches->try_op = (struct store_op){.kind = STORE_TRY_WRITE, .done = store_tried, .context = batches};
     batches->trying = store_submit(batches->server->store, &batches->try_op);
 }
 
@@ -36,7 +38,7 @@ void store_note_health(struct batches *batches, const struct store_op *op)
         loop_timer_set(loop, &batches->try_timer, loop_now_us(loop) + TRY_PERIOD_US, try_store, batches);
 }
 
-void store_tried(struct store_op *op)
+static void store_tried(struct store_op *op)
 {
     struct batches *batches = op->context;
     struct loop *loop = batches->server->loop;

@@ -200,6 +200,8 @@ static void resume(struct weight_update *update)
     run->resumed_us = clock_monotonic_us();
 }
 
+static void update_expired(struct store_op *op);
+
 /* What its deadline ended is put on record as soon as the store can write. */
 struct expiry {
     struct store_op op; /* first */
@@ -215,7 +217,7 @@ static void submit_expiry(void *arg)
         loop_timer_set(expiry->server->loop, &expiry->timer, clock_monotonic_us() + RETRY_US, submit_expiry, expiry);
 }
 
-void update_expired(struct store_op *op)
+static void update_expired(struct store_op *op)
 {
     struct expiry *expiry = (struct expiry *)op;
     if (store_failed_for_now(op->status)) {
@@ -231,7 +233,7 @@ static void record_expiry(const struct weight_update *update)
     struct expiry *expiry = xcalloc(1, sizeof(*expiry));
     expiry->server = update->batches->server;
     expiry->run = xstrdup(update->run);
-    expiry->op = (struct store_op){.kind = STORE_UPDATE_POLICY};
+    expiry->op = (struct store_op){.kind = STORE_UPDATE_POLICY, .done = update_expired};
     expiry->op.update_policy =
         (struct store_update_policy){.step = STORE_STEP_EXPIRE, .run = text_of(expiry->run), .update = update->record};
     submit_expiry(expiry);

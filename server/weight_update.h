@@ -33,8 +33,6 @@ void update_restore(struct batches *batches, struct text run, const struct store
 void update_begun(struct batches *batches, const struct store_op *op, struct request *request);
 /* A commit or a cancellation that the store has decided. */
 void update_ended(struct batches *batches, const struct store_op *op);
-/* An end by the deadline that is on record, or is to be tried again. The operation is this file's. */
-void update_expired(struct store_op *op);
 /* The run has another revision: a warning that its last update was not committed is of no more use. */
 void update_forget_warning(struct batches *batches, struct text run);
 

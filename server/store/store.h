@@ -321,11 +321,12 @@ struct store_engine {
 struct store_op {
     struct store_op *next;
     enum store_op_kind kind;
-    bool reserved;            /* uses a place taken by store_reserve() */
-    void *context;            /* the caller's */
-    enum store_status status; /* out */
-    char message[192];        /* out, for the log: why it was not OK */
-    size_t bytes;             /* the store's own */
+    bool reserved;                     /* uses a place taken by store_reserve() */
+    void (*done)(struct store_op *op); /* on the loop thread, when it is handed back; the caller's, never NULL */
+    void *context;                     /* the caller's */
+    enum store_status status;          /* out */
+    char message[192];                 /* out, for the log: why it was not OK */
+    size_t bytes;                      /* the store's own */
     union {
         struct store_create_batch create_batch;
         struct store_insert_rollout insert_rollout;
