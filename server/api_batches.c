@@ -60,15 +60,21 @@ static int parse(struct call *call, enum batch_origin origin)
     return 0;
 }
 
+static enum store_route route_of(const struct batch_spec *spec)
+{
+    return spec->origin == BATCH_GIVEN ? STORE_ROUTE_SCORE : STORE_ROUTE_BATCHES;
+}
+
 /* Who repeats a request must find its batch, however full the service or its disk is. The store decides what the key
- * means; what is found here counts if the store cannot write. */
+ * means in the run's incarnation; what is found here counts if the store cannot write. */
 static void look_up_key(struct call *call)
 {
     struct new_batch *new_batch = call->parsed;
     struct key_record *recorded = &new_batch->recorded;
     uint8_t sha256[SHA256_BYTES];
     if (!call->idempotency_key || !call->reader ||
-        store_find_idempotency(call->reader, text_of(call->idempotency_key), recorded->batch_id, sha256) != STORE_OK)
+        store_find_idempotency(call->reader, new_batch->spec->run, route_of(new_batch->spec),
+                               text_of(call->idempotency_key), recorded->batch_id, sha256) != STORE_OK)
         return;
     recorded->found = true;
     recorded->same_body = memcmp(sha256, new_batch->spec->body_sha256, SHA256_BYTES) == 0;
@@ -175,6 +181,8 @@ static void fill_op(struct creation *creation)
         .max_staleness = spec->max_staleness,
         .seed = spec->seed,
         .idempotency_key = text_of(creation->key),
+        .route = route_of(spec),
+        .must_exist = creation->recorded.found,
         .request = {spec->body, spec->body_bytes},
         .content_type = TEXT_LITERAL("application/json"),
         .sampling = spec->sampling_json,
@@ -208,15 +216,10 @@ static int refuse_pool(struct pool *pool, struct call *call, struct text name)
                        name.data ? name.data : POOL_DEFAULT);
 }
 
-/* 0, or -1 with the call refused. */
-static int admit(struct server *server, struct call *call, const struct new_batch *new_batch)
+/* Whether there is room for one more. 0, or -1 with the call refused. */
+static int admit(struct server *server, struct call *call, const struct batch_spec *spec)
 {
-    const struct batch_spec *spec = new_batch->spec;
     struct batches *batches = server->batches;
-    if (!server->ready) /* the batch of a known key is not back yet either */
-        return call_refuse(call, ERR_DRAINING, NULL, "the service is still starting");
-    if (new_batch->recorded.found)
-        return 0;
     if (pool_count(server->pool) == 0 && spec->origin == BATCH_SAMPLED)
         return call_refuse(call, ERR_NO_ENGINE, NULL, "no engine is configured: start rolloutd with --engine URL");
     if (spec->origin == BATCH_SAMPLED && refuse_pool(server->pool, call, spec->pool) < 0)
@@ -256,14 +259,37 @@ static void begin_unstored(struct server *server, struct request *request)
     live_destroy_if_done(live);
 }
 
+static void answer_refused(struct request *request)
+{
+    struct reply *reply = &request_call(request)->reply;
+    reply->retry_after_s = reply->status == 429 || reply->status == 503 ? 1 : 0;
+    metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_BATCH, reply->status == 429);
+    request_answer(request);
+}
+
+/* Takes the creation: it comes back as batch_created(), or is refused and gone. */
+static void submit_creation(struct creation *creation)
+{
+    if (store_submit(creation->server->store, &creation->op)) {
+        request_on_hangup(creation->request, creation_hung_up, creation);
+        return;
+    }
+    metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_ROW, 1);
+    request_on_hangup(creation->request, NULL, NULL);
+    request_refuse(creation->request, ERR_QUEUE_FULL, NULL, "the store's queue is full; try again");
+    creation_destroy(creation);
+}
+
 void create_batch(struct server *server, struct request *request)
 {
     struct call *call = request_call(request);
     struct new_batch *new_batch = call->parsed;
-    if (admit(server, call, new_batch) < 0) {
-        call->reply.retry_after_s = call->reply.status == 429 || call->reply.status == 503 ? 1 : 0;
-        metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_BATCH, call->reply.status == 429);
-        request_answer(request);
+    if (!server->ready) /* the batch of a known key is not back yet either */
+        call_refuse(call, ERR_DRAINING, NULL, "the service is still starting");
+    else if (!new_batch->recorded.found)
+        admit(server, call, new_batch->spec);
+    if (call->reply.status) {
+        answer_refused(request);
         return;
     }
     if (!new_batch->spec->store) {
@@ -282,13 +308,28 @@ void create_batch(struct server *server, struct request *request)
     creation->respond_async = call->prefer_async;
     fill_groups(creation);
     fill_op(creation);
-    if (store_submit(server->store, &creation->op)) {
-        request_on_hangup(request, creation_hung_up, creation);
+    submit_creation(creation);
+}
+
+/* The key was known when the request was read, and its run has gone back to a checkpoint since: it is a new batch,
+ * which has to be admitted like any other. */
+static void create_anew(struct creation *creation)
+{
+    struct request *request = creation->request;
+    if (!request) { /* nobody was told of anything */
+        creation_destroy(creation);
         return;
     }
-    metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_ROW, 1);
-    request_refuse(request, ERR_QUEUE_FULL, NULL, "the store's queue is full; try again");
-    creation_destroy(creation);
+    if (admit(creation->server, request_call(request), creation->spec) < 0) {
+        request_on_hangup(request, NULL, NULL);
+        creation_destroy(creation);
+        answer_refused(request);
+        return;
+    }
+    creation->bytes = batch_spec_bytes(creation->spec);
+    creation->recorded = (struct key_record){0};
+    creation->op.create_batch.must_exist = false;
+    submit_creation(creation);
 }
 
 /* --- POST: on record ------------------------------------------------------------------------------------------ */
@@ -351,24 +392,44 @@ static const struct {
     const char *message;
 } creation_refusals[] = {
     {STORE_IDEMPOTENCY_CONFLICT, ERR_IDEMPOTENCY_CONFLICT, "Idempotency-Key", "this key was used with another body"},
-    {STORE_REVISION_CONFLICT, ERR_REVISION_CONFLICT, "policy_revision",
-     "the run has moved on: this revision is further behind than max_staleness allows"},
-    {STORE_STATE_CONFLICT, ERR_STATE_CONFLICT, "policy_revision",
-     "a weight update of the run is open: a newer revision is declared by its commit"},
     {STORE_DISK_FULL, ERR_DISK_FULL, NULL, "the disk is full: this request created nothing"},
     {STORE_REFUSED, ERR_INTERNAL, NULL, "the record refused the batch"},
     {STORE_UNAVAILABLE, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be written: this request created nothing"},
 };
 
+/* Says what was compared. */
+static void refuse_revision(struct request *request, const struct store_op *op)
+{
+    const struct store_create_batch *create = &op->create_batch;
+    long long named = create->policy_revision;
+    long long current = create->current_revision;
+    if (op->status == STORE_STATE_CONFLICT)
+        request_refuse(
+            request, ERR_STATE_CONFLICT, "policy_revision",
+            "policy_revision %lld is above the run's (%lld; -1: none is declared), and a weight update of the "
+            "run is open: a newer revision is declared by its commit",
+            named, current);
+    else
+        request_refuse(request, ERR_REVISION_CONFLICT, "policy_revision",
+                       "policy_revision %lld is %lld behind the run's %lld; max_staleness allows %lld", named,
+                       current - named, current, (long long)create->max_staleness);
+}
+
 static void refuse_creation(const struct creation *creation)
 {
+    enum store_status status = creation->op.status;
     size_t i = 0;
-    while (i + 1 < ARRAY_LENGTH(creation_refusals) && creation_refusals[i].status != creation->op.status)
-        i++;
     log_event(LOG_LEVEL_WARNING, "batch not created", "why", creation->op.message, NULL);
-    if (creation->request)
-        request_refuse(creation->request, creation_refusals[i].code, creation_refusals[i].path, "%s",
-                       creation_refusals[i].message);
+    if (!creation->request)
+        return;
+    if (status == STORE_REVISION_CONFLICT || status == STORE_STATE_CONFLICT) {
+        refuse_revision(creation->request, &creation->op);
+        return;
+    }
+    while (i + 1 < ARRAY_LENGTH(creation_refusals) && creation_refusals[i].status != status)
+        i++;
+    request_refuse(creation->request, creation_refusals[i].code, creation_refusals[i].path, "%s",
+                   creation_refusals[i].message);
 }
 
 /* The store cannot write, but the key needs no writing. */
@@ -383,6 +444,10 @@ static void batch_created(struct store_op *op)
     struct creation *creation = op->context;
     if (store_failed_for_now(op->status) && creation->recorded.found)
         op->status = read_key(creation);
+    if (op->status == STORE_NOT_FOUND) {
+        create_anew(creation);
+        return;
+    }
     if (op->status == STORE_OK)
         begin_batch(creation);
     else if (op->status == STORE_EXISTS)

@@ -66,11 +66,13 @@ struct step {
     struct server *server;
     struct request *request; /* NULL: the client hung up; the step is taken nevertheless */
     char *run;
+    char *key;
 };
 
 static void step_destroy(struct step *step)
 {
     free(step->run);
+    free(step->key);
     free(step);
 }
 
@@ -85,6 +87,9 @@ static void policy_stepped(struct store_op *op);
 
 static void submit(struct server *server, struct request *request, enum store_update_step which)
 {
+    static const enum store_route routes_of[] = {[STORE_STEP_BEGIN] = STORE_ROUTE_BEGIN,
+                                                 [STORE_STEP_COMMIT] = STORE_ROUTE_COMMIT,
+                                                 [STORE_STEP_CANCEL] = STORE_ROUTE_CANCEL};
     struct call *call = request_call(request);
     const struct step_fields *fields = call->parsed;
     struct step *step = xcalloc(1, sizeof(*step));
@@ -102,6 +107,7 @@ static void submit(struct server *server, struct request *request, enum store_up
                    .begun_at_us = now_us,
                    .deadline_us = now_us + fields->deadline_us},
     };
+    policy_take_key(call, routes_of[which], &step->key, &step->op.update_policy.key);
     if (!store_submit(server->store, &step->op)) {
         step_destroy(step);
         request_refuse(request, ERR_QUEUE_FULL, NULL, "the store's queue is full; try again");
@@ -110,8 +116,7 @@ static void submit(struct server *server, struct request *request, enum store_up
     request_on_hangup(request, hung_up, step);
 }
 
-/* Open updates are not back yet: nobody knows what may be dispatched. */
-static bool refuse_early(const struct server *server, struct request *request)
+bool policy_refuse_early(const struct server *server, struct request *request)
 {
     if (!server->ready)
         request_refuse(request, ERR_DRAINING, NULL, "the service is still starting");
@@ -120,7 +125,7 @@ static bool refuse_early(const struct server *server, struct request *request)
 
 void begin_policy(struct server *server, struct request *request)
 {
-    if (refuse_early(server, request))
+    if (policy_refuse_early(server, request))
         return;
     if (updates_are_full(server->batches) && !update_find(server->batches, request_call(request)->args[0])) {
         request_refuse(request, ERR_QUEUE_FULL, NULL, "%d weight updates are open", UPDATES_MAX);
@@ -132,7 +137,7 @@ void begin_policy(struct server *server, struct request *request)
 void commit_policy(struct server *server, struct request *request)
 {
     size_t in_flight;
-    if (refuse_early(server, request))
+    if (policy_refuse_early(server, request))
         return;
     if (update_may_be_committed(server->batches, request_call(request)->args[0], &in_flight)) {
         submit(server, request, STORE_STEP_COMMIT);
@@ -144,11 +149,23 @@ void commit_policy(struct server *server, struct request *request)
 
 void cancel_policy(struct server *server, struct request *request)
 {
-    if (!refuse_early(server, request))
+    if (!policy_refuse_early(server, request))
         submit(server, request, STORE_STEP_CANCEL);
 }
 
 /* --- what came of it ------------------------------------------------------------------------------------------- */
+
+void policy_write_update(struct json_write *json, struct text run, const struct store_policy_update *update)
+{
+    json_put_text(json, "run", run);
+    update_write_record(json, update);
+    json_put_int(json, "incarnation", update->incarnation);
+    json_key(json, "previous_revision");
+    if (update->previous_revision >= 0)
+        json_int(json, update->previous_revision);
+    else
+        json_write_null(json);
+}
 
 static void answer(struct request *request, struct text run, const struct store_policy_update *update)
 {
@@ -156,14 +173,7 @@ static void answer(struct request *request, struct text run, const struct store_
     struct json_write json;
     json_write_init(&json, &call->reply.body);
     json_object_begin(&json);
-    json_put_text(&json, "run", run);
-    update_write_record(&json, update);
-    json_put_int(&json, "incarnation", update->incarnation);
-    json_key(&json, "previous_revision");
-    if (update->previous_revision >= 0)
-        json_int(&json, update->previous_revision);
-    else
-        json_write_null(&json);
+    policy_write_update(&json, run, update);
     json_object_end(&json);
     call_answer_json(call, 200);
     request_answer(request);
@@ -191,8 +201,10 @@ static void refuse(struct request *request, const struct store_op *op)
         refuse_state(request, op);
     else if (op->status == STORE_REVISION_CONFLICT)
         request_refuse(request, ERR_REVISION_CONFLICT, "revision",
-                       "the run is at revision %lld; a smaller one needs rewind_to_step",
-                       (long long)op->update_policy.current_revision);
+                       "revision %lld is below the run's %lld: a smaller one needs rewind_to_step",
+                       (long long)op->update_policy.update.revision, (long long)op->update_policy.current_revision);
+    else if (op->status == STORE_IDEMPOTENCY_CONFLICT)
+        request_refuse(request, ERR_IDEMPOTENCY_CONFLICT, "Idempotency-Key", "this key was used with another body");
     else if (op->status == STORE_DISK_FULL)
         request_refuse(request, ERR_DISK_FULL, NULL, "the disk is full");
     else

@@ -272,11 +272,27 @@ static void move_batches(struct batches *batches, const struct run_state *run, c
     }
 }
 
+static void leave(struct weight_update *update, enum store_update_state state)
+{
+    struct batches *batches = update->batches;
+    refuse_waiters(update, store_update_state_names[state]);
+    resume(update);
+    forget(update);
+    dispatch(batches);
+}
+
+void update_cancelled(struct batches *batches, struct text run, const struct store_policy_update *record)
+{
+    struct weight_update *update = find(batches, run);
+    if (update)
+        leave(update, record->state);
+}
+
 void update_ended(struct batches *batches, const struct store_op *op)
 {
     const struct store_update_policy *step = &op->update_policy;
     struct weight_update *update = find(batches, step->run);
-    if (op->status != STORE_OK)
+    if (op->status != STORE_OK || step->repeated)
         return;
     if (step->update.state == STORE_UPDATE_COMMITTED) {
         struct store_declare_policy declared = {
@@ -287,10 +303,7 @@ void update_ended(struct batches *batches, const struct store_op *op)
         return;
     if (step->update.state == STORE_UPDATE_COMMITTED && step->update.mode == STORE_UPDATE_ABORT && run_of(update))
         move_batches(batches, run_of(update), &step->update);
-    refuse_waiters(update, store_update_state_names[step->update.state]);
-    resume(update);
-    forget(update);
-    dispatch(batches);
+    leave(update, step->update.state);
 }
 
 /* --- its beginning -------------------------------------------------------------------------------------------- */
@@ -341,13 +354,18 @@ void update_begun(struct batches *batches, const struct store_op *op, struct req
 {
     const struct store_update_policy *step = &op->update_policy;
     struct weight_update *update = find(batches, step->run);
-    bool ended = update && update->hold.phase == HOLD_ENDED && update->record.begun_at_us == step->update.begun_at_us;
-    if (ended && request)
-        request_refuse(request, ERR_STATE_CONFLICT, "revision", "the update to revision %lld has ended by its deadline",
-                       (long long)step->update.revision);
-    if (ended)
+    bool fresh = op->status == STORE_OK && !step->repeated;
+    if (!fresh && update && update->record.begun_at_us != step->update.begun_at_us)
+        update = NULL; /* a key's, which has ended long ago */
+    bool expired = update && update->hold.phase == HOLD_ENDED && update->record.begun_at_us == step->update.begun_at_us;
+    bool given_up = step->update.state == STORE_UPDATE_CANCELLED || step->update.state == STORE_UPDATE_EXPIRED;
+    if ((expired || given_up) && request)
+        request_refuse(request, ERR_STATE_CONFLICT, "revision", "the update to revision %lld %s",
+                       (long long)step->update.revision,
+                       step->update.state == STORE_UPDATE_CANCELLED ? "was cancelled" : "has ended by its deadline");
+    if (expired || given_up)
         return;
-    if (op->status == STORE_OK) {
+    if (fresh) {
         update = add(batches, step->run, &step->update);
         hold_begin(&update->hold, (enum hold_mode)step->update.mode, update->timer.at_us);
         if (update->hold.mode == HOLD_ABORT && run_of(update))

@@ -33,6 +33,8 @@ void update_restore(struct batches *batches, struct text run, const struct store
 void update_begun(struct batches *batches, const struct store_op *op, struct request *request);
 /* A commit or a cancellation that the store has decided. */
 void update_ended(struct batches *batches, const struct store_op *op);
+/* A declaration has cancelled the run's open update; that is on record. */
+void update_cancelled(struct batches *batches, struct text run, const struct store_policy_update *record);
 /* The run has another revision: a warning that its last update was not committed is of no more use. */
 void update_forget_warning(struct batches *batches, struct text run);
 

@@ -8,6 +8,7 @@ const char *const store_batch_state_names[] = {"running", "complete", "cancelled
 const char *const store_group_state_names[] = {"running", "complete", NULL};
 const char *const store_rollout_state_names[] = {"scored", "failed", "cancelled", NULL};
 const char *const store_logprobs_mode_names[] = {"unknown", "raw", "processed", NULL};
+const char *const store_route_names[] = {"batches", "score", "policy", "begin", "commit", "cancel", "attach", NULL};
 const char *const store_update_mode_names[] = {"wait", "abort", "straddle", NULL};
 const char *const store_update_state_names[] = {"open", "committed", "cancelled", "expired", NULL};
 

@@ -37,6 +37,30 @@ int operation_insert_incarnation(struct store *store, const struct run_row *run,
 /* Whether a weight update of the run is open: then only its commit declares a revision. */
 int operation_has_open_update(struct store *store, int64_t run_seq, bool *ret_open);
 
+/* A row of idempotency_keys. Negative numbers: none; incarnation -1: of whichever. */
+struct key_row {
+    int64_t run_seq;
+    int64_t incarnation;
+    enum store_route route;
+    struct text key;
+    const uint8_t *request_sha256; /* [SHA256_BYTES] */
+    int64_t batch_seq;
+    int64_t update_seq;
+    int64_t revision;
+    int64_t led_to_incarnation;
+    int64_t previous_revision;
+};
+/* An SQLite result code. */
+int operation_insert_key(struct store *store, const struct key_row *row);
+/* Whether a column holds this digest. */
+bool operation_is_same_body(sqlite3_stmt *row, int place, const uint8_t sha256[SHA256_BYTES]);
+/* What the key of a policy step has made in the run: STORE_OK, it is new; EXISTS, with what it was answered in the
+ * operation; IDEMPOTENCY_CONFLICT. */
+enum store_status operation_check_step_key(struct store *store, struct store_op *op, const struct run_row *run);
+/* Puts the key of a step that was taken on record. update_seq: -1 for none. An SQLite result code. */
+int operation_keep_step_key(struct store *store, const struct store_op *op, const struct run_row *run,
+                            int64_t update_seq);
+
 struct group_row {
     int64_t seq;
     int64_t batch_seq;

@@ -4,30 +4,52 @@
 /* ---- create
  * ----------------------------------------------------------------------------------------------------------------- */
 
-/* Decides what an idempotency key that is on record means. STORE_OK: it is new. */
-static enum store_status check_key(struct store *store, struct store_op *op)
+/* Decides what an idempotency key that is on record in the run's incarnation means. STORE_OK: it is new. */
+static enum store_status check_key(struct store *store, struct store_op *op, const struct run_row *run)
 {
     struct store_create_batch *batch = &op->create_batch;
     if (!batch->idempotency_key.data)
         return STORE_OK;
-    sqlite3_stmt *find = database_statement(&store->writer, SQL_FIND_KEY);
-    bind_text(find, 1, batch->idempotency_key);
+    sqlite3_stmt *find = database_statement(&store->writer, SQL_FIND_BATCH_KEY);
+    bind_int(find, 1, run->seq);
+    bind_int(find, 2, run->incarnation);
+    bind_text(find, 3, text_of(store_route_names[batch->route]));
+    bind_text(find, 4, batch->idempotency_key);
     int result = database_first(find);
     if (result == SQLITE_DONE)
-        return STORE_OK;
+        return batch->must_exist
+                   ? operation_decline(op, STORE_NOT_FOUND, "the key has made nothing in this incarnation")
+                   : STORE_OK;
     if (result != SQLITE_ROW)
         return operation_fail(store, op, result);
-    struct text sha256 = column_view(find, 1);
-    bool same = sha256.length_bytes == SHA256_BYTES && memcmp(sha256.data, batch->request_sha256, SHA256_BYTES) == 0;
+    bool same = operation_is_same_body(find, 1, batch->request_sha256);
     column_id(find, 0, batch->id);
     batch->policy_revision = sqlite3_column_int64(find, 2);
-    batch->incarnation = sqlite3_column_int64(find, 3);
-    batch->created_at_us = sqlite3_column_int64(find, 4);
-    batch->state = (enum store_batch_state)column_name(find, 5, store_batch_state_names);
-    batch->current_revision = column_int_or(find, 6, -1);
+    batch->incarnation = run->incarnation;
+    batch->created_at_us = sqlite3_column_int64(find, 3);
+    batch->state = (enum store_batch_state)column_name(find, 4, store_batch_state_names);
+    batch->current_revision = run->policy_revision;
     sqlite3_reset(find);
     return same ? operation_decline(op, STORE_EXISTS, "the key has made this batch")
                 : operation_decline(op, STORE_IDEMPOTENCY_CONFLICT, "the key was used with another body");
+}
+
+static int insert_key(struct store *store, const struct store_create_batch *batch, const struct run_row *run,
+                      int64_t batch_seq)
+{
+    if (!batch->idempotency_key.data)
+        return SQLITE_OK;
+    struct key_row row = {.run_seq = run->seq,
+                          .incarnation = run->incarnation,
+                          .route = batch->route,
+                          .key = batch->idempotency_key,
+                          .request_sha256 = batch->request_sha256,
+                          .batch_seq = batch_seq,
+                          .update_seq = -1,
+                          .revision = -1,
+                          .led_to_incarnation = -1,
+                          .previous_revision = -1};
+    return operation_insert_key(store, &row);
 }
 
 static enum store_status declare_by_batch(struct store *store, struct store_op *op, struct run_row *run, int64_t now_us)
@@ -121,16 +143,15 @@ static int insert_batch(struct store *store, const struct store_create_batch *ba
     bind_int_or_null(insert, 6, batch->max_staleness);
     bind_int(insert, 7, (int64_t)batch->seed);
     bind_blob(insert, 8, batch->request_sha256, SHA256_BYTES);
-    bind_text(insert, 9, batch->idempotency_key);
-    bind_text(insert, 10, text_of(store->owner));
-    bind_int(insert, 11, store->owner_epoch);
-    bind_text(insert, 12, text_of(store_deliver_names[batch->deliver]));
-    bind_int(insert, 13, batch->respond_async);
-    bind_int(insert, 14, batch->created_at_us);
-    bind_int(insert, 15, batch->deadline_us);
-    bind_int(insert, 16, objective_seq);
-    bind_int(insert, 17, (int64_t)batch->group_count);
-    bind_int(insert, 18, count_rollouts(batch));
+    bind_text(insert, 9, text_of(store->owner));
+    bind_int(insert, 10, store->owner_epoch);
+    bind_text(insert, 11, text_of(store_deliver_names[batch->deliver]));
+    bind_int(insert, 12, batch->respond_async);
+    bind_int(insert, 13, batch->created_at_us);
+    bind_int(insert, 14, batch->deadline_us);
+    bind_int(insert, 15, objective_seq);
+    bind_int(insert, 16, (int64_t)batch->group_count);
+    bind_int(insert, 17, count_rollouts(batch));
     return database_run(insert);
 }
 
@@ -187,6 +208,8 @@ static int insert_rows(struct store *store, const struct store_create_batch *bat
         return result;
     int64_t batch_seq = sqlite3_last_insert_rowid(store->writer.handle);
     result = insert_contents(store, batch, batch_seq);
+    if (result == SQLITE_OK)
+        result = insert_key(store, batch, run, batch_seq);
     for (size_t i = 0; i < batch->group_count && result == SQLITE_OK; i++)
         result = insert_group(store, batch_seq, (int64_t)i, &batch->groups[i]);
     if (result != SQLITE_OK)
@@ -199,16 +222,15 @@ static int insert_rows(struct store *store, const struct store_create_batch *bat
 enum store_status operation_create_batch(struct store *store, struct store_op *op)
 {
     struct store_create_batch *batch = &op->create_batch;
-    enum store_status status = check_key(store, op);
-    if (status != STORE_OK)
-        return status;
     batch->created_at_us = clock_utc_us();
     batch->state = STORE_BATCH_RUNNING;
     struct run_row run = {0};
     int result = operation_enter_run(store, batch->run, batch->created_at_us, &run);
     if (result != SQLITE_OK)
         return operation_fail(store, op, result);
-    status = stamp_revision(store, op, &run, batch->created_at_us);
+    enum store_status status = check_key(store, op, &run);
+    if (status == STORE_OK)
+        status = stamp_revision(store, op, &run, batch->created_at_us);
     if (status != STORE_OK)
         return status;
     result = insert_rows(store, batch, &run);

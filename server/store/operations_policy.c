@@ -12,6 +12,34 @@ int operation_has_open_update(struct store *store, int64_t run_seq, bool *ret_op
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
+/* The run's newest update, which alone may be open; revision -1: there is none. */
+static int find_newest(struct store *store, int64_t run_seq, struct store_policy_update *ret_update, int64_t *ret_seq)
+{
+    sqlite3_stmt *find = database_statement(&store->writer, SQL_FIND_UPDATE);
+    bind_int(find, 1, run_seq);
+    int result = database_first(find);
+    *ret_update = (struct store_policy_update){.revision = -1, .state = STORE_UPDATE_COMMITTED};
+    *ret_seq = -1;
+    if (result == SQLITE_ROW) {
+        database_read_update(find, 0, ret_update);
+        *ret_seq = sqlite3_column_int64(find, 9);
+    }
+    sqlite3_reset(find);
+    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+/* The open update ends. */
+static int write_end(struct store *store, int64_t run_seq, const struct store_policy_update *update)
+{
+    sqlite3_stmt *end = database_statement(&store->writer, SQL_END_UPDATE);
+    bind_int(end, 1, run_seq);
+    bind_text(end, 2, text_of(store_update_state_names[update->state]));
+    bind_int(end, 3, update->ended_at_us);
+    bind_int(end, 4, update->incarnation);
+    bind_int_or_null(end, 5, update->previous_revision);
+    return database_run(end);
+}
+
 /* ---- at once
  * ---------------------------------------------------------------------------------------------------------------- */
 
@@ -49,14 +77,38 @@ static int declare_revision(struct store *store, struct run_row *run, struct sto
                             int64_t now_us)
 {
     int result = SQLITE_OK;
+    bool rewinds =
+        declare->rewind_to_step >= 0 && (!declare->rewind_if_below || declare->revision < run->policy_revision);
     declare->previous_revision = run->policy_revision;
-    if (declare->rewind_to_step >= 0)
+    if (rewinds)
         result = rewind_run(store, run, declare, now_us);
     else if (declare->revision > run->policy_revision)
         result = operation_set_revision(store, run, declare->revision, now_us);
     declare->incarnation = run->incarnation;
     declare->current_revision = run->policy_revision;
     return result;
+}
+
+/* An open update is in the way of a declaration, unless it is to be cancelled. *ret_seq: the one that was; -1: none. */
+static enum store_status clear_the_way(struct store *store, struct store_op *op, const struct run_row *run,
+                                       int64_t now_us, int64_t *ret_seq)
+{
+    struct store_declare_policy *declare = &op->declare_policy;
+    struct store_policy_update *newest = &declare->update;
+    int result = find_newest(store, run->seq, newest, ret_seq);
+    if (result != SQLITE_OK)
+        return operation_fail(store, op, result);
+    if (newest->revision < 0 || newest->state != STORE_UPDATE_OPEN) {
+        newest->revision = -1;
+        *ret_seq = -1;
+        return STORE_OK;
+    }
+    if (!declare->cancel_open)
+        return operation_decline(op, STORE_STATE_CONFLICT, "a weight update of the run is open");
+    newest->state = STORE_UPDATE_CANCELLED;
+    newest->ended_at_us = now_us;
+    result = write_end(store, run->seq, newest);
+    return result == SQLITE_OK ? STORE_OK : operation_fail(store, op, result);
 }
 
 enum store_status operation_declare_policy(struct store *store, struct store_op *op)
@@ -67,17 +119,18 @@ enum store_status operation_declare_policy(struct store *store, struct store_op 
     int result = operation_enter_run(store, declare->run, now_us, &run);
     if (result != SQLITE_OK)
         return operation_fail(store, op, result);
-    bool open = false;
-    result = operation_has_open_update(store, run.seq, &open);
-    if (result == SQLITE_OK && !open)
-        result = declare_revision(store, &run, declare, now_us);
-    if (result != SQLITE_OK)
-        return operation_fail(store, op, result);
-    if (open)
-        return operation_decline(op, STORE_STATE_CONFLICT, "a weight update of the run is open");
-    if (declare->revision < run.policy_revision)
+    int64_t update_seq = -1;
+    enum store_status status = operation_check_step_key(store, op, &run);
+    if (status == STORE_OK)
+        status = clear_the_way(store, op, &run, now_us, &update_seq);
+    if (status != STORE_OK)
+        return status;
+    result = declare_revision(store, &run, declare, now_us);
+    if (result == SQLITE_OK && declare->revision < run.policy_revision)
         return operation_decline(op, STORE_REVISION_CONFLICT, "a smaller revision needs rewind_to_step");
-    return STORE_OK;
+    if (result == SQLITE_OK)
+        result = operation_keep_step_key(store, op, &run, update_seq);
+    return result == SQLITE_OK ? STORE_OK : operation_fail(store, op, result);
 }
 
 /* ---- in steps
@@ -89,19 +142,8 @@ struct stepping {
     struct store_update_policy *step;
     struct run_row run;
     struct store_policy_update newest; /* of the run; revision -1: there is none */
+    int64_t seq;                       /* its row, after a BEGIN the one that was begun */
 };
-
-static int find_newest(struct stepping *stepping)
-{
-    sqlite3_stmt *find = database_statement(&stepping->store->writer, SQL_FIND_UPDATE);
-    bind_int(find, 1, stepping->run.seq);
-    int result = database_first(find);
-    stepping->newest = (struct store_policy_update){.revision = -1, .state = STORE_UPDATE_COMMITTED};
-    if (result == SQLITE_ROW)
-        database_read_update(find, 0, &stepping->newest);
-    sqlite3_reset(find);
-    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
-}
 
 static enum store_status conflict(struct stepping *stepping, struct store_op *op, const char *why)
 {
@@ -141,6 +183,7 @@ static enum store_status begin(struct stepping *stepping, struct store_op *op)
     bind_int(insert, 7, update->incarnation);
     bind_int_or_null(insert, 8, update->previous_revision);
     int result = database_run(insert);
+    stepping->seq = sqlite3_last_insert_rowid(stepping->store->writer.handle);
     return result == SQLITE_OK ? STORE_OK : operation_fail(stepping->store, op, result);
 }
 
@@ -151,13 +194,7 @@ static int end_update(struct stepping *stepping, enum store_update_state state)
     update->state = state;
     update->ended_at_us = stepping->step->now_us;
     stepping->step->update = *update;
-    sqlite3_stmt *end = database_statement(&stepping->store->writer, SQL_END_UPDATE);
-    bind_int(end, 1, stepping->run.seq);
-    bind_text(end, 2, text_of(store_update_state_names[state]));
-    bind_int(end, 3, update->ended_at_us);
-    bind_int(end, 4, update->incarnation);
-    bind_int_or_null(end, 5, update->previous_revision);
-    return database_run(end);
+    return write_end(stepping->store, stepping->run.seq, update);
 }
 
 static int move_batches(struct stepping *stepping)
@@ -213,6 +250,17 @@ static enum store_status end(struct stepping *stepping, struct store_op *op)
     return result == SQLITE_OK ? STORE_OK : operation_fail(stepping->store, op, result);
 }
 
+/* What a step that had been taken has made is the key's, too: then the operation is OK, so that the key is kept. */
+static enum store_status take_step(struct stepping *stepping, struct store_op *op)
+{
+    enum store_status status = stepping->step->step == STORE_STEP_BEGIN ? begin(stepping, op) : end(stepping, op);
+    if (!stepping->step->key.key.data || (status != STORE_OK && status != STORE_EXISTS))
+        return status;
+    stepping->step->repeated = status == STORE_EXISTS;
+    int result = operation_keep_step_key(stepping->store, op, &stepping->run, stepping->seq);
+    return result == SQLITE_OK ? STORE_OK : operation_fail(stepping->store, op, result);
+}
+
 enum store_status operation_update_policy(struct store *store, struct store_op *op)
 {
     struct store_update_policy *step = &op->update_policy;
@@ -220,10 +268,12 @@ enum store_status operation_update_policy(struct store *store, struct store_op *
     step->now_us = clock_utc_us();
     int result = operation_enter_run(store, step->run, step->now_us, &stepping.run);
     if (result == SQLITE_OK)
-        result = find_newest(&stepping);
+        result = find_newest(store, stepping.run.seq, &stepping.newest, &stepping.seq);
     if (result != SQLITE_OK)
         return operation_fail(store, op, result);
-    enum store_status status = step->step == STORE_STEP_BEGIN ? begin(&stepping, op) : end(&stepping, op);
+    enum store_status status = operation_check_step_key(store, op, &stepping.run);
+    if (status == STORE_OK)
+        status = take_step(&stepping, op);
     step->incarnation = stepping.run.incarnation;
     step->current_revision = stepping.run.policy_revision;
     return status;

@@ -2,8 +2,10 @@
 #ifndef STORE_POLICY_UPDATE_H
 #define STORE_POLICY_UPDATE_H
 
+#include "server/base/hash.h"
 #include "server/base/text.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum store_update_mode { STORE_UPDATE_WAIT, STORE_UPDATE_ABORT, STORE_UPDATE_STRADDLE };
@@ -26,6 +28,26 @@ struct store_policy_update {
     int64_t previous_revision; /* the run's before it, -1: none declared */
 };
 
+/* The routes whose requests may have an Idempotency-Key, and their words on record. */
+enum store_route {
+    STORE_ROUTE_BATCHES,
+    STORE_ROUTE_SCORE,
+    STORE_ROUTE_POLICY,
+    STORE_ROUTE_BEGIN,
+    STORE_ROUTE_COMMIT,
+    STORE_ROUTE_CANCEL,
+    STORE_ROUTE_ATTACH,
+};
+extern const char *const store_route_names[];
+
+/* The key of a policy step. It counts within the run, whatever its incarnation. With a key that is on record the step
+ * is EXISTS, with what was answered then, or IDEMPOTENCY_CONFLICT if the body was another. */
+struct store_step_key {
+    struct text key; /* TEXT_NONE: none */
+    enum store_route route;
+    uint8_t request_sha256[SHA256_BYTES];
+};
+
 enum store_update_step { STORE_STEP_BEGIN, STORE_STEP_COMMIT, STORE_STEP_CANCEL, STORE_STEP_EXPIRE };
 
 /* BEGIN opens an update; the others end the open one. COMMIT declares its revision, opens the next incarnation if it is
@@ -39,10 +61,29 @@ struct store_update_policy {
     /* in; BEGIN: all of them. COMMIT, CANCEL: the open update must be to this revision, -1: whichever it is.
      * out: the update; if there is a conflict the one that is in the way, state COMMITTED and revision -1 for none */
     struct store_policy_update update;
+    struct store_step_key key;
     /* out */
+    bool repeated; /* OK, but only the key was new: the step had been taken before */
     int64_t now_us;
     int64_t incarnation;      /* the run's, after the operation */
     int64_t current_revision; /* the run's, after the operation; -1: none */
+};
+
+/* REVISION_CONFLICT: smaller than the run's revision, without a rewind. STATE_CONFLICT: a weight update of the run is
+ * open, and it is not to be cancelled; `update` is that one. The run is made if it is new.
+ * The same rewind again, with nothing declared in between, opens no second incarnation. */
+struct store_declare_policy {
+    struct text run;
+    int64_t revision;
+    int64_t rewind_to_step; /* -1: no rewind */
+    bool cancel_open;       /* an open update ends as cancelled */
+    bool rewind_if_below;   /* rewind_to_step counts only if the revision is below the run's: attach */
+    struct store_step_key key;
+    /* out */
+    int64_t incarnation;
+    int64_t current_revision;          /* after the operation */
+    int64_t previous_revision;         /* before it, -1: none */
+    struct store_policy_update update; /* the one that this cancelled, revision -1: none; or the one in the way */
 };
 
 #endif

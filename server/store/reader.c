@@ -193,11 +193,14 @@ void store_request_finish(struct store_request *request)
     store_memory_destroy(TAKE_PTR(request->memory));
 }
 
-enum store_status store_find_idempotency(struct store_reader *reader, struct text key, char ret_batch_id[ID_BYTES],
+enum store_status store_find_idempotency(struct store_reader *reader, struct text run, enum store_route route,
+                                         struct text key, char ret_batch_id[ID_BYTES],
                                          uint8_t ret_request_sha256[SHA256_BYTES])
 {
     sqlite3_stmt *row = database_statement(&reader->database, SQL_READ_KEY);
-    bind_text(row, 1, key);
+    bind_text(row, 1, run);
+    bind_text(row, 2, text_of(store_route_names[route]));
+    bind_text(row, 3, key);
     int result = database_first(row);
     if (result != SQLITE_ROW)
         return result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;

@@ -215,10 +215,10 @@ struct store_new_group {
     size_t prompt_id_count;
 };
 
-/* The request, the batch and its groups. With a key that is on record: EXISTS (same body; results are those of the
- * first), or IDEMPOTENCY_CONFLICT. REVISION_CONFLICT: further behind the run's revision than max_staleness. A training
- * batch whose revision is above the run's declares it, or is a STATE_CONFLICT while a weight update of the run is open;
- * an evaluation never declares, and may be of any age. */
+/* The request, the batch and its groups. With a key that is on record for this route in the run's incarnation: EXISTS
+ * (same body; results are those of the first), or IDEMPOTENCY_CONFLICT. REVISION_CONFLICT: further behind the run's
+ * revision than max_staleness. A training batch whose revision is above the run's declares it, or is a STATE_CONFLICT
+ * while a weight update of the run is open; an evaluation never declares, and may be of any age. */
 struct store_create_batch {
     char id[ID_BYTES]; /* in: a new one. out: the batch's, which is the first one's if it EXISTS */
     struct text run;
@@ -227,6 +227,8 @@ struct store_create_batch {
     int64_t max_staleness;   /* -1: none */
     uint64_t seed;
     struct text idempotency_key; /* TEXT_NONE: none */
+    enum store_route route;
+    bool must_exist; /* nothing is made: NOT_FOUND if the key is new in the run's incarnation */
     uint8_t request_sha256[SHA256_BYTES];
     struct text request; /* the body as posted */
     struct text content_type;
@@ -279,19 +281,6 @@ struct store_close_batch {
     struct text notes;   /* JSON array */
     struct text summary; /* JSON object */
     int64_t completed_at_us;
-};
-
-/* REVISION_CONFLICT: smaller than the run's revision, without a rewind. STATE_CONFLICT: a weight update of the run is
- * open. The run is made if it is new.
- * The same rewind again, with nothing declared in between, opens no second incarnation. */
-struct store_declare_policy {
-    struct text run;
-    int64_t revision;
-    int64_t rewind_to_step; /* -1: no rewind */
-    /* out */
-    int64_t incarnation;
-    int64_t current_revision;  /* after the operation */
-    int64_t previous_revision; /* before it, -1: none */
 };
 
 /* Sums and denominators of one objective call; the same part again replaces. NOT_FOUND: no such run. */
@@ -371,7 +360,7 @@ struct store_batch {
     int64_t max_staleness;     /* -1: none */
     uint64_t seed;
     uint8_t request_sha256[SHA256_BYTES];
-    struct text idempotency_key;
+    struct text idempotency_key; /* TEXT_NONE: none */
     struct text owner;
     int64_t owner_epoch;
     enum store_deliver deliver;
@@ -523,8 +512,9 @@ enum store_status store_list_batches(struct store_reader *reader, struct text ru
 enum store_status store_unfinished_batches(struct store_reader *reader, struct store_batches *ret_batches);
 void store_batches_finish(struct store_batches *batches);
 
-/* The batch a key made. NOT_FOUND: the key is new. */
-enum store_status store_find_idempotency(struct store_reader *reader, struct text key, char ret_batch_id[ID_BYTES],
+/* The batch that a key made in the run's incarnation of now. NOT_FOUND: the key is new there. */
+enum store_status store_find_idempotency(struct store_reader *reader, struct text run, enum store_route route,
+                                         struct text key, char ret_batch_id[ID_BYTES],
                                          uint8_t ret_request_sha256[SHA256_BYTES]);
 
 struct store_run {

@@ -33,6 +33,19 @@ def test_a_batch_too_stale_for_its_own_rule_is_refused(service):
     assert service.post("/v1/batches", make_batch(policy_revision=8, max_staleness=1)).status == 200
 
 
+def test_a_refused_revision_names_the_numbers_that_were_compared(service):
+    """F26"""
+    put(service, 90)
+    messages = [service.post("/v1/batches", make_batch(policy_revision=71, max_staleness=4)).error["message"],
+                put(service, 71).error["message"],
+                service.post("/v1/runs/test/policy/begin", {"revision": 71}).error["message"]]
+    assert all("71" in message and "90" in message for message in messages), messages
+    assert "max_staleness allows 4" in messages[0] and "19 behind" in messages[0]
+    assert service.post("/v1/runs/test/policy/begin", {"revision": 91, "mode": "straddle"}).status == 200
+    message = service.post("/v1/batches", make_batch(policy_revision=92)).error["message"]
+    assert "92" in message and "90" in message and "weight update" in message
+
+
 def test_revisions_rise_within_an_incarnation(service):
     assert put(service, 3).status == 200
     reply = put(service, 2)

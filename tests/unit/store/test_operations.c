@@ -81,6 +81,12 @@ static void test_what_is_not_on_record_is_not_found(void **state)
 /* ---- idempotency
  * ------------------------------------------------------------------------------------------------------------ */
 
+static enum store_status find_key(const char *run, const char *key, char ret_id[ID_BYTES],
+                                  uint8_t ret_sha256[SHA256_BYTES])
+{
+    return store_find_idempotency(fixture->reader, text_of(run), STORE_ROUTE_BATCHES, text_of(key), ret_id, ret_sha256);
+}
+
 static void test_the_same_key_and_body_name_the_first_batch(void **state)
 {
     use(state);
@@ -93,9 +99,9 @@ static void test_the_same_key_and_body_name_the_first_batch(void **state)
     assert_int_equal(second.create_batch.created_at_us, first.create_batch.created_at_us);
     char found[ID_BYTES];
     uint8_t sha256[SHA256_BYTES];
-    assert_int_equal(store_find_idempotency(fixture->reader, TEXT_LITERAL("k"), found, sha256), STORE_OK);
+    assert_int_equal(find_key("arith", "k", found, sha256), STORE_OK);
     assert_string_equal(found, first.create_batch.id);
-    assert_int_equal(store_find_idempotency(fixture->reader, TEXT_LITERAL("other"), found, sha256), STORE_NOT_FOUND);
+    assert_int_equal(find_key("arith", "other", found, sha256), STORE_NOT_FOUND);
 }
 
 static void test_the_same_key_with_another_body_is_a_conflict_and_leaves_nothing(void **state)
@@ -105,11 +111,49 @@ static void test_the_same_key_with_another_body_is_a_conflict_and_leaves_nothing
     struct store_op second = batch_op(1, 1);
     first.create_batch.idempotency_key = second.create_batch.idempotency_key = TEXT_LITERAL("k");
     second.create_batch.request_sha256[0] = 1;
-    second.create_batch.run = TEXT_LITERAL("another");
     assert_int_equal(carry_out(fixture, &first), STORE_OK);
     assert_int_equal(carry_out(fixture, &second), STORE_IDEMPOTENCY_CONFLICT);
     assert_int_equal(number_by_hand(fixture, "SELECT count(*) FROM batches"), 1);
     assert_int_equal(number_by_hand(fixture, "SELECT count(*) FROM runs"), 1);
+}
+
+/* F18 */
+static void test_a_key_counts_within_its_run_incarnation_and_route(void **state)
+{
+    use(state);
+    struct store_op ops[4];
+    for (size_t i = 0; i < ARRAY_LENGTH(ops); i++) {
+        ops[i] = batch_op(1, 1);
+        ops[i].create_batch.idempotency_key = TEXT_LITERAL("k");
+    }
+    ops[1].create_batch.run = TEXT_LITERAL("another");
+    ops[2].create_batch.route = STORE_ROUTE_SCORE;
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(carry_out(fixture, &ops[i]), STORE_OK);
+    struct store_op rewind = {.kind = STORE_DECLARE_POLICY,
+                              .declare_policy = {.run = TEXT_LITERAL("arith"), .revision = 12, .rewind_to_step = 3}};
+    assert_int_equal(carry_out(fixture, &rewind), STORE_OK);
+    char found[ID_BYTES];
+    uint8_t sha256[SHA256_BYTES];
+    assert_int_equal(find_key("arith", "k", found, sha256), STORE_NOT_FOUND);
+    assert_int_equal(find_key("another", "k", found, sha256), STORE_OK);
+    assert_int_equal(carry_out(fixture, &ops[3]), STORE_OK);
+    assert_int_equal(ops[3].create_batch.incarnation, 1);
+    assert_int_equal(number_by_hand(fixture, "SELECT count(DISTINCT id) FROM batches"), 4);
+}
+
+static void test_what_must_exist_is_not_made(void **state)
+{
+    use(state);
+    struct store_op op = batch_op(1, 1);
+    op.create_batch.idempotency_key = TEXT_LITERAL("k");
+    op.create_batch.must_exist = true;
+    assert_int_equal(carry_out(fixture, &op), STORE_NOT_FOUND);
+    assert_int_equal(number_by_hand(fixture, "SELECT count(*) FROM batches"), 0);
+    op.create_batch.must_exist = false;
+    assert_int_equal(carry_out(fixture, &op), STORE_OK);
+    op.create_batch.must_exist = true;
+    assert_int_equal(carry_out(fixture, &op), STORE_EXISTS);
 }
 
 static void *submit_one(void *arg)
@@ -443,6 +487,8 @@ int main(void)
         CLAIM(test_the_request_is_kept_byte_by_byte),
         CLAIM(test_what_is_not_on_record_is_not_found),
         CLAIM(test_the_same_key_and_body_name_the_first_batch),
+        CLAIM(test_a_key_counts_within_its_run_incarnation_and_route),
+        CLAIM(test_what_must_exist_is_not_made),
         CLAIM(test_the_same_key_with_another_body_is_a_conflict_and_leaves_nothing),
         CLAIM(test_twenty_at_once_with_one_key_make_one_batch),
         CLAIM(test_a_rollout_is_read_back_with_every_column),
