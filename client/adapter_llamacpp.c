@@ -133,116 +133,98 @@ static void build(const struct exchange *exchange, struct engine_call *ret_call)
 static enum exchange_outcome take_rendered(struct exchange *exchange, const struct engine_reply *reply,
                                            struct sample_error *ret_error)
 {
+    static const struct draft_member members[] = {{"prompt", draft_read_text}};
+    struct reply_draft draft;
     struct json_scan scan;
-    struct text key;
-    bool found = false;
+    enum exchange_outcome outcome = EXCHANGE_NEXT;
 
-    buffer_clear(&exchange->rendered);
+    draft_init(&draft, reply->body);
     json_scan_init(&scan, reply->body);
-    for (json_scan_object(&scan); json_scan_member(&scan, &key);) {
-        if (text_equals(key, "prompt"))
-            found = json_scan_string(&scan, &exchange->rendered);
-        else
-            json_scan_skip(&scan);
-    }
+    draft_read_members(&draft, &scan, members, ARRAY_LENGTH(members));
+    buffer_clear(&exchange->rendered);
+    buffer_append(&exchange->rendered, draft.text.data, draft.text.length_bytes);
     if (!json_scan_end(&scan))
-        return refuse_bytes(ret_error, &scan, reply);
-    if (!found || exchange->rendered.failed)
-        return refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the engine did not render the chat");
-    exchange->step++;
-    return EXCHANGE_NEXT;
+        outcome = refuse_bytes(ret_error, &scan, reply);
+    else if (draft.problem[0])
+        outcome = refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "%s", draft.problem);
+    else if (!draft.has_text || draft.text.failed || exchange->rendered.failed)
+        outcome = refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the engine did not render the chat");
+    else
+        exchange->step++;
+    draft_finish(&draft);
+    return outcome;
 }
 
-struct probability {
-    double logprob;
-    bool present;
-    uint32_t id;
-};
-
-static void read_probability(struct json_scan *scan, struct text key, struct probability *probability)
+/* Behind the sampler: 0 is an infinity, and less is none. */
+static void read_probability(struct reply_draft *draft, struct json_scan *scan)
 {
-    int64_t id;
-
-    if (text_equals(key, "id")) {
-        id = scan_integer_or(scan, -1);
-        if (id >= 0 && id < ID_UNNAMED)
-            probability->id = (uint32_t)id;
-    } else if (text_equals(key, "logprob")) {
-        probability->present = !json_scan_null(scan) && json_scan_number(scan, &probability->logprob);
-    } else if (text_equals(key, "prob")) {
-        probability->present = !json_scan_null(scan) && json_scan_number(scan, &probability->logprob);
-        probability->logprob = log(probability->logprob);
-    } else {
-        json_scan_skip(scan);
-    }
+    draft_read_entry_logprob(draft, scan);
+    draft->entry.logprob = log(draft->entry.logprob);
 }
 
 static void read_probabilities(struct reply_draft *draft, struct json_scan *scan)
 {
-    struct text key;
+    static const struct draft_member members[] = {
+        {"id", draft_read_entry_id}, {"logprob", draft_read_entry_logprob}, {"prob", read_probability}};
 
     if (json_scan_null(scan))
         return;
     draft->has_logprobs = true;
     for (json_scan_array(scan); json_scan_element(scan);) {
-        struct probability probability = {.id = ID_UNNAMED};
-
-        for (json_scan_object(scan); json_scan_member(scan, &key);)
-            read_probability(scan, key, &probability);
+        draft->entry = (struct draft_entry){.id = ID_UNNAMED};
+        draft_read_members(draft, scan, members, ARRAY_LENGTH(members));
         if (json_scan_ok(scan))
-            draft_add_logprob(draft, probability.present ? probability.logprob : NAN, probability.id);
+            draft_add_entry(draft);
     }
+}
+
+static void read_seed(struct reply_draft *draft, struct json_scan *scan)
+{
+    draft->seed_used = scan_integer_or(scan, -1);
 }
 
 /* {"seed":42,…}: the seed that was used, 4294967295 for a random one. */
 static void read_settings(struct reply_draft *draft, struct json_scan *scan)
 {
-    struct text key;
+    static const struct draft_member members[] = {{"seed", read_seed}};
 
-    if (json_scan_peek(scan) != JSON_KIND_OBJECT) {
-        json_scan_skip(scan);
-        return;
-    }
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "seed"))
-            draft->seed_used = scan_integer_or(scan, -1);
-        else
-            json_scan_skip(scan);
-    }
+    draft_read_members_if_any(draft, scan, members, ARRAY_LENGTH(members));
 }
 
-static void read_member(struct reply_draft *draft, struct json_scan *scan, struct text key)
+static void append_ids(struct reply_draft *draft, struct json_scan *scan)
 {
-    if (text_equals(key, "content"))
-        draft_read_text(draft, scan);
-    else if (text_equals(key, "index"))
-        draft_read_index(draft, scan);
-    else if (text_equals(key, "tokens"))
-        draft_append_ids(draft, &draft->ids, scan);
-    else if (text_equals(key, "completion_probabilities"))
-        read_probabilities(draft, scan);
-    else if (text_equals(key, "stop_type"))
-        draft->has_finish = scan_string_or_null(scan, &draft->finish);
-    else if (text_equals(key, "tokens_predicted"))
-        draft->completion_tokens = scan_integer_or(scan, -1);
-    else if (text_equals(key, "tokens_evaluated"))
-        draft->prompt_tokens_read = scan_integer_or(scan, -1);
-    else if (text_equals(key, "generation_settings/seed"))
-        draft->seed_used = scan_integer_or(scan, -1);
-    else if (text_equals(key, "generation_settings"))
-        read_settings(draft, scan);
-    else if (text_equals(key, "error"))
-        scan_error_object(scan, &draft->error);
-    else
-        json_scan_skip(scan);
+    draft_append_ids(draft, &draft->ids, scan);
+}
+
+static void read_evaluated(struct reply_draft *draft, struct json_scan *scan)
+{
+    draft_read_prompt_tokens(draft, scan);
+    draft->prompt_tokens_read = draft->counts[COUNT_PROMPT];
+}
+
+/* What is kept of prompt and sample, sometimes more than both. */
+static void read_kept(struct reply_draft *draft, struct json_scan *scan)
+{
+    draft_read_whole(draft, scan, "tokens_cached");
 }
 
 static void read_object(struct reply_draft *draft, struct json_scan *scan)
 {
-    struct text key;
+    static const struct draft_member members[] = {
+        {"content", draft_read_text},
+        {"index", draft_read_index},
+        {"tokens", append_ids},
+        {"completion_probabilities", read_probabilities},
+        {"stop_type", draft_read_finish},
+        {"tokens_predicted", draft_read_completion_tokens},
+        {"tokens_evaluated", read_evaluated},
+        {"tokens_cached", read_kept},
+        {"generation_settings/seed", read_seed},
+        {"generation_settings", read_settings},
+        {"error", draft_read_error},
+    };
 
-    for (json_scan_object(scan); json_scan_member(scan, &key);)
-        read_member(draft, scan, key);
+    draft_read_members(draft, scan, members, ARRAY_LENGTH(members));
     draft->choice_count = draft->has_text || draft->ids.present;
 }
 
@@ -331,7 +313,7 @@ static bool is_whole(struct text body)
 /* Ids that the engine lost are no empty completion. */
 static bool lost_ids(const struct reply_draft *draft)
 {
-    return draft->ids.present && !draft->ids.count && draft->completion_tokens > 0;
+    return draft->ids.present && !draft->ids.count && draft->counts[COUNT_COMPLETION] > 0;
 }
 
 static enum exchange_outcome judge(const struct exchange *exchange, struct reply_draft *draft,
@@ -343,7 +325,7 @@ static enum exchange_outcome judge(const struct exchange *exchange, struct reply
         draft->seed_used >= 0 && (uint64_t)draft->seed_used == seed_of_31_bits(exchange->request->seed);
     if (json_scan_ok(scan) && lost_ids(draft))
         return refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the engine counts %lld tokens and gives no ids",
-                            (long long)draft->completion_tokens);
+                            (long long)draft->counts[COUNT_COMPLETION]);
     return draft_judge(exchange, draft, scan, reply, ret_sample, ret_error);
 }
 

@@ -76,20 +76,19 @@ static void read_tuples(struct reply_draft *draft, struct json_scan *scan)
         return;
     draft->has_logprobs = true;
     for (json_scan_array(scan); json_scan_element(scan);) {
-        double logprob = NAN;
-        int64_t id = -1;
         int place = 0;
 
+        draft->entry = (struct draft_entry){.id = ID_UNNAMED};
         for (json_scan_array(scan); json_scan_element(scan); place++) {
-            if (place == 0 && !json_scan_null(scan))
-                json_scan_number(scan, &logprob);
+            if (place == 0)
+                draft_read_entry_logprob(draft, scan);
             else if (place == 1)
-                id = scan_integer_or(scan, -1);
-            else if (place > 1)
+                draft_read_entry_id(draft, scan);
+            else
                 json_scan_skip(scan);
         }
         if (json_scan_ok(scan))
-            draft_add_logprob(draft, logprob, id >= 0 && id < ID_UNNAMED ? (uint32_t)id : ID_UNNAMED);
+            draft_add_entry(draft);
     }
 }
 
@@ -110,54 +109,34 @@ static void read_matched(struct reply_draft *draft, struct json_scan *scan)
 /* {"type":"stop","matched":2}, or a string on older servers, or null. */
 static void read_finish(struct reply_draft *draft, struct json_scan *scan)
 {
-    struct text key;
+    static const struct draft_member members[] = {{"type", draft_read_finish}, {"matched", read_matched}};
 
-    if (json_scan_peek(scan) != JSON_KIND_OBJECT) {
-        draft->has_finish = scan_string_or_null(scan, &draft->finish);
-        return;
-    }
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "type"))
-            draft->has_finish = scan_string_or_null(scan, &draft->finish);
-        else if (text_equals(key, "matched"))
-            read_matched(draft, scan);
-        else
-            json_scan_skip(scan);
-    }
+    if (json_scan_peek(scan) == JSON_KIND_OBJECT)
+        draft_read_members(draft, scan, members, ARRAY_LENGTH(members));
+    else
+        draft_read_finish(draft, scan);
 }
 
 static void read_meta(struct reply_draft *draft, struct json_scan *scan)
 {
-    struct text key;
+    static const struct draft_member members[] = {
+        {"finish_reason", read_finish},
+        {"weight_version", draft_read_revision},
+        {"output_token_logprobs", read_tuples},
+        {"completion_tokens", draft_read_completion_tokens},
+        {"prompt_tokens", draft_read_prompt_tokens},
+        {"cached_tokens", draft_read_cached_tokens},
+    };
 
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "finish_reason"))
-            read_finish(draft, scan);
-        else if (text_equals(key, "weight_version"))
-            scan_string_or_null(scan, &draft->revision);
-        else if (text_equals(key, "output_token_logprobs"))
-            read_tuples(draft, scan);
-        else if (text_equals(key, "completion_tokens"))
-            draft->completion_tokens = scan_integer_or(scan, -1);
-        else
-            json_scan_skip(scan);
-    }
+    draft_read_members(draft, scan, members, ARRAY_LENGTH(members));
 }
 
 static void read_object(struct reply_draft *draft, struct json_scan *scan)
 {
-    struct text key;
+    static const struct draft_member members[] = {
+        {"text", draft_read_text}, {"output_ids", draft_read_ids}, {"meta_info", read_meta}, DRAFT_COMMON_MEMBERS};
 
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "text"))
-            draft_read_text(draft, scan);
-        else if (text_equals(key, "output_ids"))
-            draft_read_ids(draft, &draft->ids, scan);
-        else if (text_equals(key, "meta_info"))
-            read_meta(draft, scan);
-        else if (!draft_read_common_member(draft, scan, key))
-            json_scan_skip(scan);
-    }
+    draft_read_members(draft, scan, members, ARRAY_LENGTH(members));
     draft->choice_count = draft->has_text || draft->ids.present;
 }
 

@@ -92,24 +92,21 @@ static enum exchange_outcome take_ids(struct exchange *exchange, const struct en
 static enum exchange_outcome take_text(struct exchange *exchange, const struct engine_reply *reply,
                                        struct sample *ret_sample, struct sample_error *ret_error)
 {
+    static const struct draft_member members[] = {{"prompt", draft_read_text}, DRAFT_COMMON_MEMBERS};
     struct reply_draft draft;
     struct sample parts = exchange->pending;
     struct json_scan scan;
-    struct text key;
     enum exchange_outcome outcome = EXCHANGE_SAMPLE;
 
     draft_init(&draft, reply->body);
     json_scan_init(&scan, reply->body);
-    for (json_scan_object(&scan); json_scan_member(&scan, &key);) {
-        if (text_equals(key, "prompt"))
-            draft_read_text(&draft, &scan);
-        else if (!draft_read_common_member(&draft, &scan, key))
-            json_scan_skip(&scan);
-    }
+    draft_read_members(&draft, &scan, members, ARRAY_LENGTH(members));
     parts.text = buffer_text(&draft.text);
     parts.text_replaced = draft.replaced;
     if (!json_scan_end(&scan))
         outcome = refuse_bytes(ret_error, &scan, reply);
+    else if (draft.problem[0])
+        outcome = refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "%s", draft.problem);
     else if (draft.error.present)
         outcome = refuse_engine_error(ret_error, 500, &draft.error, reply);
     else if (!draft.has_text || draft.text.failed || !sample_pack(&parts, ret_sample))

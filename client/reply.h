@@ -33,6 +33,17 @@ struct version_span {
     size_t name_bytes;
 };
 
+/* The counts that engines write, in whatever place. */
+enum draft_count { COUNT_COMPLETION, COUNT_PROMPT, COUNT_TOTAL, COUNT_CACHED, COUNT_REASONING, COUNT_COUNT };
+extern const char *const draft_count_names[]; /* as most of them spell it */
+
+/* What stands beside one log-probability. */
+struct draft_entry {
+    double logprob;
+    bool has_logprob;
+    uint32_t id; /* ID_UNNAMED */
+};
+
 struct reply_draft {
     struct buffer text;
     bool has_text;
@@ -55,11 +66,16 @@ struct reply_draft {
     size_t span_count;
     size_t span_capacity;
     size_t choice_count;
-    bool choice_is_another;     /* it says that it is another one's than the first: of a request that is not ours */
-    int64_t completion_tokens;  /* by the engine's count, or -1 */
-    int64_t prompt_tokens_read; /* or -1 */
-    int64_t seed_used;          /* or -1 */
+    bool choice_is_another;      /* it says that it is another one's than the first: of a request that is not ours */
+    int64_t counts[COUNT_COUNT]; /* by the engine, or -1 */
+    int64_t prompt_tokens_read;  /* what it says it has read of the prompt, or -1 */
+    int64_t seed_used;           /* or -1 */
     struct engine_error error;
+    char problem[128]; /* what makes it unbelievable, however much of it is well; "": nothing */
+
+    /* of the object that is being read */
+    struct draft_entry entry;
+    struct version_span span;
 
     /* what the adapter knows */
     bool seed_honoured;
@@ -71,23 +87,60 @@ struct reply_draft {
 void draft_init(struct reply_draft *draft, struct text body);
 void draft_finish(struct reply_draft *draft);
 
+/* --- objects (reply_members.c) ------------------------------------------------------------------------ */
+
+/* A member that is read; at most 64 in an object. */
+struct draft_member {
+    const char *name;
+    void (*read)(struct reply_draft *draft, struct json_scan *scan); /* consumes one value */
+};
+/* Reads the members that are named, skips the others. A name that is read and stands twice, with whatever escapes, is
+ * the draft's problem: another reader would believe the other one. */
+void draft_read_members(struct reply_draft *draft, struct json_scan *scan, const struct draft_member *members,
+                        size_t count);
+/* The same, where anything else than an object says nothing. */
+void draft_read_members_if_any(struct reply_draft *draft, struct json_scan *scan, const struct draft_member *members,
+                               size_t count);
+void draft_problem(struct reply_draft *draft, const char *format, ...) _printf_(2, 3);
+/* A whole number from 0, or null: -1. Anything else is the draft's problem, and -1. */
+int64_t draft_read_whole(struct reply_draft *draft, struct json_scan *scan, const char *name);
+void draft_read_completion_tokens(struct reply_draft *draft, struct json_scan *scan);
+void draft_read_prompt_tokens(struct reply_draft *draft, struct json_scan *scan);
+void draft_read_cached_tokens(struct reply_draft *draft, struct json_scan *scan);
+void draft_read_usage(struct reply_draft *draft, struct json_scan *scan);
+/* False (ret_error filled): a count is beyond what was asked for. */
+bool draft_counts_agree(const struct reply_draft *draft, int64_t max_tokens, struct sample_error *ret_error);
+
+/* Members of the top level that any engine may write. */
+#define DRAFT_COMMON_MEMBERS                                                                                           \
+    {"error", draft_read_error}, {"usage", draft_read_usage}, {"metadata", draft_read_metadata},                       \
+    {                                                                                                                  \
+        "prompt_token_ids", draft_read_prompt_ids                                                                      \
+    }
+
 /* --- reading: each consumes one value; wrong kinds are errors of the scan ---------------------------- */
 
-void draft_read_text(struct reply_draft *draft, struct json_scan *scan); /* or null */
-bool scan_string_or_null(struct json_scan *scan, struct buffer *out);    /* false: null */
-int64_t scan_integer_or(struct json_scan *scan, int64_t otherwise);      /* null or not an integer: otherwise */
-void draft_read_ids(struct reply_draft *draft, struct id_list *list, struct json_scan *scan); /* or null */
-/* The same, behind what the list holds already. */
+void draft_read_text(struct reply_draft *draft, struct json_scan *scan);       /* or null */
+bool scan_string_or_null(struct json_scan *scan, struct buffer *out);          /* false: null */
+int64_t scan_integer_or(struct json_scan *scan, int64_t otherwise);            /* null or not an integer: otherwise */
+void draft_read_ids(struct reply_draft *draft, struct json_scan *scan);        /* or null; of the sample */
+void draft_read_prompt_ids(struct reply_draft *draft, struct json_scan *scan); /* or null */
+void draft_read_finish(struct reply_draft *draft, struct json_scan *scan);     /* or null */
+void draft_read_revision(struct reply_draft *draft, struct json_scan *scan);   /* or null */
+/* Behind what the list holds already. */
 void draft_append_ids(struct reply_draft *draft, struct id_list *list, struct json_scan *scan);
 void draft_read_logprobs(struct reply_draft *draft, struct json_scan *scan); /* or null */
 /* One entry at a time, where they are not plain arrays. */
 void draft_add_logprob(struct reply_draft *draft, double logprob, uint32_t beside);
+void draft_add_entry(struct reply_draft *draft); /* the one that was read last */
+void draft_read_entry_logprob(struct reply_draft *draft, struct json_scan *scan);
+void draft_read_entry_id(struct reply_draft *draft, struct json_scan *scan);
 void draft_add_id(struct reply_draft *draft, struct id_list *list, uint32_t id);
 void draft_add_span(struct reply_draft *draft, const struct version_span *span);
 uint32_t id_of_token_string(struct text token);                             /* of "token_id:17", else ID_UNNAMED */
 void scan_error_object(struct json_scan *scan, struct engine_error *error); /* the value of "error": object or string */
-/* A member of the top level that any engine may write; true: it was one and is consumed. */
-bool draft_read_common_member(struct reply_draft *draft, struct json_scan *scan, struct text key);
+void draft_read_error(struct reply_draft *draft, struct json_scan *scan);
+void draft_read_metadata(struct reply_draft *draft, struct json_scan *scan); /* {"weight_version":"step-42"} */
 /* {"content":[…]} or {"token_logprobs":[…],"tokens":[…]} or null. */
 void draft_read_openai_logprobs(struct reply_draft *draft, struct json_scan *scan);
 void draft_read_index(struct reply_draft *draft, struct json_scan *scan); /* of one choice there is only the first */

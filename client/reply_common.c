@@ -8,7 +8,7 @@ void draft_init(struct reply_draft *draft, struct text body)
 {
     size_t most_bytes = 3 * body.length_bytes + 64; /* every broken byte becomes the three of U+FFFD */
 
-    *draft = (struct reply_draft){.completion_tokens = -1, .prompt_tokens_read = -1, .seed_used = -1};
+    *draft = (struct reply_draft){.counts = {-1, -1, -1, -1, -1}, .prompt_tokens_read = -1, .seed_used = -1};
     buffer_init(&draft->text, most_bytes);
     buffer_init(&draft->finish, most_bytes);
     buffer_init(&draft->revision, most_bytes);
@@ -100,11 +100,40 @@ void draft_append_ids(struct reply_draft *draft, struct id_list *list, struct js
     list->count += count > 0 ? (size_t)count : 0;
 }
 
-void draft_read_ids(struct reply_draft *draft, struct id_list *list, struct json_scan *scan)
+/* Two lists of the same, by two names or in two places, must be one list. */
+static void read_ids(struct reply_draft *draft, struct id_list *list, struct json_scan *scan, const char *what)
 {
-    if (json_scan_peek(scan) != JSON_KIND_NULL)
-        list->count = 0;
+    struct id_list before = *list;
+
+    if (json_scan_null(scan))
+        return;
+    *list = (struct id_list){.present = false};
     draft_append_ids(draft, list, scan);
+    if (before.present && list->present &&
+        (before.count != list->count ||
+         (list->count && memcmp(before.values, list->values, list->count * sizeof(*list->values)) != 0)))
+        draft_problem(draft, "the reply has two lists of %s, and they differ", what);
+    free(before.values);
+}
+
+void draft_read_ids(struct reply_draft *draft, struct json_scan *scan)
+{
+    read_ids(draft, &draft->ids, scan, "token ids");
+}
+
+void draft_read_prompt_ids(struct reply_draft *draft, struct json_scan *scan)
+{
+    read_ids(draft, &draft->prompt_ids, scan, "the prompt's ids");
+}
+
+void draft_read_finish(struct reply_draft *draft, struct json_scan *scan)
+{
+    draft->has_finish = scan_string_or_null(scan, &draft->finish);
+}
+
+void draft_read_revision(struct reply_draft *draft, struct json_scan *scan)
+{
+    scan_string_or_null(scan, &draft->revision);
 }
 
 void draft_read_logprobs(struct reply_draft *draft, struct json_scan *scan)
@@ -147,6 +176,24 @@ void draft_add_logprob(struct reply_draft *draft, double logprob, uint32_t besid
     draft_add_id(draft, &draft->beside, beside);
 }
 
+void draft_add_entry(struct reply_draft *draft)
+{
+    draft_add_logprob(draft, draft->entry.has_logprob ? draft->entry.logprob : NAN, draft->entry.id);
+}
+
+void draft_read_entry_logprob(struct reply_draft *draft, struct json_scan *scan)
+{
+    draft->entry.has_logprob = !json_scan_null(scan) && json_scan_number(scan, &draft->entry.logprob);
+}
+
+void draft_read_entry_id(struct reply_draft *draft, struct json_scan *scan)
+{
+    int64_t id = draft_read_whole(draft, scan, "id");
+
+    if (id >= 0)
+        draft->entry.id = (uint32_t)id;
+}
+
 void draft_add_span(struct reply_draft *draft, const struct version_span *span)
 {
     if (!grow(&draft->spans, draft->span_count + 1, &draft->span_capacity, sizeof(*draft->spans))) {
@@ -173,35 +220,16 @@ uint32_t id_of_token_string(struct text token)
     return id < ID_UNNAMED ? (uint32_t)id : ID_UNNAMED;
 }
 
-static void read_usage(struct reply_draft *draft, struct json_scan *scan)
+void draft_read_error(struct reply_draft *draft, struct json_scan *scan)
 {
-    struct text key;
-
-    if (json_scan_null(scan))
-        return;
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "completion_tokens"))
-            draft->completion_tokens = scan_integer_or(scan, -1);
-        else
-            json_scan_skip(scan);
-    }
+    scan_error_object(scan, &draft->error);
 }
 
-/* {"weight_version":"step-42"} */
-static void read_metadata(struct reply_draft *draft, struct json_scan *scan)
+void draft_read_metadata(struct reply_draft *draft, struct json_scan *scan)
 {
-    struct text key;
+    static const struct draft_member members[] = {{"weight_version", draft_read_revision}};
 
-    if (json_scan_peek(scan) != JSON_KIND_OBJECT) {
-        json_scan_skip(scan);
-        return;
-    }
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "weight_version"))
-            scan_string_or_null(scan, &draft->revision);
-        else
-            json_scan_skip(scan);
-    }
+    draft_read_members_if_any(draft, scan, members, ARRAY_LENGTH(members));
 }
 
 void draft_read_index(struct reply_draft *draft, struct json_scan *scan)
@@ -228,39 +256,27 @@ void draft_read_first(struct reply_draft *draft, struct json_scan *scan,
     draft->choice_count = count;
 }
 
-bool draft_read_common_member(struct reply_draft *draft, struct json_scan *scan, struct text key)
+static void read_token_count(struct reply_draft *draft, struct json_scan *scan)
 {
-    if (text_equals(key, "error"))
-        scan_error_object(scan, &draft->error);
-    else if (text_equals(key, "usage"))
-        read_usage(draft, scan);
-    else if (text_equals(key, "metadata"))
-        read_metadata(draft, scan);
-    else if (text_equals(key, "prompt_token_ids"))
-        draft_read_ids(draft, &draft->prompt_ids, scan);
-    else
-        return false;
-    return true;
+    draft_read_whole(draft, scan, "count");
 }
 
 enum exchange_outcome exchange_take_prompt_ids(struct exchange *exchange, const struct engine_reply *reply,
                                                struct sample_error *ret_error)
 {
+    static const struct draft_member members[] = {
+        {"tokens", draft_read_ids}, {"count", read_token_count}, DRAFT_COMMON_MEMBERS};
     struct reply_draft draft;
     struct json_scan scan;
-    struct text key;
     enum exchange_outcome outcome = EXCHANGE_NEXT;
 
     draft_init(&draft, reply->body);
     json_scan_init(&scan, reply->body);
-    for (json_scan_object(&scan); json_scan_member(&scan, &key);) {
-        if (text_equals(key, "tokens"))
-            draft_read_ids(&draft, &draft.ids, &scan);
-        else if (!draft_read_common_member(&draft, &scan, key))
-            json_scan_skip(&scan);
-    }
+    draft_read_members(&draft, &scan, members, ARRAY_LENGTH(members));
     if (!json_scan_end(&scan))
         outcome = refuse_bytes(ret_error, &scan, reply);
+    else if (draft.problem[0])
+        outcome = refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "%s", draft.problem);
     else if (draft.error.present)
         outcome = refuse_engine_error(ret_error, (int)draft.error.code_number, &draft.error, reply);
     else if (!draft.ids.count)

@@ -124,10 +124,10 @@ static bool lengths_agree(const struct reply_draft *draft, int64_t max_tokens, s
                      draft->logprob_count);
         return false;
     }
-    if (draft->completion_tokens >= 0 && (uint64_t)draft->completion_tokens != draft->ids.count) {
+    if (draft->counts[COUNT_COMPLETION] >= 0 && (uint64_t)draft->counts[COUNT_COMPLETION] != draft->ids.count) {
         refuse_reply(ret_error, SAMPLE_INVALID_REPLY,
                      "%zu token ids, but the engine counts %" PRId64 " completion tokens", draft->ids.count,
-                     draft->completion_tokens);
+                     draft->counts[COUNT_COMPLETION]);
         return false;
     }
     return true;
@@ -318,6 +318,8 @@ static bool is_answer(struct reply_draft *draft, const struct json_scan *scan, c
     else if (draft->out_of_memory || draft->text.failed || draft->finish.failed || draft->revision.failed ||
              draft->revisions.failed)
         refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the reply does not fit into memory");
+    else if (draft->problem[0])
+        refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "%s", draft->problem);
     else if (draft->error.present)
         refuse_engine_error(ret_error, draft->error.code_number ? (int)draft->error.code_number : 500, &draft->error,
                             reply);
@@ -353,7 +355,8 @@ enum exchange_outcome draft_judge(const struct exchange *exchange, struct reply_
         return refuse_reply(ret_error, SAMPLE_NON_FINITE_LOGPROB,
                             "the engine met a NaN and put an end of sequence in its place");
     adopt_ids_beside(draft);
-    if (!prompt_agrees(exchange, draft, ret_error))
+    if (!prompt_agrees(exchange, draft, ret_error) ||
+        !draft_counts_agree(draft, exchange->request->sampling.max_tokens, ret_error))
         return EXCHANGE_ERROR;
     if (draft->ids.present && (!lengths_agree(draft, exchange->request->sampling.max_tokens, ret_error) ||
                                !ids_agree(draft, ret_error) || !draft_versions_agree(draft, ret_error)))

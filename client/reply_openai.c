@@ -23,67 +23,43 @@ static void read_token_names(struct reply_draft *draft, struct json_scan *scan)
     draft->beside.present = true;
 }
 
-struct entry {
-    double logprob;
-    bool has_logprob;
-    uint32_t id;
-};
-
-static void read_entry_member(struct json_scan *scan, struct text key, struct buffer *token, struct entry *entry)
+static void read_entry_token(struct reply_draft *draft, struct json_scan *scan)
 {
-    int64_t id;
+    _cleanup_buffer_ struct buffer token;
 
-    if (text_equals(key, "logprob")) {
-        entry->has_logprob = !json_scan_null(scan) && json_scan_number(scan, &entry->logprob);
-    } else if (text_equals(key, "id") || text_equals(key, "token_id")) {
-        id = scan_integer_or(scan, -1);
-        if (id >= 0 && id < ID_UNNAMED)
-            entry->id = (uint32_t)id;
-    } else if (text_equals(key, "token")) {
-        buffer_clear(token);
-        if (scan_string_or_null(scan, token) && entry->id == ID_UNNAMED)
-            entry->id = id_of_token_string(buffer_text(token));
-    } else {
-        json_scan_skip(scan);
-    }
+    buffer_init(&token, draft->text.maximum_bytes);
+    if (scan_string_or_null(scan, &token) && draft->entry.id == ID_UNNAMED)
+        draft->entry.id = id_of_token_string(buffer_text(&token));
 }
 
 /* content: [{"token":"token_id:17","logprob":-0.1,…}], with "id" (llama.cpp) or "token_id" (vLLM's generate). */
 static void read_entries(struct reply_draft *draft, struct json_scan *scan)
 {
-    _cleanup_buffer_ struct buffer token;
-    struct text key;
+    static const struct draft_member members[] = {
+        {"logprob", draft_read_entry_logprob},
+        {"token", read_entry_token},
+        {"id", draft_read_entry_id},
+        {"token_id", draft_read_entry_id},
+    };
 
-    buffer_init(&token, draft->text.maximum_bytes);
     if (json_scan_null(scan))
         return;
     draft->has_logprobs = true;
     for (json_scan_array(scan); json_scan_element(scan);) {
-        struct entry entry = {.id = ID_UNNAMED};
-
-        for (json_scan_object(scan); json_scan_member(scan, &key);)
-            read_entry_member(scan, key, &token, &entry);
+        draft->entry = (struct draft_entry){.id = ID_UNNAMED};
+        draft_read_members(draft, scan, members, ARRAY_LENGTH(members));
         if (json_scan_ok(scan))
-            draft_add_logprob(draft, entry.has_logprob ? entry.logprob : NAN, entry.id);
+            draft_add_entry(draft);
     }
 }
 
-void draft_read_openai_logprobs(struct reply_draft *draft, struct json_scan *scan)
+static void read_logprobs(struct reply_draft *draft, struct json_scan *scan)
 {
-    struct text key;
+    static const struct draft_member members[] = {
+        {"token_logprobs", draft_read_logprobs}, {"tokens", read_token_names}, {"content", read_entries}};
 
-    if (json_scan_null(scan))
-        return;
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "token_logprobs"))
-            draft_read_logprobs(draft, scan);
-        else if (text_equals(key, "tokens"))
-            read_token_names(draft, scan);
-        else if (text_equals(key, "content"))
-            read_entries(draft, scan);
-        else
-            json_scan_skip(scan);
-    }
+    if (!json_scan_null(scan))
+        draft_read_members(draft, scan, members, ARRAY_LENGTH(members));
 }
 
 /* --- choices ------------------------------------------------------------------------------------- */
@@ -104,90 +80,83 @@ static bool skip_aside(struct json_scan *scan)
     return found;
 }
 
+static void read_aside(struct reply_draft *draft, struct json_scan *scan)
+{
+    draft->has_aside |= skip_aside(scan);
+}
+
 /* Reasoning and tool calls are parsed out of the text. They cannot be put back in their places, so the text is what is
  * left; only ids, where there are any, are the whole sample. */
 static void read_message(struct reply_draft *draft, struct json_scan *scan)
 {
-    struct text key;
+    static const struct draft_member members[] = {
+        {"content", draft_read_text},
+        {"reasoning", read_aside},
+        {"reasoning_content", read_aside},
+        {"tool_calls", read_aside},
+    };
 
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "content"))
-            draft_read_text(draft, scan);
-        else if (text_equals(key, "reasoning") || text_equals(key, "reasoning_content") ||
-                 text_equals(key, "tool_calls"))
-            draft->has_aside |= skip_aside(scan);
-        else
-            json_scan_skip(scan);
-    }
+    draft_read_members(draft, scan, members, ARRAY_LENGTH(members));
     /* A message that only calls tools has no content. */
     draft->has_text = true;
 }
 
-static struct version_span read_span(struct reply_draft *draft, struct json_scan *scan)
+static void read_span_version(struct reply_draft *draft, struct json_scan *scan)
 {
-    struct version_span span = {.start = -1, .end = -1, .name_at = draft->revisions.length_bytes};
-    struct text key;
+    scan_string_or_null(scan, &draft->revisions);
+}
 
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "version"))
-            scan_string_or_null(scan, &draft->revisions);
-        else if (text_equals(key, "start"))
-            span.start = scan_integer_or(scan, -1);
-        else if (text_equals(key, "end"))
-            span.end = scan_integer_or(scan, -1);
-        else
-            json_scan_skip(scan);
-    }
-    span.name_bytes = draft->revisions.length_bytes - span.name_at;
-    return span;
+static void read_span_start(struct reply_draft *draft, struct json_scan *scan)
+{
+    draft->span.start = draft_read_whole(draft, scan, "start");
+}
+
+static void read_span_end(struct reply_draft *draft, struct json_scan *scan)
+{
+    draft->span.end = draft_read_whole(draft, scan, "end");
 }
 
 /* [{"version":"step-1","start":0,"end":36},…]: which weights made which ids. */
 static void read_weight_versions(struct reply_draft *draft, struct json_scan *scan)
 {
+    static const struct draft_member members[] = {
+        {"version", read_span_version}, {"start", read_span_start}, {"end", read_span_end}};
+
     if (json_scan_null(scan))
         return;
     for (json_scan_array(scan); json_scan_element(scan);) {
-        struct version_span span = read_span(draft, scan);
-
+        draft->span = (struct version_span){.start = -1, .end = -1, .name_at = draft->revisions.length_bytes};
+        draft_read_members(draft, scan, members, ARRAY_LENGTH(members));
+        draft->span.name_bytes = draft->revisions.length_bytes - draft->span.name_at;
         if (json_scan_ok(scan))
-            draft_add_span(draft, &span);
+            draft_add_span(draft, &draft->span);
     }
 }
 
 /* A string names the stop string that was hit; a number is a stop id; null is the end of sequence. */
 static void read_stop_reason(struct reply_draft *draft, struct json_scan *scan)
 {
-    draft->stopped_by_string = json_scan_peek(scan) == JSON_KIND_STRING;
+    draft->stopped_by_string |= json_scan_peek(scan) == JSON_KIND_STRING;
     json_scan_skip(scan);
 }
 
 static void read_choice(struct reply_draft *draft, struct json_scan *scan)
 {
-    struct text key;
+    static const struct draft_member members[] = {
+        {"text", draft_read_text},
+        {"index", draft_read_index},
+        {"message", read_message},
+        {"logprobs", read_logprobs},
+        {"token_ids", draft_read_ids},
+        {"response_token_ids", draft_read_ids},
+        {"prompt_token_ids", draft_read_prompt_ids},
+        {"finish_reason", draft_read_finish},
+        {"stop_reason", read_stop_reason},
+        {"matched_stop", read_stop_reason},
+        {"weight_versions", read_weight_versions},
+    };
 
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "text"))
-            draft_read_text(draft, scan);
-        else if (text_equals(key, "index"))
-            draft_read_index(draft, scan);
-        else if (text_equals(key, "message"))
-            read_message(draft, scan);
-        else if (text_equals(key, "logprobs"))
-            draft_read_openai_logprobs(draft, scan);
-        else if (text_equals(key, "token_ids") || text_equals(key, "response_token_ids"))
-            draft_read_ids(draft, &draft->ids, scan);
-        else if (text_equals(key, "prompt_token_ids"))
-            draft_read_ids(draft, &draft->prompt_ids, scan);
-        else if (text_equals(key, "finish_reason"))
-            draft->has_finish = scan_string_or_null(scan, &draft->finish);
-        else if (text_equals(key, "stop_reason") || text_equals(key, "matched_stop"))
-            read_stop_reason(draft, scan);
-        else if (text_equals(key, "weight_versions"))
-            read_weight_versions(draft, scan);
-        else
-            json_scan_skip(scan);
-    }
+    draft_read_members(draft, scan, members, ARRAY_LENGTH(members));
 }
 
 static void read_choices(struct reply_draft *draft, struct json_scan *scan)
@@ -204,12 +173,7 @@ static void read_choices(struct reply_draft *draft, struct json_scan *scan)
 
 void draft_read_openai(struct reply_draft *draft, struct json_scan *scan)
 {
-    struct text key;
+    static const struct draft_member members[] = {{"choices", read_choices}, DRAFT_COMMON_MEMBERS};
 
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "choices"))
-            read_choices(draft, scan);
-        else if (!draft_read_common_member(draft, scan, key))
-            json_scan_skip(scan);
-    }
+    draft_read_members(draft, scan, members, ARRAY_LENGTH(members));
 }
