@@ -8,7 +8,7 @@
 void probe_init(struct probe *probe, const struct probe_rules *rules)
 {
     *probe = (struct probe){.rules = *rules, .facts = {.adapter = rules->adapter, .serves_wanted = true}};
-    probe->step = gets_next(-1, rules->adapter);
+    probe->step = gets_next(-1, rules->adapter, false);
 }
 
 void probe_finish(struct probe *probe)
@@ -77,20 +77,25 @@ void probe_give_up_samples(struct probe *probe, const char *why)
     probe->phase = PROBE_PHASE_OVER;
 }
 
-/* After the GETs: is it anything at all, and may it be asked more? */
-static bool begin_asking(struct probe *probe, int status)
+bool probe_is_stranger(const struct probe *probe, char ret_why[SAMPLE_MESSAGE_BYTES])
+{
+    if (probe_failed(probe) || probe->recognised)
+        return false;
+    gets_say_stranger(probe, ret_why);
+    return true;
+}
+
+/* After the GETs: may it be asked more? What is no engine gets no POST. */
+static bool begin_asking(struct probe *probe)
 {
     struct engine_call call;
-    struct sample_error error = {.code = SAMPLE_ENGINE_ERROR, .status = status};
 
-    if (!probe->facts.adapter) {
-        error_message(&error, "nothing at %s answers like an engine (last: %d for %s)", probe->rules.url, status,
-                      gets_path(gets_next(2, NULL)));
-        return fail(probe, &error);
-    }
     probe->step = 0;
     probe->phase = probe->rules.ask_samples ? PROBE_PHASE_QUESTIONS : PROBE_PHASE_OVER;
-    if (probe->rules.ask_tokens) {
+    if (!probe->recognised || !probe->facts.adapter) {
+        probe->recognised = false;
+        probe->phase = PROBE_PHASE_OVER;
+    } else if (probe->rules.ask_tokens) {
         buffer_init(&call.body, 64 * 1024);
         if (tokens_build(probe, &call))
             probe->phase = PROBE_PHASE_TOKENS;
@@ -103,14 +108,14 @@ static bool take_get(struct probe *probe, const struct engine_reply *reply)
 {
     struct sample_error error = {.code = SAMPLE_ENGINE_ERROR, .status = reply->status};
 
-    if (reply->status >= 502 && reply->status <= 504) {
+    gets_read(probe, reply);
+    probe->step = gets_next(probe->step, probe->facts.adapter, probe->recognised);
+    if ((reply->status >= 502 && reply->status <= 504) ||
+        (probe->step < 0 && !probe->recognised && probe->is_busy)) { /* another time */
         refuse_status(&error, reply);
         return fail(probe, &error);
     }
-    if (status_is_success(reply->status))
-        gets_read(probe, reply);
-    probe->step = gets_next(probe->step, probe->facts.adapter);
-    return probe->step >= 0 || begin_asking(probe, reply->status);
+    return probe->step >= 0 || begin_asking(probe);
 }
 
 bool probe_take(struct probe *probe, const struct engine_reply *reply, const struct sample_error *transport_error)

@@ -1,12 +1,12 @@
 /* engine_probe: finding out what an engine is, and whether it keeps its word. Pure: path and body out, reply in; no
  * I/O, no clock. One probe belongs to one thread at a time; replies are hostile input.
  *
- * First a few GETs, cheapest evidence first: kind, model, context, slots, version, version of the weights. A kind that
- * is known already is never doubted. Then, if the rules say so, the tokens of a fixed text, and a handful of requests
- * of at most PROBE_TOKENS tokens whose answers are compared: the same seed must give the same tokens and another seed
- * others; the most likely token's log-probability at two temperatures says of which distribution it is
- * (reference: engines.md section 2). What they do not show stays unknown; a failure among these requests ends them and
- * is no failure of the probe.
+ * First a few GETs, cheapest evidence first: kind, model, context, slots, version, version of the weights. What answers
+ * none of them as its kind does is no engine (probe_is_stranger()) and is asked nothing else. Then, if the rules say
+ * so, the tokens of a fixed text, and a handful of requests of at most PROBE_TOKENS tokens whose answers are compared:
+ * the same seed must give the same tokens and another seed others; the most likely token's log-probability at two
+ * temperatures says of which distribution it is (reference: engines.md section 2). What they do not show stays unknown;
+ * a failure among these requests ends them and is no failure of the probe.
  *
  *     probe_init(&probe, &rules);
  *     while (probe_build(&probe, &call)) {
@@ -55,6 +55,7 @@ struct engine_facts {
     char model[PROBE_NAME_BYTES];         /* what it says it serves; "": it does not say */
     bool lists_models;
     bool serves_wanted; /* rules.model is among them (true if none is wanted, or none are listed) */
+    bool wants_key;     /* it answered 401 or 403 to a GET */
     char version[64];
     char weight_version[64];
     int64_t context_tokens;        /* 0: unknown */
@@ -68,6 +69,7 @@ struct probe_rules {
     const struct engine_adapter *adapter; /* NULL: find out */
     const char *url;                      /* for messages */
     struct text model;                    /* what the settings want, or TEXT_NONE; stays the caller's */
+    bool has_key;                         /* the calls are sent with one */
     bool ask_tokens;                      /* the tokens of a fixed text */
     bool ask_samples;                     /* and the questions */
 };
@@ -87,6 +89,10 @@ struct probe_answer { /* to one question */
 struct probe {
     struct probe_rules rules;
     struct engine_facts facts;
+    bool recognised;           /* it answered one of the GETs as its kind does */
+    bool is_busy;              /* 429 */
+    unsigned denials;          /* answers that an engine of its kind does not give */
+    char heard[200];           /* "404 for GET /version, …": what was no answer of its kind */
     int64_t samples_until_us;  /* the caller's: when the questions must end; 0: not begun */
     struct sample_error error; /* message "": none */
     int step;                  /* of the GETs, then of the questions */
@@ -111,6 +117,8 @@ bool probe_take(struct probe *probe, const struct engine_reply *reply, const str
 void probe_give_up_samples(struct probe *probe, const char *why);
 /* NULL if it succeeded. */
 const struct sample_error *probe_failed(const struct probe *probe);
+/* It succeeded, but what answers is no engine of the kind that is wanted; ret_why says what was asked and what came. */
+bool probe_is_stranger(const struct probe *probe, char ret_why[SAMPLE_MESSAGE_BYTES]);
 
 /* It answered one of the questions with a sample. */
 bool probe_gave_samples(const struct probe *probe);

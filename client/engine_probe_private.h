@@ -17,10 +17,13 @@ enum probe_question {
     QUESTION_TWO,
 };
 
-/* engine_probe_gets.c. The first step that suits the kind, after `step`; -1: there is none. */
-int gets_next(int step, const struct engine_adapter *adapter);
+/* engine_probe_gets.c. The first step that suits the kind, after `step`; -1: there is none. Of what has answered like
+ * its kind (`recognised`) less is asked. */
+int gets_next(int step, const struct engine_adapter *adapter, bool recognised);
 const char *gets_path(int step);
 void gets_read(struct probe *probe, const struct engine_reply *reply);
+/* Of what was not recognised: what was asked, and what came. */
+void gets_say_stranger(const struct probe *probe, char ret_why[SAMPLE_MESSAGE_BYTES]);
 
 /* engine_probe_samples.c */
 bool tokens_build(const struct probe *probe, struct engine_call *ret_call); /* false: this kind cannot be asked */

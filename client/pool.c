@@ -5,9 +5,9 @@
 #include <string.h>
 
 const char *const engine_state_names[] = {
-    [ENGINE_UNKNOWN] = "unknown",     [ENGINE_UP] = "up",     [ENGINE_COOLING] = "cooling",
-    [ENGINE_HALF_OPEN] = "half_open", [ENGINE_DOWN] = "down", [ENGINE_DRAINING] = "draining",
-    [ENGINE_REFUSED] = "refused",
+    [ENGINE_UNKNOWN] = "unknown",     [ENGINE_UP] = "up",           [ENGINE_COOLING] = "cooling",
+    [ENGINE_HALF_OPEN] = "half_open", [ENGINE_DOWN] = "down",       [ENGINE_DRAINING] = "draining",
+    [ENGINE_REFUSED] = "refused",     [ENGINE_PROBING] = "probing",
 };
 
 /* --- settings ------------------------------------------------------------------------------------ */
@@ -271,7 +271,9 @@ void engine_release(struct engine *engine)
 
 enum engine_state engine_shown_state(const struct engine *engine)
 {
-    return engine->draining || engine->removed ? ENGINE_DRAINING : engine->state;
+    if (engine->draining || engine->removed)
+        return ENGINE_DRAINING;
+    return engine->state == ENGINE_UNKNOWN && engine->probing ? ENGINE_PROBING : engine->state;
 }
 
 /* --- looking ------------------------------------------------------------------------------------- */

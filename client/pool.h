@@ -80,6 +80,7 @@ enum engine_state {
     ENGINE_DOWN,
     ENGINE_DRAINING, /* never in engine.state: engine_shown_state() says it */
     ENGINE_REFUSED,
+    ENGINE_PROBING, /* likewise: UNKNOWN, while it is being asked */
     ENGINE_STATE_COUNT,
 };
 extern const char *const engine_state_names[]; /* as on the wire */
@@ -131,6 +132,7 @@ struct engine {
     unsigned trials;           /* single requests that failed since then */
     int64_t trial_at_us;       /* when the next one may be sent */
     int64_t trial_began_us;    /* when the one that runs was sent; 0: none runs */
+    bool trial_by_probe;       /* the next one is a probe's: the samples that wait have too little time for it */
     bool broken;               /* HALF_OPEN after faults of its own: single requests even if it is the only one */
     int64_t probed_at_us;      /* the end of the last probe; 0: none yet */
     struct engine_facts facts; /* of the last sound probes; see agrees_us */
@@ -154,6 +156,7 @@ struct engine {
     bool kind_is_set;
     size_t in_flight_setting;
     double learned_limit;
+    int64_t slow_us;       /* how long a slow sample took lately; 0: none yet */
     double token_us;       /* a token's time, averaged; 0: none yet */
     double token_floor_us; /* the smallest such average */
     bool probing;
@@ -203,7 +206,7 @@ void engine_release(struct engine *engine);
 /* It does not belong into its pool (another model, another tokenizer, not what the settings say): it gets nothing, and
  * is probed again after POOL_PAUSE_MAX_US. The next sound probe takes it back. */
 void engine_refuse(struct engine *engine, const char *why, int64_t now_us);
-/* As on the wire: DRAINING before everything else. */
+/* As on the wire: DRAINING before everything else, PROBING for what is asked for the first time. */
 enum engine_state engine_shown_state(const struct engine *engine);
 
 /* --- named pools ---------------------------------------------------------------------------------- */
@@ -224,6 +227,8 @@ struct pool_want {
     uint64_t prefix;            /* a hash of the prompt: equal prompts go to one engine; 0: any */
     const struct engine *avoid; /* where it failed before, or NULL */
     int64_t since_us;           /* since when it waits: a pool that is down is waited for from then on */
+    int64_t left_us;            /* how long the sample may take; 0: as long as it does */
+    int64_t tokens;             /* that it asks for at most */
 };
 
 enum pool_answer {
@@ -251,8 +256,14 @@ struct pool_result {
     const struct sample_error *error; /* NULL: it gave a sample */
     int64_t began_us;                 /* when it was sent; 0: not known, no latency is noted */
     size_t token_count;               /* of the sample; 0: not known */
+    int64_t allowed_us;               /* how long it might have taken; 0: as long as it did */
+    int64_t tokens;                   /* that were asked for at most */
 };
-/* Around each request. Preparing steps count like samples. A cancelled request ends with pool_end_cancelled(), which
+/* How long a sample of so many tokens usually takes there at most, as far as samples have shown; a limit below that
+ * says nothing about the engine when it is over. */
+int64_t engine_usual_us(const struct engine *engine, int64_t tokens);
+/* Around each request. What was broken off by our own clock before its usual time is no failure of the engine's.
+ * Preparing steps count like samples. A cancelled request ends with pool_end_cancelled(), which
  * says nothing about the engine. */
 void pool_begin(struct pool *pool, struct engine *engine, int64_t now_us);
 void pool_end(struct pool *pool, struct engine *engine, const struct pool_result *result, int64_t now_us);
@@ -287,6 +298,8 @@ void engine_latency(const struct engine *engine, int64_t now_us, struct engine_l
 /* The next engine to be probed, now marked as being probed; NULL if none is due, then ret_at_us says when to ask again.
  */
 struct engine *pool_probe_due(struct pool *pool, int64_t now_us, int64_t *ret_at_us);
+/* A probe is due that was not when pool_probe_due() was asked last. */
+bool pool_wants_probe(const struct pool *pool);
 /* The next call, to be finished by the caller; ret_timeout_us: how long it may take. False: there is none, the probe
  * has ended. */
 bool engine_probe_build(struct engine *engine, int64_t now_us, struct engine_call *ret_call, int64_t *ret_timeout_us);

@@ -222,15 +222,28 @@ void pool_end_cancelled(struct pool *pool, struct engine *engine)
         engine->trial_began_us = 0;
 }
 
+/* It was no trial: neither better nor worse is known. */
+static void put_off_trial(struct engine *engine, int64_t now_us)
+{
+    if (engine->state == ENGINE_HALF_OPEN && engine->trial_at_us <= now_us)
+        engine->trial_at_us = now_us + pool_pause_us(engine->trials);
+}
+
 void pool_end(struct pool *pool, struct engine *engine, const struct pool_result *result, int64_t now_us)
 {
     pool_end_cancelled(pool, engine);
+    if (engine_was_hurried(engine, result)) {
+        put_off_trial(engine, now_us);
+        return;
+    }
     stats_note(engine, result, now_us);
     if (result->error) {
         engine->trial_began_us = 0;
         engine_failed(&pool->rules, engine, result->error, now_us);
         return;
     }
+    if (result->began_us)
+        engine_usual_sample(engine, now_us - result->began_us);
     engine_limit_sample(engine, result, now_us);
     engine_gave_sample(engine, now_us);
 }

@@ -36,21 +36,42 @@ static size_t trial_room(const struct engine *engine, bool is_alone, int64_t now
     return (size_t)1 << (doublings < 0 ? 0 : doublings > 16 ? 16 : doublings);
 }
 
-/* Nothing for it now, though it has room. `avoid`: where the sample to be sent has failed before. */
-static bool is_spared(const struct pool *pool, const struct engine *engine, const struct engine *avoid, int64_t now_us)
+/* A sample that is broken off before its usual time decides nothing; a probe can take the time. */
+static bool is_too_short(const struct pool *pool, const struct engine *engine, const struct pool_want *want)
+{
+    return pool->rules.ask_samples && !engine_has_time(engine, want);
+}
+
+/* Nothing for it now, though it has room. want->avoid: where the sample to be sent has failed before. */
+static bool is_spared(const struct pool *pool, const struct engine *engine, const struct pool_want *want,
+                      int64_t now_us)
 {
     bool is_alone = !pool_has_another(pool, engine);
 
     if (engine->state != ENGINE_HALF_OPEN || (is_alone && !engine->broken))
         return false;
-    return (engine == avoid && !is_alone) || now_us < engine->trial_at_us ||
-           engine->in_flight >= trial_room(engine, is_alone, now_us);
+    return (engine == want->avoid && !is_alone) || now_us < engine->trial_at_us || engine->trial_by_probe ||
+           engine->in_flight >= trial_room(engine, is_alone, now_us) || is_too_short(pool, engine, want);
 }
 
-static bool has_room(const struct pool *pool, const struct engine *engine, const struct engine *avoid, int64_t now_us)
+static bool has_room(const struct pool *pool, const struct engine *engine, const struct pool_want *want, int64_t now_us)
 {
     return engine_is_usable(engine) && engine->in_flight < engine->in_flight_limit &&
-           !is_spared(pool, engine, avoid, now_us);
+           !is_spared(pool, engine, want, now_us);
+}
+
+/* Of those whose trial is due, and cannot be this sample. */
+static void ask_for_trials(struct pool *pool, const struct pool_want *want, int64_t now_us)
+{
+    for (size_t i = 0; i < pool->count; i++) {
+        struct engine *engine = pool->engines[i];
+
+        if (engine->state != ENGINE_HALF_OPEN || !belongs(engine, want->pool) || engine->draining || engine->probing ||
+            engine->in_flight > 0 || now_us < engine->trial_at_us || !is_too_short(pool, engine, want) ||
+            (!engine->broken && !pool_has_another(pool, engine)))
+            continue;
+        engine->trial_by_probe = pool->wants_probe = true;
+    }
 }
 
 /* --- the least loaded ---------------------------------------------------------------------------- */
@@ -72,7 +93,7 @@ static struct engine *least_loaded(struct pool *pool, const struct pool_want *wa
         struct engine *engine = pool->engines[i];
 
         if (belongs(engine, want->pool) && !(strictly && engine == want->avoid) &&
-            has_room(pool, engine, want->avoid, now_us) && (!best || is_better(engine, best)))
+            has_room(pool, engine, want, now_us) && (!best || is_better(engine, best)))
             best = engine;
     }
     return best;
@@ -85,7 +106,7 @@ static struct engine *due_for_trial(struct pool *pool, const struct pool_want *w
         struct engine *engine = pool->engines[i];
 
         if (engine->state == ENGINE_HALF_OPEN && belongs(engine, want->pool) && engine != want->avoid &&
-            pool_has_another(pool, engine) && has_room(pool, engine, want->avoid, now_us))
+            pool_has_another(pool, engine) && has_room(pool, engine, want, now_us))
             return engine;
     }
     return NULL;
@@ -189,7 +210,7 @@ static struct engine *home_of(struct pool *pool, const struct pool_want *want, i
 {
     struct engine *home = find_home(pool, want, now_us);
 
-    if (!home || home == want->avoid || !has_room(pool, home, want->avoid, now_us) || is_overloaded(pool, home))
+    if (!home || home == want->avoid || !has_room(pool, home, want, now_us) || is_overloaded(pool, home))
         return NULL;
     return home;
 }
@@ -226,8 +247,7 @@ static enum pool_answer answer_without(struct pool *pool, const struct pool_want
             continue;
         if (engine->state == ENGINE_UP && engine_is_usable(engine))
             return POOL_BUSY;
-        if (engine->state == ENGINE_HALF_OPEN && engine_is_usable(engine) &&
-            !is_spared(pool, engine, want->avoid, now_us))
+        if (engine->state == ENGINE_HALF_OPEN && engine_is_usable(engine) && !is_spared(pool, engine, want, now_us))
             return POOL_BUSY;
         int64_t at_us = usable_at_us(pool, engine, want->avoid, now_us);
         *ret_at_us = at_us < *ret_at_us ? at_us : *ret_at_us;
@@ -248,12 +268,14 @@ void pool_down_error(const struct pool *pool, const struct named_pool *named, st
     for (size_t i = 0; i < pool->count; i++)
         if (belongs(pool->engines[i], named) && (!last || pool->engines[i]->paused_until_us > last->paused_until_us))
             last = pool->engines[i];
-    if (last && last->last_error.message[0] && !last->draining) {
+    bool is_refused = last && engine_shown_state(last) == ENGINE_REFUSED;
+    if (last && last->last_error.message[0] && !last->draining && !is_refused) {
         *ret_error = last->last_error;
     } else {
         *ret_error = (struct sample_error){.code = SAMPLE_ENGINE_UNREACHABLE};
-        snprintf(ret_error->message, sizeof(ret_error->message), "no engine of pool \"%.64s\" can be used%s%s",
-                 named->name, last ? ": the last is " : "", last ? engine_state_names[engine_shown_state(last)] : "");
+        snprintf(ret_error->message, sizeof(ret_error->message), "no engine of pool \"%.64s\" can be used%s%s%s%.140s",
+                 named->name, last ? ": the last is " : "", last ? engine_state_names[engine_shown_state(last)] : "",
+                 is_refused ? ": " : "", is_refused ? last->why : "");
     }
     ret_error->retryable = ret_error->resample = false;
     ret_error->retry_after_us = 0;
@@ -283,6 +305,7 @@ enum pool_answer pool_pick(struct pool *pool, const struct pool_want *asked, int
     if (!want.pool)
         want.pool = pool->named[0];
     refresh(pool, want.pool, now_us);
+    ask_for_trials(pool, &want, now_us);
     best = due_for_trial(pool, &want, now_us);
     if (!best && want.prefix)
         best = home_of(pool, &want, now_us);

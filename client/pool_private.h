@@ -34,6 +34,7 @@ struct pool {
     size_t removed_count;
     struct pool_rules rules;
     uint64_t picks;
+    bool wants_probe; /* for a trial */
     struct home homes[HOMES];
 };
 
@@ -68,6 +69,13 @@ void engine_limit_init(struct engine *engine);
 void engine_limit_slots(struct engine *engine, size_t slots);
 void engine_limit_sample(struct engine *engine, const struct pool_result *result, int64_t now_us);
 void engine_limit_overloaded(struct engine *engine);
+
+/* pool_usual.c */
+void engine_usual_sample(struct engine *engine, int64_t took_us);
+/* Our own clock ended it, before the engine had its usual time. */
+bool engine_was_hurried(const struct engine *engine, const struct pool_result *result);
+/* The sample that is to be sent leaves the engine its usual time. */
+bool engine_has_time(const struct engine *engine, const struct pool_want *want);
 
 /* pool_stats.c */
 void stats_note(struct engine *engine, const struct pool_result *result, int64_t now_us);

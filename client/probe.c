@@ -24,10 +24,11 @@ static bool should_ask(const struct engine *engine, int64_t now_us)
 
 static void begin_probe(const struct pool *pool, struct engine *engine, int64_t now_us)
 {
-    bool ask_samples = pool->rules.ask_samples && should_ask(engine, now_us);
+    bool ask_samples = pool->rules.ask_samples && (engine->trial_by_probe || should_ask(engine, now_us));
     struct probe_rules rules = {.adapter = engine->adapter,
                                 .url = engine->url,
                                 .model = engine->model_is_set ? text_of(engine->model) : TEXT_NONE,
+                                .has_key = engine->token != NULL,
                                 .ask_tokens = ask_samples || (pool->rules.ask_samples && is_lost(engine)),
                                 .ask_samples = ask_samples};
 
@@ -140,9 +141,21 @@ static void refuse_engine(struct engine *engine, const char *why, int64_t now_us
     engine_refuse(engine, why, now_us);
 }
 
+/* Something else may come back in its place: then everything is asked anew. */
+static void refuse_stranger(struct engine *engine, const char *why, int64_t now_us)
+{
+    engine->gone = engine->facts.adapter != NULL;
+    refuse_engine(engine, why, now_us);
+}
+
 static void take_facts(struct engine *engine, struct probe *probe, int64_t now_us)
 {
     char why[SAMPLE_MESSAGE_BYTES];
+
+    if (probe_is_stranger(probe, why)) {
+        refuse_stranger(engine, why, now_us);
+        return;
+    }
     bool another = engine->facts.adapter && is_another(engine, &probe->facts);
 
     if (another && !is_lost(engine)) {
@@ -164,8 +177,8 @@ static void take_facts(struct engine *engine, struct probe *probe, int64_t now_u
         engine->restarts++;
     adopt(engine, probe, now_us);
     if (probe_gave_samples(probe)) { /* what it failed at was before it went */
-        engine->doubts = engine->trials = 0;
         engine->broken = false;
+        engine_gave_sample(engine, now_us);
     }
     if (pool_agrees(engine->owner, engine, why)) {
         engine->agrees_us = engine->agrees_us ? engine->agrees_us : now_us;
@@ -175,12 +188,21 @@ static void take_facts(struct engine *engine, struct probe *probe, int64_t now_u
     }
 }
 
+/* It was HALF_OPEN, and has given no sample again. */
+static void end_trial(struct engine *engine, const struct probe *probe, int64_t now_us)
+{
+    if (engine->trial_by_probe && !probe_gave_samples(probe))
+        engine->trial_at_us = now_us + pool_pause_us(++engine->trials);
+    engine->trial_by_probe = false;
+}
+
 static bool end_probe(struct engine *engine, int64_t now_us)
 {
     struct probe *probe = engine->probe;
     const struct sample_error *error = probe_failed(probe);
 
     engine->probe = NULL;
+    end_trial(engine, probe, now_us);
     if (engine->removed)
         engine->probing = false; /* it belongs to no pool any more, so it must not say what its pool is of */
     else if (error)
@@ -228,14 +250,22 @@ static int64_t due_at_us(const struct pool *pool, const struct engine *engine)
         return NEVER_US;
     if (is_lost(engine))
         return engine->paused_until_us;
+    if (engine->trial_by_probe)
+        return engine->trial_at_us;
     if (!pool->rules.check_us || engine->state == ENGINE_COOLING)
         return NEVER_US;
     return engine->probed_at_us + pool->rules.check_us;
 }
 
+bool pool_wants_probe(const struct pool *pool)
+{
+    return pool->wants_probe;
+}
+
 struct engine *pool_probe_due(struct pool *pool, int64_t now_us, int64_t *ret_at_us)
 {
     *ret_at_us = NEVER_US;
+    pool->wants_probe = false;
     for (size_t i = 0; i < pool_count(pool); i++) {
         struct engine *engine = pool_at(pool, i);
         int64_t at_us = due_at_us(pool, engine);

@@ -5,6 +5,8 @@
 
 #include "server/base/clock.h"
 
+#include <stdio.h>
+
 #define REPLY_BYTES_PER_TOKEN 200   /* what engines write: 95 (vLLM) to 200 (llama.cpp) */
 #define WAIT_MIN_US (5 * US_PER_MS) /* a probe under way names no time */
 #define REPLY_BYTES_BASE ((size_t)64 * 1024)
@@ -140,15 +142,30 @@ static void send_one(struct live_batch *live, uint32_t rollout, struct engine *e
     flight_dispatch(flight, engine);
 }
 
-/* No engine of its pool has been usable for too long: nothing was sent, and nothing is repeated. */
-static void fail_one(struct live_batch *live, uint32_t rollout)
+/* Nothing is sent, and nothing is repeated. */
+static void fail_one(struct live_batch *live, uint32_t rollout, const struct sample_error *error)
 {
-    struct sample_error error;
-    pool_down_error(live->server->pool, live->queue->pool, &error);
     live_event(live, &(struct batch_event){.kind = EVENT_DISPATCHED, .index = rollout});
     struct flight *flight = flight_create(live, rollout);
     flight->engine = NULL;
-    flight_fail(flight, &error);
+    flight_fail(flight, error);
+}
+
+/* No engine of its pool has been usable for too long. */
+static void fail_for_pool(struct live_batch *live, uint32_t rollout)
+{
+    struct sample_error error;
+    pool_down_error(live->server->pool, live->queue->pool, &error);
+    fail_one(live, rollout, &error);
+}
+
+static void fail_for_time(struct live_batch *live, uint32_t rollout)
+{
+    struct sample_error error = {.code = SAMPLE_ENGINE_TIMEOUT, .retryable = true};
+    snprintf(error.message, sizeof(error.message),
+             "its rollout_timeout (%lld ms from its first request on) was over before it could be sent again",
+             (long long)(live->batch.rules.rollout_timeout_us / US_PER_MS));
+    fail_one(live, rollout, &error);
 }
 
 static void dispatch_again(void *arg)
@@ -199,8 +216,16 @@ static enum dispatched dispatch_one(struct batches *batches, struct live_batch *
     struct pool_want want = {.pool = live->queue->pool,
                              .prefix = prefix_of(live, group),
                              .avoid = live->failed_at[rollout],
-                             .since_us = usable_since(live)};
+                             .since_us = usable_since(live),
+                             .left_us = batch_time_left(&live->batch, rollout, now_us),
+                             .tokens = live->spec->groups[group].sampling.max_tokens};
 
+    if (now_us >= live->batch.rules.deadline_us)
+        return NOT_NOW; /* its timer is due */
+    if (want.left_us <= 0) {
+        fail_for_time(live, rollout);
+        return DISPATCHED;
+    }
     switch (pool_pick(batches->server->pool, &want, now_us, &engine, &at_us)) {
     case POOL_PICKED:
         if (!reserve(batches, bytes))
@@ -208,7 +233,7 @@ static enum dispatched dispatch_one(struct batches *batches, struct live_batch *
         send_one(live, rollout, engine, bytes);
         return DISPATCHED;
     case POOL_DOWN:
-        fail_one(live, rollout);
+        fail_for_pool(live, rollout);
         return DISPATCHED;
     case POOL_WAIT:
         come_back(batches, at_us, now_us);
@@ -278,4 +303,6 @@ void dispatch(struct batches *batches)
         refused = sent ? 0 : refused + 1;
     }
     batches->dispatching = false;
+    if (pool_wants_probe(batches->server->pool))
+        probe_engines(batches);
 }

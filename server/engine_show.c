@@ -11,7 +11,8 @@
 static void say_known(const struct engine *engine, char ret_why[ENGINE_SENTENCE_BYTES])
 {
     const struct engine_capabilities *capabilities = &engine->facts.capabilities;
-    const char *what = capabilities->seeds == CAPABILITY_NO && capabilities->ids == CAPABILITY_NO
+    const char *what = engine->facts.wants_key ? "it wants a key for its list of models, and may want one for samples"
+                       : capabilities->seeds == CAPABILITY_NO && capabilities->ids == CAPABILITY_NO
                            ? "it ignores seeds and gives no token ids, so nothing it samples can be trained on"
                        : capabilities->seeds == CAPABILITY_NO ? "it ignores seeds: its samples cannot be drawn again"
                        : capabilities->ids == CAPABILITY_NO
@@ -37,7 +38,9 @@ void engine_say_why(const struct engines *engines, const struct engine *engine, 
     else if (engine->why[0])
         snprintf(ret_why, ENGINE_SENTENCE_BYTES, "%s", engine->why);
     else if (state == ENGINE_UNKNOWN)
-        snprintf(ret_why, ENGINE_SENTENCE_BYTES, "it was not reached yet, or is being asked what it is");
+        snprintf(ret_why, ENGINE_SENTENCE_BYTES, "it was not asked yet what it is");
+    else if (state == ENGINE_PROBING)
+        snprintf(ret_why, ENGINE_SENTENCE_BYTES, "it is being asked what it is");
     else if (known && known->token_name && !known->token && engine->source == ENGINE_OF_API)
         snprintf(ret_why, ENGINE_SENTENCE_BYTES, "its key \"%s\" cannot be read, so it is asked without one",
                  known->token_name);
@@ -64,6 +67,7 @@ static const char *next_of(const struct engine *engine, int64_t *ret_at_us)
         *ret_at_us = engine->trial_at_us;
         return "it gets a single request when there is one to send";
     case ENGINE_DRAINING:
+    case ENGINE_PROBING:
     case ENGINE_UP:
     case ENGINE_STATE_COUNT:
         break;

@@ -119,7 +119,9 @@ static void leave_engine(struct flight *flight, const struct sample_error *error
 {
     struct pool_result result = {.error = error,
                                  .began_us = flight->dispatched_us,
-                                 .token_count = !error && flight->has_sample ? flight->sample.id_count : 0};
+                                 .token_count = !error && flight->has_sample ? flight->sample.id_count : 0,
+                                 .allowed_us = flight->allowed_us,
+                                 .tokens = flight->request.sampling.max_tokens};
     struct server *server = flight->live->server;
     int64_t now_us = clock_monotonic_us();
     metric_observe_us(METRIC_ENGINE_SECONDS, now_us - flight->dispatched_us);
@@ -337,9 +339,22 @@ static void parse(struct job *job, struct store_reader *reader)
     buffer_trim(&flight->frame); /* it may wait long, beside thousands */
 }
 
+/* Its time was over before a connection usually is there: that says nothing about the engine either. */
+static void forgive_connection(struct flight *flight)
+{
+    int64_t elapsed_us = clock_monotonic_us() - flight->dispatched_us;
+
+    if (!flight->error.not_connected || elapsed_us < flight->allowed_us ||
+        flight->allowed_us >= flight->live->server->settings->engine_connect_timeout_us)
+        return;
+    flight->error.code = SAMPLE_ENGINE_TIMEOUT;
+    flight->error.not_connected = false;
+}
+
 static void transfer_failed(struct flight *flight, const struct transfer_reply *reply)
 {
     sample_error_of_transfer(reply, &flight->error);
+    forgive_connection(flight);
     flight->unsent = reply->sends == 0;
     if (reply->connected)
         abort_at_engine(flight);
@@ -446,6 +461,7 @@ void flight_dispatch(struct flight *flight, struct engine *engine)
     flight->incarnation = live->run->incarnation;
     flight->run_revision = live->run->revision;
     flight->dispatched_us = clock_monotonic_us();
+    flight->allowed_us = batch_time_left(&live->batch, flight->rollout, flight->dispatched_us);
     pool_begin(live->server->pool, engine, flight->dispatched_us);
     if (live->batch.rollouts[flight->rollout].tries == 1)
         pool_count_first(live->server->pool, engine, &live->retries);

@@ -130,6 +130,7 @@ struct flight {
     int64_t incarnation;    /* the run's at dispatch, as is the next */
     int64_t run_revision;
     int64_t dispatched_us;
+    int64_t allowed_us; /* what was left of its time then */
     int64_t engine_us;
     int64_t verify_began_us;
     int64_t verify_us;

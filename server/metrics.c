@@ -13,8 +13,8 @@ static const char *const batch_states[] = {"complete", "cancelled", "expired", N
 static const char *const rollout_states[] = {"scored", "failed", "cancelled", NULL};
 static const char *const queues[] = {"parse", "verify", "row", "batch", NULL};
 static const char *const incident_codes[] = {"verifier_crashed", "verifier_timeout", NULL};
-static const char *const engine_states[] = {"unknown", "up",       "cooling", "half_open",
-                                            "down",    "draining", "refused", NULL};
+static const char *const engine_states[] = {"unknown",  "up",      "cooling", "half_open", "down",
+                                            "draining", "refused", "probing", NULL};
 static const char *const engine_failures[] = {"engine_timeout",
                                               "engine_unreachable",
                                               "engine_error",

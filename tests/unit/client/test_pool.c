@@ -198,7 +198,9 @@ static void test_settings_win_over_what_a_probe_finds(void **state)
     (void)state;
     engine = pool_probe_due(pool, 0, &at_us);
     assert_string_equal(probe_path(engine), "/v1/models"); /* nothing else is asked */
-    assert_false(reply(engine, 500, "oops", 0));           /* some servers have none */
+    assert_true(reply(engine, 500, "oops", 0));            /* transformers serve without a net */
+    assert_string_equal(probe_path(engine), "/health");
+    assert_false(reply(engine, 200, "{\"status\":\"ok\"}", 0));
     assert_int_equal(engine->state, ENGINE_UP);
     assert_string_equal(engine->adapter->kind, "openai_compat");
     assert_string_equal(engine->model, "mine");
@@ -252,10 +254,13 @@ static void test_what_is_no_engine_says_so(void **state)
 
     (void)state;
     engine = pool_probe_due(pool, 0, &at_us);
+    assert_int_equal(engine_shown_state(engine), ENGINE_PROBING);
     while (reply(engine, 200, "<html>", 0))
         continue;
-    assert_int_equal(engine->state, ENGINE_DOWN);
-    assert_non_null(strstr(engine->last_error.message, "http://a"));
+    assert_int_equal(engine->state, ENGINE_REFUSED);
+    assert_string_equal(engine->why,
+                        "it answers like no engine: 200 (HTML) for GET /version, 200 (HTML) for GET /model_info, 200 "
+                        "(HTML) for GET /props, 200 (HTML) for GET /v1/models");
     pool_destroy(pool);
 }
 

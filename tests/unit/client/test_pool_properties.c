@@ -188,6 +188,34 @@ static void repeat(struct world *world, struct known *known, const struct sample
                                               (double)(world->now_us - BEGAN_US) / (double)S + 1e-6);
 }
 
+/* F10: what our own clock ended before the engine had its usual time leaves everything as it was. */
+static void end_hurried(struct world *world, struct known *known)
+{
+    static const struct sample_error late = {.code = SAMPLE_ENGINE_TIMEOUT, .retryable = true, .message = "late"};
+    struct engine *engine = known->engine;
+    struct engine_stats stats = engine->stats;
+    enum engine_state state = engine->state;
+    unsigned faults = engine->failures;
+    unsigned doubts = engine->doubts;
+    unsigned trials = engine->trials;
+    size_t limit = engine->in_flight_limit;
+    int64_t tokens = (int64_t)draw(world, 5000);
+    int64_t usual_us = engine_usual_us(engine, tokens);
+
+    pool_end(world->pool, engine,
+             &(struct pool_result){.error = &late,
+                                   .began_us = world->now_us - 1,
+                                   .allowed_us = 1 + (int64_t)draw(world, (uint64_t)usual_us - 1),
+                                   .tokens = tokens},
+             world->now_us);
+    assert_memory_equal(&stats, &engine->stats, sizeof(stats));
+    assert_int_equal(engine->state, state);
+    assert_int_equal(engine->failures, faults);
+    assert_int_equal(engine->doubts, doubts);
+    assert_int_equal(engine->trials, trials);
+    assert_int_equal(engine->in_flight_limit, limit);
+}
+
 static void do_end(struct world *world)
 {
     if (world->request_count == 0)
@@ -200,6 +228,10 @@ static void do_end(struct world *world)
 
     world->requests[index] = world->requests[--world->request_count];
     known->in_flight--;
+    if (draw(world, 10) == 0) {
+        end_hurried(world, known);
+        return;
+    }
     if (draw(world, 10) == 0) {
         pool_end_cancelled(world->pool, known->engine);
         return;
@@ -310,8 +342,9 @@ static void check_recovery(struct world *world)
     for (int round = 0; round < 40; round++) { /* probes answer, and each request gives a sample */
         world->now_us += S;
         while ((engine = pool_probe_due(world->pool, world->now_us, &at_us)))
-            while (engine_probe_reply(engine, &(struct engine_reply){.status = 200, .body = text_of("{}")}, NULL,
-                                      world->now_us))
+            while (engine_probe_reply(engine,
+                                      &(struct engine_reply){.status = 200, .body = text_of("{\"total_slots\":0}")},
+                                      NULL, world->now_us))
                 ;
         for (size_t i = 0; i < pool_named_count(world->pool); i++) {
             struct pool_want want = {.pool = pool_named_at(world->pool, i), .prefix = draw(world, 8)};
@@ -371,7 +404,8 @@ static struct pool *pool_that_is_up(size_t limit)
         settings[i] = (struct pool_engine){.url = "http://127.0.0.1:1", .kind = "llamacpp", .in_flight_limit = limit};
     struct pool *pool = pool_create(settings, ENGINES, message);
     while ((engine = pool_probe_due(pool, 0, &at_us)))
-        while (engine_probe_reply(engine, &(struct engine_reply){.status = 200, .body = text_of("{}")}, NULL, 0))
+        while (engine_probe_reply(engine, &(struct engine_reply){.status = 200, .body = text_of("{\"total_slots\":0}")},
+                                  NULL, 0))
             ;
     for (size_t i = 0; i < ENGINES; i++) { /* each has prefixes computed */
         pool_begin(pool, pool_at(pool, i), 0);
@@ -423,7 +457,8 @@ static void come_back(struct pool *pool, struct engine *engine, int64_t now_us)
     int64_t at_us;
 
     assert_ptr_equal(pool_probe_due(pool, now_us, &at_us), engine);
-    while (engine_probe_reply(engine, &(struct engine_reply){.status = 200, .body = text_of("{}")}, NULL, now_us))
+    while (engine_probe_reply(engine, &(struct engine_reply){.status = 200, .body = text_of("{\"total_slots\":0}")},
+                              NULL, now_us))
         ;
     pool_begin(pool, engine, now_us); /* the trial, if it was half open */
     pool_end(pool, engine, &(struct pool_result){0}, now_us);

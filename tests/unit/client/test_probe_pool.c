@@ -356,6 +356,91 @@ static void test_hostile_probe_replies_cut_anywhere_do_no_harm(void **state)
     }
 }
 
+/* F10: rollouts with milliseconds left must not decide whether an engine is back. */
+static enum pool_answer want(struct pool *pool, int64_t left_us, int64_t now_us)
+{
+    struct engine *engine;
+    int64_t at_us;
+
+    return pool_pick(pool, &(struct pool_want){.left_us = left_us, .tokens = 16, .since_us = now_us}, now_us, &engine,
+                     &at_us);
+}
+
+static void break_it(struct pool *pool, struct engine *engine, int64_t now_us)
+{
+    static const struct sample_error fault = {.code = SAMPLE_ENGINE_ERROR, .retryable = true, .message = "500"};
+
+    for (int i = 0; i < POOL_FAULTS_MAX; i++) {
+        pool_begin(pool, engine, now_us);
+        pool_end(pool, engine, &(struct pool_result){.error = &fault, .began_us = now_us - S}, now_us);
+    }
+    assert_int_equal(engine->state, ENGINE_DOWN);
+}
+
+static void test_a_probe_is_the_trial_where_no_sample_has_the_time_for_it(void **state)
+{
+    struct pool *pool = pool_with(pair, 1);
+    struct engine *engine = pool_at(pool, 0);
+    struct vllm vllm = honest_vllm;
+    unsigned asked;
+
+    (void)state;
+    probe_all(pool, &vllm, 1 * S);
+    break_it(pool, engine, 2 * S);
+    probe_all(pool, &vllm, 3 * S);
+    assert_int_equal(engine->state, ENGINE_HALF_OPEN);
+    vllm.status = 500; /* it is not back yet */
+    asked = vllm.asked;
+    assert_int_equal(want(pool, S / 20, 8 * S), POOL_WAIT);
+    assert_true(pool_wants_probe(pool));
+    probe_all(pool, &vllm, 8 * S);
+    assert_false(pool_wants_probe(pool));
+    assert_true(vllm.asked > asked);
+    assert_int_equal(engine->state, ENGINE_HALF_OPEN);
+    asked = vllm.asked;
+    assert_int_equal(want(pool, S / 20, 8 * S), POOL_WAIT); /* at growing distances */
+    probe_all(pool, &vllm, 8 * S);
+    assert_int_equal(vllm.asked, asked);
+    vllm.status = 0;
+    assert_int_equal(want(pool, S / 20, 20 * S), POOL_WAIT);
+    probe_all(pool, &vllm, 20 * S);
+    assert_int_equal(engine->state, ENGINE_UP);
+    assert_int_equal(want(pool, S / 20, 20 * S), POOL_PICKED);
+    pool_destroy(pool);
+}
+
+static void test_a_sample_that_has_the_time_is_the_trial(void **state)
+{
+    struct pool *pool = pool_with(pair, 1);
+    struct vllm vllm = honest_vllm;
+
+    (void)state;
+    probe_all(pool, &vllm, 1 * S);
+    break_it(pool, pool_at(pool, 0), 2 * S);
+    probe_all(pool, &vllm, 3 * S);
+    assert_int_equal(want(pool, 600 * S, 8 * S), POOL_PICKED);
+    assert_false(pool_wants_probe(pool));
+    pool_destroy(pool);
+}
+
+/* Where another engine takes the work, the trial is due all the same. */
+static void test_a_trial_beside_a_sound_engine_is_made_by_a_probe_too(void **state)
+{
+    struct pool *pool = pool_with(pair, 2);
+    struct vllm vllms[2] = {honest_vllm, honest_vllm};
+
+    (void)state;
+    probe_all(pool, vllms, 1 * S);
+    break_it(pool, pool_at(pool, 0), 2 * S);
+    probe_all(pool, vllms, 3 * S);
+    assert_int_equal(pool_at(pool, 0)->state, ENGINE_HALF_OPEN);
+    assert_int_equal(want(pool, S / 20, 8 * S), POOL_PICKED);
+    assert_true(pool_wants_probe(pool));
+    probe_all(pool, vllms, 8 * S);
+    assert_int_equal(pool_at(pool, 0)->state, ENGINE_UP);
+    pool_destroy(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +457,9 @@ int main(void)
         cmocka_unit_test(test_questions_in_vain_are_put_again_later_and_not_for_ever),
         cmocka_unit_test(test_a_look_that_fails_takes_down_what_is_gone_and_not_what_is_busy),
         cmocka_unit_test(test_hostile_probe_replies_cut_anywhere_do_no_harm),
+        cmocka_unit_test(test_a_probe_is_the_trial_where_no_sample_has_the_time_for_it),
+        cmocka_unit_test(test_a_sample_that_has_the_time_is_the_trial),
+        cmocka_unit_test(test_a_trial_beside_a_sound_engine_is_made_by_a_probe_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
