@@ -14,7 +14,7 @@ struct objective_tensors {
     const struct safetensor *offsets;
     size_t tokens;
     const struct field *rows[SAFETENSORS_MAX]; /* where each goes; NULL: OFFSETS */
-    double *converted[SAFETENSORS_MAX];        /* NULL: not needed */
+    void *converted[SAFETENSORS_MAX];          /* float or double, see converted_type(); NULL: not needed */
 };
 
 void objective_tensors_release(struct objective_tensors *tensors)
@@ -142,6 +142,16 @@ static bool may_be_float(const char *name)
     return false;
 }
 
+static bool is_half(enum safetensors_type type)
+{
+    return type == TENSOR_F16 || type == TENSOR_BF16;
+}
+
+static bool is_float_type(enum safetensors_type type)
+{
+    return type == TENSOR_F64 || type == TENSOR_F32 || is_half(type);
+}
+
 /* What stays where it is: doubles, floats where they may, a mask as bytes. */
 static bool needs_copy(const struct safetensor *tensor)
 {
@@ -149,6 +159,23 @@ static bool needs_copy(const struct safetensor *tensor)
     if (tensor->type == TENSOR_F64 || (tensor->type == TENSOR_F32 && may_be_float(tensor->name)))
         return !tensor->aligned;
     return !(mask && (tensor->type == TENSOR_U8 || tensor->type == TENSOR_BOOL));
+}
+
+/* What needs a copy becomes a double, but half a float stays a float where it may. */
+static enum safetensors_type converted_type(const struct safetensor *tensor)
+{
+    return is_half(tensor->type) && may_be_float(tensor->name) ? TENSOR_F32 : TENSOR_F64;
+}
+
+static void *convert(const struct safetensor *tensor)
+{
+    enum safetensors_type type = converted_type(tensor);
+    void *values = block_take((tensor->count + 1) * safetensors_type_bytes[type]);
+    if (values && type == TENSOR_F32)
+        safetensor_widen(tensor, values);
+    for (size_t k = 0; values && type == TENSOR_F64 && k < tensor->count; k++)
+        ((double *)values)[k] = safetensor_value(tensor, k);
+    return values;
 }
 
 static int prepare(struct objective_call *objective, const struct field *fields, size_t field_count)
@@ -167,11 +194,8 @@ static int prepare(struct objective_call *objective, const struct field *fields,
                                "no array of a sequence has this name");
         if (!needs_copy(tensor))
             continue;
-        double *values = tensors->converted[i] = block_take((tensor->count + 1) * sizeof(double));
-        if (!values)
+        if (!(tensors->converted[i] = convert(tensor)))
             return call_refuse(objective->call, ERR_QUEUE_FULL, NULL, "there is no memory for this request now");
-        for (size_t k = 0; k < tensor->count; k++)
-            values[k] = safetensor_value(tensor, k);
     }
     return 0;
 }
@@ -179,14 +203,13 @@ static int prepare(struct objective_call *objective, const struct field *fields,
 static struct numbers slice(const struct objective_tensors *tensors, size_t place, size_t begin, size_t end)
 {
     const struct safetensor *tensor = &tensors->file.tensors[place];
-    struct numbers numbers = {.count = end - begin,
-                              .all_integer = tensor->type != TENSOR_F64 && tensor->type != TENSOR_F32};
-    const void *at = tensor->data + begin * safetensors_type_bytes[tensor->type];
-    if (tensors->converted[place])
-        numbers.values = tensors->converted[place] + begin;
-    else if (tensor->type == TENSOR_F64)
+    const void *converted = tensors->converted[place];
+    enum safetensors_type type = converted ? converted_type(tensor) : tensor->type;
+    const void *at = (converted ? (const char *)converted : tensor->data) + begin * safetensors_type_bytes[type];
+    struct numbers numbers = {.count = end - begin, .all_integer = !is_float_type(tensor->type)};
+    if (type == TENSOR_F64)
         numbers.values = at;
-    else if (tensor->type == TENSOR_F32)
+    else if (type == TENSOR_F32)
         numbers.f32 = at;
     else
         numbers.u8 = at;
@@ -213,6 +236,16 @@ int objective_tensors_fill(struct objective_call *objective, size_t index, const
         *(struct numbers *)((char *)target + row->offset) = slice(tensors, i, begin, end);
     }
     return 0;
+}
+
+bool objective_tensors_place(const struct objective_call *objective, size_t index, const char *name, size_t token,
+                             size_t *ret_element)
+{
+    const struct objective_tensors *tensors = objective->tensors;
+    if (!tensors || !safetensors_find(&tensors->file, name))
+        return false;
+    *ret_element = offset_of(tensors, index) + token;
+    return true;
 }
 
 struct objective_values objective_values_of(const struct numbers *numbers)

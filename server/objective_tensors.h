@@ -22,6 +22,10 @@ void objective_tensors_destroy(struct objective_tensors *tensors); /* NULL is fi
 int objective_tensors_fill(struct objective_call *objective, size_t index, const json_t *object,
                            const struct field *fields, size_t field_count, void *target);
 
+/* Where token `token` of sequence `index` is in a tensor of this name, for messages. False: it came as JSON. */
+bool objective_tensors_place(const struct objective_call *objective, size_t index, const char *name, size_t token,
+                             size_t *ret_element);
+
 /* The numbers as the evaluation takes them. */
 struct objective_values objective_values_of(const struct numbers *numbers);
 

@@ -13,8 +13,8 @@
 #define RANK_MAX 8
 #define LONG_TEXT_BYTES 1024
 
-const char *const safetensors_type_names[] = {"F64", "I64", "F32", "I32", "U32", "I8", "U8", "BOOL"};
-const uint8_t safetensors_type_bytes[] = {8, 8, 4, 4, 4, 1, 1, 1};
+const char *const safetensors_type_names[] = {"F64", "I64", "F32", "I32", "U32", "F16", "BF16", "I8", "U8", "BOOL"};
+const uint8_t safetensors_type_bytes[] = {8, 8, 4, 4, 4, 2, 2, 1, 1, 1};
 
 /* --- reading -------------------------------------------------------------------------------------------- */
 
@@ -92,7 +92,7 @@ static int read_tensor(const struct reading *reading, const char *name, const js
     if (!json_is_object(entry) || json_object_size(entry) != 3)
         return refuse(reading, name, "a tensor has dtype, shape and data_offsets, and nothing else");
     if (type < 0)
-        return refuse(reading, name, "its dtype is none of F64, F32, I64, I32, U32, I8, U8, BOOL");
+        return refuse(reading, name, "its dtype is none of F64, F32, F16, BF16, I64, I32, U32, I8, U8, BOOL");
     struct safetensor *tensor = &file->tensors[file->count++];
     *tensor = (struct safetensor){.name = name, .type = (enum safetensors_type)type};
     if (read_shape(reading, json_object_get(entry, "shape"), tensor) < 0)
@@ -298,6 +298,50 @@ static uint64_t load_u64(const char *at)
     return le64toh(bits);
 }
 
+static uint32_t load_u16(const char *at)
+{
+    uint16_t bits;
+    memcpy(&bits, at, sizeof bits);
+    return le16toh(bits);
+}
+
+static float float_of_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* bfloat16 is the upper half of a float. */
+static float float_of_bf16(uint32_t half)
+{
+    return float_of_bits(half << 16);
+}
+
+/* Exponent and fraction at the places that a float has them, then the exponent's bias by a multiplication, which is
+ * exact and turns what was subnormal into a normal number; infinities and NaN keep the largest exponent. */
+static float float_of_f16(uint32_t half)
+{
+    const uint32_t largest = 0x7c00;
+    uint32_t magnitude = half & 0x7fff;
+    float value = float_of_bits(magnitude << 13) * 0x1p112F;
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits |= (half & 0x8000) << 16;
+    bits |= magnitude >= largest ? UINT32_C(0x7f800000) : 0;
+    return float_of_bits(bits);
+}
+
+void safetensor_widen(const struct safetensor *tensor, float *ret_values)
+{
+    if (tensor->type == TENSOR_BF16)
+        for (size_t i = 0; i < tensor->count; i++)
+            ret_values[i] = float_of_bf16(load_u16(tensor->data + 2 * i));
+    else
+        for (size_t i = 0; i < tensor->count; i++)
+            ret_values[i] = float_of_f16(load_u16(tensor->data + 2 * i));
+}
+
 double safetensor_value(const struct safetensor *tensor, size_t i)
 {
     const char *at = tensor->data + i * safetensors_type_bytes[tensor->type];
@@ -315,6 +359,10 @@ double safetensor_value(const struct safetensor *tensor, size_t i)
         narrow = load_u32(at);
         memcpy(&single, &narrow, sizeof single);
         return (double)single;
+    case TENSOR_F16:
+        return (double)float_of_f16(load_u16(at));
+    case TENSOR_BF16:
+        return (double)float_of_bf16(load_u16(at));
     case TENSOR_I64:
         return (double)(int64_t)load_u64(at);
     case TENSOR_I32:

@@ -20,7 +20,18 @@
 #define SAFETENSORS_MAX 64 /* tensors of one file */
 #define SAFETENSORS_MESSAGE_BYTES 160
 
-enum safetensors_type { TENSOR_F64, TENSOR_I64, TENSOR_F32, TENSOR_I32, TENSOR_U32, TENSOR_I8, TENSOR_U8, TENSOR_BOOL };
+enum safetensors_type {
+    TENSOR_F64,
+    TENSOR_I64,
+    TENSOR_F32,
+    TENSOR_I32,
+    TENSOR_U32,
+    TENSOR_F16,
+    TENSOR_BF16,
+    TENSOR_I8,
+    TENSOR_U8,
+    TENSOR_BOOL
+};
 /* "F64" …, and bytes per value. */
 extern const char *const safetensors_type_names[];
 extern const uint8_t safetensors_type_bytes[];
@@ -54,6 +65,8 @@ struct text safetensors_metadata(const struct safetensors *file, const char *key
 
 /* Value i as double, whatever the type and the alignment. 64-bit integers beyond 2^53 lose their last bits. */
 double safetensor_value(const struct safetensor *tensor, size_t i);
+/* All values of an F16 or BF16 tensor as float, which holds every one of them exactly. */
+void safetensor_widen(const struct safetensor *tensor, float *ret_values);
 
 /* --- writing: the header first, then each tensor's bytes, appended by the caller in the same order --- */
 

@@ -3,15 +3,25 @@ import json
 import struct
 
 MEDIA_TYPE = "application/x-safetensors"
-KINDS = {"F64": "d", "F32": "f", "I64": "q", "I32": "i", "U32": "I", "I8": "b", "U8": "B", "BOOL": "?"}
+KINDS = {"F64": "d", "F32": "f", "F16": "e", "I64": "q", "I32": "i", "U32": "I", "I8": "b", "U8": "B", "BOOL": "?"}
+WIDTHS = {**{kind: struct.calcsize(letter) for kind, letter in KINDS.items()}, "BF16": 2}
+
+
+def values_to_bytes(kind, values):
+    """Values, or bytes as they are. BF16 rounds towards 0, so give it what it holds."""
+    if isinstance(values, bytes):
+        return values
+    if kind == "BF16":
+        return b"".join(struct.pack("<f", value)[2:] for value in values)
+    return struct.pack(f"<{len(values)}{KINDS[kind]}", *values)
 
 
 def pack(request, tensors, key="request", pad=True):
     """tensors: {name: (dtype, values)}; request: the JSON of the metadata."""
     header, data = {"__metadata__": {key: request if isinstance(request, str) else json.dumps(request)}}, b""
     for name, (kind, values) in tensors.items():
-        piece = struct.pack(f"<{len(values)}{KINDS[kind]}", *values)
-        header[name] = {"dtype": kind, "shape": [len(values)], "data_offsets": [len(data), len(data) + len(piece)]}
+        piece = values_to_bytes(kind, values)
+        header[name] = {"dtype": kind, "shape": [len(piece) // WIDTHS[kind]], "data_offsets": [len(data), len(data) + len(piece)]}
         data += piece
     text = json.dumps(header).encode()
     if pad:

@@ -3,6 +3,7 @@
 #include "tests/unit/base/cmocka_all.h"
 
 #include <endian.h>
+#include <math.h>
 #include <string.h>
 
 #define HEADER_LIMIT 4096
@@ -166,7 +167,7 @@ static void test_a_header_of_another_form_is_refused(void **state)
     assert_refused("[]", 0, "", "no JSON object");
     assert_refused("{\"a\":1", 0, "", "no JSON");
     assert_refused("{\"a\":1}", 0, "a", "dtype, shape and data_offsets");
-    assert_refused("{" TENSOR("a", "BF16", "1", "0", "2") "}", 2, "a", "none of");
+    assert_refused("{" TENSOR("a", "F8_E5M2", "2", "0", "2") "}", 2, "a", "none of");
     assert_refused("{\"a\":{\"dtype\":\"U8\",\"shape\":1,\"data_offsets\":[0,1]}}", 1, "a", "list");
     assert_refused("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"x\":1}}", 1, "a", "nothing else");
     assert_refused("{" TENSOR("a", "U8", "1", "0", "1") "," TENSOR("a", "U8", "1", "0", "1") "}", 1, "", "no JSON");
@@ -192,6 +193,54 @@ static void test_more_tensors_than_are_read_are_refused(void **state)
     assert_int_equal(safetensors_read((struct text){bytes.data, bytes.length_bytes}, 1 << 20, &file, &name, message),
                      -1);
     assert_non_null(strstr(message, "64"));
+}
+
+/* By the definition of the format, IEEE 754: 2^(e-15) times the fraction, 2^-14 for what is subnormal. */
+static double f16_by_definition(uint32_t bits)
+{
+    int exponent = (int)(bits >> 10 & 31);
+    double fraction = (bits & 1023) / 1024.0;
+    double magnitude = exponent ? ldexp(1 + fraction, exponent - 15) : ldexp(fraction, -14);
+    if (exponent == 31)
+        magnitude = fraction > 0 ? NAN : INFINITY;
+    return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+static void assert_same_number(double value, double expected)
+{
+    if (isnan(expected) ? !isnan(value) : !(value == expected && signbit(value) == signbit(expected)))
+        fail_msg("%a is not %a", value, expected);
+}
+
+/* F21 */
+static void test_every_half_is_widened_exactly(void **state)
+{
+    enum { ALL = 65536 };
+    static uint16_t bits[2 * ALL];
+    static float widened[ALL];
+    (void)state;
+    for (size_t i = 0; i < ALL; i++)
+        bits[i] = bits[ALL + i] = (uint16_t)i;
+    _cleanup_bytes_ struct bytes bytes = make("{" TENSOR("h", "F16", "65536", "0", "131072") "," TENSOR(
+                                                  "b", "BF16", "65536", "131072", "262144") "} ",
+                                              bits, sizeof bits);
+    _cleanup_file_ struct safetensors file;
+    char message[SAFETENSORS_MESSAGE_BYTES];
+    const char *name;
+    assert_int_equal(read_file(&bytes, &file, &name, message), 0);
+    safetensor_widen(safetensors_find(&file, "h"), widened);
+    for (uint32_t i = 0; i < ALL; i++) {
+        assert_same_number(widened[i], f16_by_definition(i));
+        assert_same_number(safetensor_value(safetensors_find(&file, "h"), i), f16_by_definition(i));
+    }
+    safetensor_widen(safetensors_find(&file, "b"), widened);
+    for (uint32_t i = 0; i < ALL; i++) {
+        uint32_t expected_bits = i << 16;
+        float expected;
+        memcpy(&expected, &expected_bits, sizeof expected);
+        assert_same_number(widened[i], expected);
+        assert_same_number(safetensor_value(safetensors_find(&file, "b"), i), expected);
+    }
 }
 
 static void test_what_is_not_aligned_is_said_to_be_so_and_read_all_the_same(void **state)
@@ -316,6 +365,7 @@ int main(void)
         cmocka_unit_test(test_overlaps_holes_and_rests_are_refused),
         cmocka_unit_test(test_a_header_of_another_form_is_refused),
         cmocka_unit_test(test_more_tensors_than_are_read_are_refused),
+        cmocka_unit_test(test_every_half_is_widened_exactly),
         cmocka_unit_test(test_what_is_not_aligned_is_said_to_be_so_and_read_all_the_same),
         cmocka_unit_test(test_what_is_written_can_be_read_again),
         cmocka_unit_test(test_a_long_text_of_the_metadata_is_read_as_a_short_one),
