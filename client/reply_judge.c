@@ -1,13 +1,14 @@
 /* From a draft to a sample: every invariant of a believable answer, in one place. */
 #include "client/logprobs.h"
 #include "client/reply.h"
+#include "server/base/logprob.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #define LOGPROB_FLOOR (-9999.0f) /* what engines write for minus infinity (others write less) */
-#define LOGPROB_ROUNDING (1e-6f)
+#define LOGPROB_ROUNDING ((float)LOGPROB_MAX)
 
 /* --- the end ------------------------------------------------------------------------------------- */
 

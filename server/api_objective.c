@@ -148,6 +148,8 @@ static int answer(struct objective_call *objective, struct call *call)
         return -1;
     if (objective->stored && objective_record_fill(objective, call->reader) < 0)
         return -1;
+    if (objective_check_inputs(objective) < 0)
+        return -1;
     default_old_logprobs(objective);
     if (objective_explain_read(objective) < 0)
         return -1;

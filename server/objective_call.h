@@ -106,6 +106,10 @@ void objective_call_finish(struct objective_call *objective);
 int objective_record_fill(struct objective_call *objective, struct store_reader *reader);
 void store_results_destroy(struct store_results *results);
 
+/* objective_inputs.c: 400 for a log-probability that no policy has, 422 for what is not finite, wherever a token is
+ * trainable. Before inputs that were left out are filled in. 0, or -1 with the call refused. */
+int objective_check_inputs(struct objective_call *objective);
+
 /* objective_outputs.c: the arrays of a reply, in the order of a file. */
 struct objective_output {
     enum objective_array which; /* ARRAY_COUNT: the advantage, which is a number unless it differs by token */

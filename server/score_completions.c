@@ -2,6 +2,7 @@
 #include "server/batch_spec.h"
 
 #include "server/base/json_scan.h"
+#include "server/base/logprob.h"
 #include "server/settings.h"
 #include "verifiers/registry.h"
 
@@ -118,6 +119,10 @@ static int read_logprobs(const struct place *place, const struct numbers *number
         if (!isfinite(logprobs[i]))
             return refuse_element(place, "logprobs", i, ERR_NON_FINITE,
                                   "a log-probability is a finite number wherever the mask is 1");
+        if (numbers->values[i] > LOGPROB_MAX)
+            return refuse_element(place, "logprobs", i, ERR_INVALID_FIELD,
+                                  "above 0 it is no logarithm of a probability: are these logits, or is the sign "
+                                  "missing?");
     }
     completion->logprobs = logprobs;
     return 0;

@@ -206,6 +206,10 @@ struct objective_request {
 int objective_evaluate(const struct objective_request *request, struct objective_result *ret_result,
                        struct objective_error *ret_error);
 
+/* The first token that is not masked and whose value is no number, infinite, or above `most` (DBL_MAX: any finite one
+ * will do); sequence->tokens if there is none. Linear; absent values have none. */
+size_t objective_find_outside(const struct objective_sequence *sequence, struct objective_values values, double most);
+
 /* Only what comes before the loss: shaped_reward, advantage, advantages, kept of every sequence, and the groups. Of the
  * arrays it needs what the advantage rule needs. totals are not looked at. */
 int objective_advantages(const struct objective_request *request, struct objective_error *ret_error);

@@ -90,7 +90,7 @@ class Material:
     def __init__(self, tokens):
         draw = random.Random(7)
         self.lengths = [draw.randint(512, 1536) for _ in range(max(1, tokens // 1024))]
-        self.old = array.array("f", (-3 * draw.random() for _ in range(sum(self.lengths))))
+        self.old = array.array("f", (-3 * draw.random() - 0.5 for _ in range(sum(self.lengths))))
         self.new = array.array("f", (value + draw.random() - 0.5 for value in self.old))
         self.advantages = [draw.gauss(0, 1) for _ in self.lengths]
 

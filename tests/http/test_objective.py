@@ -26,8 +26,8 @@ def sequence(group="a", logprobs=(-1.0,), **fields):
 
 def at_ratio(ratio, advantage, **fields):
     """One token whose ratio is as close to `ratio` as an f32 lets it be; gives the true ratio too."""
-    new = f32(math.log(ratio))
-    return sequence(logprobs=[new], old_logprobs=[0.0], advantage=advantage, **fields), math.exp(new)
+    new = f32(math.log(ratio) - 1)
+    return sequence(logprobs=[new], old_logprobs=[-1.0], advantage=advantage, **fields), math.exp(new + 1)
 
 
 # -- the policy term -------------------------------------------------------------------------------------------------------

@@ -39,10 +39,10 @@ static void test_the_four_hand_worked_ratios(void **state)
     (void)state;
 
     ask(&asked, "{\"objective\":{\"epsilon\":0.2,\"aggregation\":{\"mode\":\"token_sum\"}},\"sequences\":["
-                "{\"group\":\"a\",\"advantage\":1,\"logprobs\":[0.33647223662121293,-0.51082562376599072],\"old_"
-                "logprobs\":[0,0]},"
-                "{\"group\":\"a\",\"advantage\":-1,\"logprobs\":[0.33647223662121293,-0.51082562376599072],\"old_"
-                "logprobs\":[0,0]}]}");
+                "{\"group\":\"a\",\"advantage\":1,\"logprobs\":[-0.66352776337878707,-1.51082562376599072],\"old_"
+                "logprobs\":[-1,-1]},"
+                "{\"group\":\"a\",\"advantage\":-1,\"logprobs\":[-0.66352776337878707,-1.51082562376599072],\"old_"
+                "logprobs\":[-1,-1]}]}");
     assert_number(&asked, "sequences.0.surrogates.0", 1.2);
     assert_number(&asked, "sequences.0.surrogates.1", 0.6);
     assert_number(&asked, "sequences.1.surrogates.0", -1.4);

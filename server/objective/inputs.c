@@ -1,0 +1,40 @@
+/* Arrays of a request, looked at before anything is computed from them. */
+#include "server/objective/terms.h"
+
+#include <float.h>
+
+/* Comparisons only, so that they are loops of vectors. */
+OBJECTIVE_CLONES
+static bool all_within_f32(size_t n, const float *values, float most)
+{
+    uint32_t out = 0;
+
+    for (size_t k = 0; k < n; k++)
+        out |= (uint32_t) !((values[k] <= most) & (values[k] >= -FLT_MAX));
+    return !out;
+}
+
+OBJECTIVE_CLONES
+static bool all_within_f64(size_t n, const double *values, double most)
+{
+    uint64_t out = 0;
+
+    for (size_t k = 0; k < n; k++)
+        out |= (uint64_t) !((values[k] <= most) & (values[k] >= -DBL_MAX));
+    return !out;
+}
+
+size_t objective_find_outside(const struct objective_sequence *sequence, struct objective_values values, double most)
+{
+    size_t n = sequence->tokens;
+
+    if (!is_present(values) || (values.f64 ? all_within_f64(n, values.f64, most)
+                                           : all_within_f32(n, values.f32, most < FLT_MAX ? (float)most : FLT_MAX)))
+        return n;
+    for (size_t t = 0; t < n; t++) {
+        double value = value_at(values, t);
+        if (!is_masked(sequence, t) && !(value <= most && value >= -DBL_MAX))
+            return t;
+    }
+    return n;
+}
