@@ -31,6 +31,19 @@ static void default_old_logprobs(struct objective_call *objective)
     }
 }
 
+/* One figure compares one policy with the engine's: logprobs, unless every sequence brings its old ones. Those that
+ * were filled in are the engine's own. */
+static bool lacks_old_logprobs(const struct objective_call *objective)
+{
+    for (size_t i = 0; i < objective->count; i++) {
+        const struct objective_sequence *sequence = &objective->sequences[i];
+        bool is_compared = sequence->judged && !sequence->untrainable && !is_absent(sequence->rollout_logprobs);
+        if (is_compared && !objective->items[i].has_old_logprobs)
+            return true;
+    }
+    return false;
+}
+
 /* --- evaluation --- */
 
 static int refuse_error(struct objective_call *objective, const struct objective_error *error)
@@ -66,6 +79,7 @@ static int evaluate(struct objective_call *objective, struct objective_request *
                                           .score_count = objective->score_count,
                                           .agent_count = objective->agent_count,
                                           .baselines = objective->baselines,
+                                          .rollout_against_logprobs = objective->rollout_against_logprobs,
                                           .groups_given = objective->record_given,
                                           .shaped_given = objective->record_given,
                                           .advantages_given = objective->advantages_given,
@@ -150,6 +164,7 @@ static int answer(struct objective_call *objective, struct call *call)
         return -1;
     if (objective_check_inputs(objective) < 0)
         return -1;
+    objective->rollout_against_logprobs = lacks_old_logprobs(objective);
     default_old_logprobs(objective);
     if (objective_explain_read(objective) < 0)
         return -1;

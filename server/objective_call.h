@@ -65,11 +65,12 @@ struct objective_call {
     size_t score_count; /* names of gdpo */
     struct objective_totals totals;
     bool has_totals;
-    bool advantages_given; /* by the request, or found in the record */
-    bool record_given;     /* shaped rewards and groups' statistics are the record's */
-    bool stored;           /* the stored form */
-    bool by_token;         /* `advantage` of the reply is an array */
-    json_t *group_sizes;   /* NULL: none */
+    bool advantages_given;         /* by the request, or found in the record */
+    bool record_given;             /* shaped rewards and groups' statistics are the record's */
+    bool stored;                   /* the stored form */
+    bool by_token;                 /* `advantage` of the reply is an array */
+    bool rollout_against_logprobs; /* metrics.rollout compares with logprobs: no old_logprobs came */
+    json_t *group_sizes;           /* NULL: none */
     int64_t pass_at[PASS_AT_MAX];
     size_t pass_at_count;
 

@@ -55,6 +55,7 @@ static const struct {
       ROLLOUT_METRIC(is_max),
       ROLLOUT_METRIC(is_min),
       ROLLOUT_METRIC(ess),
+      ROLLOUT_METRIC(logprob_gap),
 };
 
 static double metric_at(const struct objective_metrics *metrics, size_t offset)
@@ -69,6 +70,10 @@ static void write_rollout_metrics(struct objective_call *objective, struct json_
         return;
     json_key(json, "rollout");
     json_object_begin(json);
+    json_put_string(json, "against", objective->rollout_against_logprobs ? "logprobs" : "old_logprobs");
+    if (objective->rollout_against_logprobs)
+        objective_note(objective, "metrics.rollout compares the engine's log-probabilities with logprobs: not every "
+                                  "sequence brings old_logprobs");
     for (size_t i = 0; i < ARRAY_LENGTH(rollout_rows); i++) {
         double value = metric_at(metrics, rollout_rows[i].offset);
         json_put_double(json, rollout_rows[i].name, value);

@@ -181,6 +181,17 @@ static bool read_inputs(struct walk *walk)
     return true;
 }
 
+/* What metrics.rollout compares with the rollout's log-probabilities. */
+static const double *policy_of_metrics(const struct walk *walk)
+{
+    const struct objective_request *request = walk->work->request;
+    const struct objective_block *block = &walk->block;
+
+    if (request->rollout_against_logprobs || !is_present(request->sequences[walk->index].old_logprobs))
+        return block->logprob;
+    return walk->old_is_anchor ? block->old : block->previous;
+}
+
 static int gather(struct walk *walk)
 {
     struct objective_block *block = &walk->block;
@@ -189,11 +200,8 @@ static int gather(struct walk *walk)
         return refuse_input(walk);
     if (walk->with_kl)
         block->kernels->subtract(block->count, block->logprob, block->reference, block->distance);
-    if (walk->with_rollout) {
-        bool has_old = is_present(walk->work->request->sequences[walk->index].old_logprobs);
-        const double *policy = walk->old_is_anchor ? block->old : has_old ? block->previous : block->logprob;
-        block->kernels->subtract(block->count, policy, block->rollout, block->rollout_x);
-    }
+    if (walk->with_rollout)
+        block->kernels->subtract(block->count, policy_of_metrics(walk), block->rollout, block->rollout_x);
     gather_rules(walk);
     return 0;
 }

@@ -126,6 +126,7 @@ static void fill_rollout_metrics(const struct objective_meter *meter, struct obj
     metrics->rollout.is_mean = finite_or_nan(share(sum, tokens));
     metrics->rollout.is_max = finite_or_nan(tokens > 0 ? meter->weights.most : NAN);
     metrics->rollout.is_min = finite_or_nan(tokens > 0 ? meter->weights.least : NAN);
+    metrics->rollout.logprob_gap = finite_or_nan(share(lane_sum_value(&meter->weights.gap), tokens));
     metrics->rollout.ess = finite_or_nan(sum * sum / (tokens * squares));
 }
 

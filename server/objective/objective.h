@@ -131,7 +131,7 @@ struct objective_sums {
     uint64_t kl_tokens;
     double kl_sum;
     uint64_t gap_tokens;
-    double gap_sum; /* |old - rollout| */
+    double gap_sum; /* |old - rollout|, or |logprob - rollout| */
 };
 
 /* One number of `metrics`. NAN = null. */
@@ -147,7 +147,7 @@ struct objective_metrics {
     bool has_rollout;
     struct {
         double kl, k3_kl, training_log_ppl, rollout_log_ppl, log_ppl_diff, ppl_ratio;
-        double chi2_token, chi2_seq, is_mean, is_max, is_min, ess;
+        double chi2_token, chi2_seq, is_mean, is_max, is_min, ess, logprob_gap;
     } rollout;
 };
 
@@ -196,8 +196,10 @@ struct objective_request {
     double *baselines;    /* ema_baseline: out, one for each agent (one at least); NULL: not wanted */
     bool groups_given;    /* by objective_group_advantages() or objective_advantages() over all members; the request may
                            * hold a part of them. Only with advantages_given */
-    bool advantages_given; /* the estimator is not run; rewards feed the metrics, the filter and positive_nll */
-    bool shaped_given;     /* shaped_reward is known; only with advantages_given, where shaping is not run */
+    bool advantages_given;         /* the estimator is not run; rewards feed the metrics, the filter and positive_nll */
+    bool rollout_against_logprobs; /* metrics.rollout compares with logprobs, whatever old_logprobs are there: they were
+                                    * taken from the rollout's own */
+    bool shaped_given;             /* shaped_reward is known; only with advantages_given, where shaping is not run */
     const struct objective_totals *totals; /* NULL: count in the request */
 };
 

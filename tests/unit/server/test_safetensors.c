@@ -221,9 +221,9 @@ static void test_every_half_is_widened_exactly(void **state)
     (void)state;
     for (size_t i = 0; i < ALL; i++)
         bits[i] = bits[ALL + i] = (uint16_t)i;
-    _cleanup_bytes_ struct bytes bytes = make("{" TENSOR("h", "F16", "65536", "0", "131072") "," TENSOR(
-                                                  "b", "BF16", "65536", "131072", "262144") "} ",
-                                              bits, sizeof bits);
+    _cleanup_bytes_ struct bytes bytes =
+        make("{" TENSOR("h", "F16", "65536", "0", "131072") "," TENSOR("b", "BF16", "65536", "131072", "262144") "} ",
+             bits, sizeof bits);
     _cleanup_file_ struct safetensors file;
     char message[SAFETENSORS_MESSAGE_BYTES];
     const char *name;
