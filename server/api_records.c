@@ -45,11 +45,9 @@ static int query_choice(struct call *call, const char *name, const char *const *
         return 0;
     int index = store_name_index(words, text);
     if (index < 0) {
-        _cleanup_buffer_ struct buffer list = {0};
-        buffer_init(&list, 1024);
-        for (size_t i = 0; words[i]; i++)
-            buffer_append_format(&list, "%s%s", i ? ", " : "", words[i]);
-        return call_refuse(call, ERR_INVALID_FIELD, name, "expected one of %s", list.data);
+        char advice[ADVICE_BYTES];
+        names_advise_list(text, words, advice);
+        return call_refuse(call, ERR_INVALID_FIELD, name, "there is no such value; %s", advice);
     }
     *value = index;
     return 0;
@@ -118,7 +116,15 @@ static int read_terms(struct call *call, const char *batch_id, struct render_ter
 /* ---- rollouts
  * --------------------------------------------------------------------------------------------------------------- */
 
-/* "id,reward,text". 0, or -1 with the call refused. */
+static int refuse_member(struct call *call, struct text name)
+{
+    char advice[ADVICE_BYTES];
+    render_advise(name, advice);
+    return call_refuse(call, ERR_INVALID_FIELD, "fields", "a rollout has no member \"%.*s\"; %s",
+                       (int)(name.length_bytes < 64 ? name.length_bytes : 64), name.data, advice);
+}
+
+/* "id,reward,text", with blanks around the names or not. 0, or -1 with the call refused. */
 static int query_fields(struct call *call, render_fields *fields)
 {
     struct text list = call_query(call, "fields");
@@ -128,11 +134,10 @@ static int query_fields(struct call *call, render_fields *fields)
     const char *end = list.data + list.length_bytes;
     for (const char *at = list.data; at <= end;) {
         const char *comma = memchr(at, ',', (size_t)(end - at));
-        struct text name = {at, (size_t)((comma ? comma : end) - at)};
+        struct text name = text_without_blanks((struct text){at, (size_t)((comma ? comma : end) - at)});
         render_fields field = render_field(name);
         if (!field)
-            return call_refuse(call, ERR_INVALID_FIELD, "fields", "a rollout has no member %.*s",
-                               (int)(name.length_bytes < 64 ? name.length_bytes : 64), name.data);
+            return refuse_member(call, name);
         *fields |= field;
         at = (comma ? comma : end) + 1;
     }

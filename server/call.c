@@ -3,6 +3,7 @@
 #include "server/base/blocks.h"
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
+#include "server/base/nearest.h"
 #include "server/base/number.h"
 
 #include <inttypes.h>
@@ -107,13 +108,22 @@ static bool is_known(struct text name, const char *const *known)
     return false;
 }
 
+static int refuse_parameter(struct call *call, struct text name, const char *path, const char *const *known)
+{
+    char advice[ADVICE_BYTES];
+    if (!known[0])
+        return call_refuse(call, ERR_UNKNOWN_FIELD, path, "this path has no parameters");
+    names_advise_list(name, known, advice);
+    return call_refuse(call, ERR_UNKNOWN_FIELD, path, "this path has no parameter of this name; %s", advice);
+}
+
 int call_check_query(struct call *call, const char *const *known)
 {
     for (size_t i = 0; i < call->query_count; i++) {
         struct text name = call->query[i].name;
         _cleanup_free_ char *path = xstrndup(name.data, name.length_bytes);
         if (!is_known(name, known))
-            return call_refuse(call, ERR_UNKNOWN_FIELD, path, "this path has no parameter of this name");
+            return refuse_parameter(call, name, path, known);
         for (size_t before = 0; before < i; before++)
             if (text_same(name, call->query[before].name))
                 return call_refuse(call, ERR_INVALID_FIELD, path, "this parameter is given twice");
@@ -190,8 +200,11 @@ int call_query_arrays(struct call *call, int *value)
     if (!text.data)
         return 0;
     int choice = find_choice(text, choices);
-    if (choice < 0)
-        return call_refuse(call, ERR_INVALID_FIELD, "arrays", "expected json, base64 or none");
+    if (choice < 0) {
+        char advice[ADVICE_BYTES];
+        names_advise_list(text, choices, advice);
+        return call_refuse(call, ERR_INVALID_FIELD, "arrays", "there is no such value; %s", advice);
+    }
     *value = choice;
     return 0;
 }

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#define COMMAND_MESSAGE_BYTES 512
+#define COMMAND_MESSAGE_BYTES 1024
 
 struct command_option {
     const char *name;     /* "--options"; first: nearest_name() reads it */

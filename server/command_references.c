@@ -55,12 +55,14 @@ static int take_verifier(void *target, const char *value, char ret_message[COMMA
     struct arguments *arguments = target;
     const struct verifier *verifier = registry_find(text_of(value));
 
-    if (!verifier || arguments->count == VERIFIERS_MAX) {
-        _cleanup_buffer_ struct buffer known;
-        buffer_init(&known, 4096);
-        registry_append_names(&known);
-        snprintf(ret_message, COMMAND_MESSAGE_BYTES, "--verifier: \"%.100s\": expected one of %s, %d times at most",
-                 value, buffer_text(&known).data, VERIFIERS_MAX);
+    if (!verifier) {
+        char advice[ADVICE_BYTES];
+        registry_advise(text_of(value), advice);
+        snprintf(ret_message, COMMAND_MESSAGE_BYTES, "--verifier: \"%.100s\": %s", value, advice);
+        return -1;
+    }
+    if (arguments->count == VERIFIERS_MAX) {
+        snprintf(ret_message, COMMAND_MESSAGE_BYTES, "--verifier: given more than %d times", VERIFIERS_MAX);
         return -1;
     }
     arguments->asked[arguments->count++].verifier = verifier;

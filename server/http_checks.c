@@ -96,8 +96,11 @@ static int check_token(struct request *request, const struct headers *headers)
         request->call.authorized = equal_in_constant_time(text_of(given + 7), text_of(token));
     if (request->call.authorized || (request->route && request->route->flags & ROUTE_OPEN))
         return 0;
-    return call_refuse(&request->call, ERR_UNAUTHORIZED, NULL,
-                       "this service wants the header Authorization: Bearer <token>");
+    return call_refuse(&request->call, ERR_UNAUTHORIZED, NULL, "%s",
+                       !given ? "this service wants the header Authorization: Bearer <token>"
+                       : strncasecmp(given, "Bearer ", 7) != 0
+                           ? "the header Authorization has another form than Bearer <token>"
+                           : "the token in the header Authorization is not this service's");
 }
 
 /* Where nothing is open without a token, it does not say which paths there are either. */

@@ -153,19 +153,23 @@ static int read_duration(const struct reading *reading)
 
 static int read_choice(const struct reading *reading)
 {
+    const char *const *choices = reading->field->choices;
     struct text text = TEXT_NONE;
-    char expected[256] = "one of";
+    char path[PATH_BYTES];
+    char advice[ADVICE_BYTES];
     if (json_is_string(reading->value))
         text = (struct text){json_string_value(reading->value), json_string_length(reading->value)};
-    for (int i = 0; reading->field->choices[i]; i++) {
-        if (text_equals(text, reading->field->choices[i])) {
+    for (int i = 0; choices[i]; i++)
+        if (text_equals(text, choices[i])) {
             *(int *)reading->target = i;
             return 0;
         }
-        size_t length = strlen(expected);
-        snprintf(expected + length, sizeof(expected) - length, "%s \"%s\"", i ? "," : "", reading->field->choices[i]);
-    }
-    return text.data ? refuse_range(reading, expected) : refuse_value(reading, expected);
+    names_advise_list(text, choices, advice);
+    path_join(path, reading->path, reading->field->name);
+    if (!text.data)
+        return call_refuse(reading->input->call, ERR_INVALID_FIELD, path, "expected a text, got %s; %s",
+                           name_of_kind(reading->input, reading->value), advice);
+    return call_refuse(reading->input->call, ERR_INVALID_FIELD, path, "there is no such value; %s", advice);
 }
 
 static int read_object_value(const struct reading *reading)
@@ -231,17 +235,10 @@ static int refuse_unknown(struct json_input *input, const char *path, const char
                           size_t field_count)
 {
     char full[PATH_BYTES];
-    char known[640] = "";
+    char advice[ADVICE_BYTES];
     path_join(full, path, name);
-    const char *nearest = nearest_name(name, fields, sizeof(*fields), field_count);
-    if (nearest)
-        return call_refuse(input->call, ERR_UNKNOWN_FIELD, full, "there is no field of this name; did you mean \"%s\"?",
-                           nearest);
-    for (size_t i = 0; i < field_count; i++) {
-        size_t length = strlen(known);
-        snprintf(known + length, sizeof(known) - length, "%s%s", i ? ", " : "", fields[i].name);
-    }
-    return call_refuse(input->call, ERR_UNKNOWN_FIELD, full, "there is no field of this name; known are: %s", known);
+    names_advise(text_of(name), fields, sizeof(*fields), field_count, advice);
+    return call_refuse(input->call, ERR_UNKNOWN_FIELD, full, "there is no field of this name; %s", advice);
 }
 
 /* --- objects --- */

@@ -1,11 +1,18 @@
 #include "server/objective_json.h"
 
+#include "server/base/nearest.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* --- reading --- */
+
+#define KNOB_NAMES_MAX 96
+
+/* What stands beside the sections and the knobs of the top level. */
+static const char *const top_level_names[] = {"preset", "epsilon"};
 
 struct reader {
     struct call *call;
@@ -39,13 +46,13 @@ static void *target(const struct reader *reader, const struct objective_knob *kn
 
 /* --- one knob --- */
 
-static int refuse_choice(const struct reader *reader, const struct objective_knob *knob)
+static int refuse_choice(const struct reader *reader, const struct objective_knob *knob, struct text name)
 {
-    char message[768];
-    int length = snprintf(message, sizeof message, "no such value; known are");
+    char advice[ADVICE_BYTES];
+    char message[ADVICE_BYTES + 32];
 
-    for (size_t i = 0; knob->choices[i] && length < (int)sizeof message; i++)
-        length += snprintf(message + length, sizeof message - (size_t)length, "%s %s", i ? "," : "", knob->choices[i]);
+    names_advise_list(name, knob->choices, advice);
+    snprintf(message, sizeof message, "no such value; %s", advice);
     return refuse(reader, ERR_OBJECTIVE_OPTIONS, knob->name, message);
 }
 
@@ -60,7 +67,7 @@ static int read_choice(const struct reader *reader, const struct objective_knob 
         *(int *)target(reader, knob) = (int)i;
         return 0;
     }
-    return refuse_choice(reader, knob);
+    return refuse_choice(reader, knob, name);
 }
 
 static int check_range(const struct reader *reader, const struct objective_knob *knob, double value)
@@ -194,12 +201,40 @@ static int read_selector(const struct reader *reader, const json_t *object)
     return 0;
 }
 
+/* The names of a section's knobs; at the top level those of sections, too. */
+static size_t names_in(const char *section, const char *ret_names[KNOB_NAMES_MAX])
+{
+    size_t count = 0;
+    bool top = *section == '\0';
+
+    for (size_t i = 0; i < ARRAY_LENGTH(top_level_names) && top; i++)
+        ret_names[count++] = top_level_names[i];
+    for (size_t i = 0; i < objective_sections_count && top; i++)
+        ret_names[count++] = objective_sections[i].name;
+    for (size_t i = 0; i < objective_knobs_count && count < KNOB_NAMES_MAX; i++)
+        if (strcmp(objective_knobs_table[i].section, section) == 0)
+            ret_names[count++] = objective_knobs_table[i].name;
+    return count;
+}
+
+static int refuse_knob(const struct reader *reader, const char *section, const char *section_path, const char *name)
+{
+    const char *names[KNOB_NAMES_MAX];
+    size_t count = names_in(section, names);
+    char advice[ADVICE_BYTES];
+    char message[ADVICE_BYTES + 32];
+
+    names_advise(text_of(name), names, sizeof names[0], count, advice);
+    snprintf(message, sizeof message, "there is no knob of this name; %s", advice);
+    return refuse_at(reader, ERR_UNKNOWN_FIELD, section_path, name, message);
+}
+
 static int read_member(const struct reader *reader, const char *name, const json_t *value)
 {
     const struct objective_knob *knob = find_knob(reader->section->name, name);
 
     if (!knob)
-        return refuse(reader, ERR_UNKNOWN_FIELD, name, "no such knob");
+        return refuse_knob(reader, reader->section->name, reader->section_path, name);
     if (knob->flags & KNOB_SELECTOR)
         return 0;
     if (!objective_knob_is_used(reader->item, knob))
@@ -312,6 +347,16 @@ static int read_section(struct reader *reader, const struct objective_section *s
 
 /* --- the whole --- */
 
+static int refuse_preset(const struct reader *reader, struct text name)
+{
+    char advice[ADVICE_BYTES];
+    char message[ADVICE_BYTES + 32];
+
+    names_advise(name, objective_presets, sizeof objective_presets[0], objective_presets_count, advice);
+    snprintf(message, sizeof message, "there is no such preset; %s", advice);
+    return refuse_at(reader, ERR_OBJECTIVE_OPTIONS, "", "preset", message);
+}
+
 static int read_preset(const struct reader *reader, const json_t *value)
 {
     if (!value)
@@ -320,7 +365,7 @@ static int read_preset(const struct reader *reader, const json_t *value)
     if (!json_is_string(value))
         return refuse_at(reader, ERR_INVALID_FIELD, "", "preset", "a text is expected");
     if (!objective_preset_find(json_string_value(value), json_string_length(value), reader->knobs))
-        return refuse_at(reader, ERR_OBJECTIVE_OPTIONS, "", "preset", "no such preset; GET /v1/presets lists them");
+        return refuse_preset(reader, (struct text){json_string_value(value), json_string_length(value)});
     return 0;
 }
 
@@ -346,9 +391,13 @@ static int check_names(const struct reader *reader, json_t *object)
 
     json_object_foreach(object, name, value)
     {
-        bool known = strcmp(name, "preset") == 0 || strcmp(name, "epsilon") == 0 || objective_section_find(name);
-        if (!known && !find_knob("", name))
-            return refuse_at(reader, ERR_UNKNOWN_FIELD, "", name, "no such section or knob");
+        const char *names[KNOB_NAMES_MAX];
+        size_t count = names_in("", names);
+        bool known = false;
+        for (size_t i = 0; i < count && !known; i++)
+            known = strcmp(name, names[i]) == 0;
+        if (!known)
+            return refuse_knob(reader, "", "", name);
     }
     return 0;
 }

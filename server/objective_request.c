@@ -1,5 +1,6 @@
 /* The body of POST /v1/objective, read and checked. */
 #include "server/base/blocks.h"
+#include "server/base/nearest.h"
 #include "server/objective_call.h"
 #include "server/objective_json.h"
 #include "server/objective_tensors.h"
@@ -243,6 +244,14 @@ static int read_totals(struct objective_call *objective, const json_t *object)
     return objective_check_totals(objective);
 }
 
+static int refuse_array(struct call *call, const char *path, const char *name)
+{
+    char advice[ADVICE_BYTES];
+
+    names_advise(text_of(name), objective_array_names, sizeof objective_array_names[0], ARRAY_COUNT, advice);
+    return call_refuse(call, ERR_INVALID_FIELD, path, "a sequence of the reply has no such array; %s", advice);
+}
+
 static int read_return(struct objective_call *objective, const json_t *list)
 {
     char path[PATH_BYTES];
@@ -255,9 +264,7 @@ static int read_return(struct objective_call *objective, const json_t *list)
             found++;
         path_index(path, "", "return", i);
         if (found == ARRAY_COUNT)
-            return call_refuse(
-                objective->call, ERR_INVALID_FIELD, path,
-                "expected surrogates, contributions, dloss_dlogp, ratios, weights, clipped, kl or selected");
+            return refuse_array(objective->call, path, name);
         objective->returns |= 1U << found;
     }
     return 0;

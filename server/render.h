@@ -6,6 +6,7 @@
 #define SERVER_RENDER_H
 
 #include "server/base/json_write.h"
+#include "server/base/nearest.h"
 #include "server/call.h"
 #include "server/objective/objective.h"
 #include "server/store/store.h"
@@ -18,6 +19,8 @@ typedef uint64_t render_fields;
 
 /* The member of this name, 0 if there is none. */
 render_fields render_field(struct text name);
+/* Where there is none: the end of the search (base/nearest.h). */
+void render_advise(struct text name, char ret_advice[ADVICE_BYTES]);
 /* Members that are arrays of numbers, and the group's `prompt_ids`: what ?arrays= and `return` are about. */
 render_fields render_arrays(void);
 /* What must be read from the record for them: flags of enum store_with. */

@@ -201,6 +201,11 @@ render_fields render_field(struct text name)
     return text_equals(name, "prompt_ids") ? prompt_ids_bit : 0;
 }
 
+void render_advise(struct text name, char ret_advice[ADVICE_BYTES])
+{
+    names_advise(name, members, sizeof(members[0]), ARRAY_LENGTH(members), ret_advice);
+}
+
 unsigned render_with(render_fields fields, enum json_arrays arrays)
 {
     unsigned with = fields & prompt_ids_bit ? STORE_WITH_ARRAYS : 0;

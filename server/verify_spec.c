@@ -30,14 +30,13 @@ static const struct field fields[] = {
 
 static int refuse_name(struct call *call, const char *path, struct text name)
 {
-    _cleanup_buffer_ struct buffer known;
+    char advice[ADVICE_BYTES];
     char where[PATH_BYTES];
 
-    buffer_init(&known, 4096);
-    registry_append_names(&known);
+    registry_advise(name, advice);
     path_join(where, path, "name");
-    return call_refuse(call, ERR_INVALID_FIELD, where, "no verifier is called \"%.*s\"; known: %s",
-                       (int)name.length_bytes, name.data, buffer_text(&known).data);
+    return call_refuse(call, ERR_INVALID_FIELD, where, "no verifier is called \"%.*s\"; %s", (int)name.length_bytes,
+                       name.data, advice);
 }
 
 /* It becomes a key in replies and a C string in here. */

@@ -16,10 +16,13 @@ const struct verifier *registry_find(struct text name)
     return NULL;
 }
 
-void registry_append_names(struct buffer *out)
+void registry_advise(struct text name, char ret_advice[ADVICE_BYTES])
 {
+    const char *names[ARRAY_LENGTH(verifiers)];
+
     for (size_t i = 0; i < verifier_count; i++)
-        buffer_append_format(out, "%s%s", i ? ", " : "", verifiers[i]->name);
+        names[i] = verifiers[i]->name;
+    names_advise(name, names, sizeof names[0], verifier_count, ret_advice);
 }
 
 static const struct verifier_option *find_option(const struct verifier *verifier, const char *name)
@@ -70,10 +73,18 @@ static int check_text(const struct verifier_option *option, const json_t *value,
     return 0;
 }
 
+static int refuse_choice(const struct verifier_option *option, struct text given, struct verifier_problem *ret_problem)
+{
+    char advice[ADVICE_BYTES];
+
+    names_advise_list(given, option->choices, advice);
+    return verifier_refuse(ret_problem, option->name, "is none of its choices; %s", advice);
+}
+
 static int check_choice(const struct verifier_option *option, const json_t *value, struct verifier_problem *ret_problem)
 {
     if (!is_choice(option, json_text_of(value)))
-        return verifier_refuse(ret_problem, option->name, "is none of its choices; see GET /v1/verifiers");
+        return refuse_choice(option, json_text_of(value), ret_problem);
     return 0;
 }
 
@@ -129,6 +140,16 @@ static int check_value(const struct verifier_option *option, const json_t *value
     return kind_checks[option->kind].check ? kind_checks[option->kind].check(option, value, ret_problem) : 0;
 }
 
+static int refuse_option(const struct verifier *verifier, const char *name, struct verifier_problem *ret_problem)
+{
+    char advice[ADVICE_BYTES];
+
+    if (verifier->option_count == 0)
+        return verifier_refuse(ret_problem, name, "is no option of %s, which has none", verifier->name);
+    names_advise(text_of(name), verifier->options, sizeof verifier->options[0], verifier->option_count, advice);
+    return verifier_refuse(ret_problem, name, "is no option of %s; %s", verifier->name, advice);
+}
+
 static int check_names(const struct verifier *verifier, const json_t *options, struct verifier_problem *ret_problem)
 {
     const char *name;
@@ -136,10 +157,11 @@ static int check_names(const struct verifier *verifier, const json_t *options, s
 
     if (options && !json_is_object(options))
         return verifier_refuse(ret_problem, "", "must be an object");
-    json_object_foreach((json_t *)(uintptr_t)options, name,
-                        value) if (!find_option(verifier, name)) return verifier_refuse(ret_problem, name,
-                                                                                        "is no option of %s",
-                                                                                        verifier->name);
+    json_object_foreach((json_t *)(uintptr_t)options, name, value)
+    {
+        if (!find_option(verifier, name))
+            return refuse_option(verifier, name, ret_problem);
+    }
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #define VERIFIERS_REGISTRY_H
 
 #include "server/base/buffer.h"
+#include "server/base/nearest.h"
 #include "verifiers/verifier.h"
 
 extern const struct verifier *const verifiers[];
@@ -10,7 +11,8 @@ extern const size_t verifier_count;
 
 const struct verifier *registry_find(struct text name); /* NULL: unknown */
 
-void registry_append_names(struct buffer *out); /* "exact, format, …": for messages */
+/* Where there is none of this name: the end of the search (base/nearest.h). */
+void registry_advise(struct text name, char ret_advice[ADVICE_BYTES]);
 
 /* Checks a client's options (NULL: none given) against the table and check_options, and returns a new object with every
  * option, defaults filled in, in the table's order. NULL with the problem if one is unknown, missing, of a wrong type

@@ -67,7 +67,7 @@ struct verifier_option {
 /* Where and why options or a reference are refused. `name` is "" or the option's name. */
 struct verifier_problem {
     char name[64];
-    char message[VERDICT_MESSAGE_BYTES];
+    char message[640]; /* holds the names of all options of a verifier */
 };
 
 /* Fills the problem; returns -1 always, so that `return verifier_refuse(…)` reads well. */

@@ -1,5 +1,8 @@
 #include "server/base/nearest.h"
 
+#include "server/base/cleanup.h"
+
+#include <stdio.h>
 #include <string.h>
 
 enum { LONGEST_BYTES = 32 };
@@ -40,4 +43,128 @@ const char *nearest_name(const char *name, const void *rows, size_t row_bytes, s
         }
     }
     return nearest;
+}
+
+/* --- names of other services ---------------------------------------------------------------------------------- */
+
+/* What trainers, engines and data sets call it, and what it is called here. A name may have several rows: the first
+ * whose meaning is among the known names counts. */
+static const struct {
+    const char *foreign;
+    const char *ours;
+} foreign_names[] = {
+    {"answer", "reference"},
+    {"answers", "reference"},
+    {"expected", "reference"},
+    {"gold", "reference"},
+    {"ground_truth", "reference"},
+    {"label", "reference"},
+    {"solution", "reference"},
+    {"target", "reference"},
+    {"input_ids", "prompt_ids"},
+    {"prompt_token_ids", "prompt_ids"},
+    {"problem", "prompt"},
+    {"query", "prompt"},
+    {"question", "prompt"},
+    {"conversation", "messages"},
+    {"prompts", "groups"},
+    {"tasks", "groups"},
+    {"task_id", "task"},
+    {"uid", "task"},
+    {"max_completion_tokens", "max_tokens"},
+    {"max_length", "max_tokens"},
+    {"max_new_tokens", "max_tokens"},
+    {"max_response_length", "max_tokens"},
+    {"best_of", "n"},
+    {"group_size", "n"},
+    {"num_generations", "n"},
+    {"num_return_sequences", "n"},
+    {"num_samples", "n"},
+    {"stop_sequences", "stop"},
+    {"stop_strings", "stop"},
+    {"extra_body", "engine_options"},
+    {"repetition_penalty", "engine_options"},
+    {"graders", "verifiers"},
+    {"reward_funcs", "verifiers"},
+    {"model_version", "policy_revision"},
+    {"revision", "policy_revision"},
+    {"version", "policy_revision"},
+    {"weight_version", "policy_revision"},
+    {"timeout", "deadline"},
+    {"responses", "completions"},
+    {"samples", "completions"},
+    {"completion", "text"},
+    {"output", "text"},
+    {"response", "text"},
+    {"text", "completion"},
+    {"output_ids", "completion_ids"},
+    {"response_ids", "completion_ids"},
+    {"token_ids", "completion_ids"},
+    {"log_probs", "logprobs"},
+    {"per_token_logps", "logprobs"},
+    {"old_log_probs", "old_logprobs"},
+    {"old_per_token_logps", "old_logprobs"},
+    {"ref_log_prob", "ref_logprobs"},
+    {"ref_per_token_logps", "ref_logprobs"},
+    {"rollout_log_probs", "rollout_logprobs"},
+    {"sampling_per_token_logps", "rollout_logprobs"},
+    {"loss_mask", "mask"},
+    {"loss_mask", "completion_mask"},
+    {"response_mask", "mask"},
+    {"response_mask", "completion_mask"},
+    {"completion_mask", "mask"},
+    {"mask", "completion_mask"},
+    {"score", "reward"},
+    {"advantages", "advantage"},
+    {"adv_estimator", "advantage"},
+    {"cliprange", "epsilon"},
+    {"clip_range", "epsilon"},
+    {"clip_ratio", "epsilon"},
+    {"epsilon_high", "eps_high"},
+    {"clip_ratio_high", "eps_high"},
+    {"clip_ratio_low", "eps_low"},
+    {"kl_coef", "beta"},
+    {"kl_loss_coef", "beta"},
+};
+
+static const char *name_at(const void *rows, size_t row_bytes, size_t index)
+{
+    return *(const char *const *)((const char *)rows + index * row_bytes);
+}
+
+static const char *translate(struct text name, const void *rows, size_t row_bytes, size_t count)
+{
+    for (size_t f = 0; f < ARRAY_LENGTH(foreign_names); f++) {
+        if (!text_equals(name, foreign_names[f].foreign))
+            continue;
+        for (size_t i = 0; i < count; i++)
+            if (strcmp(name_at(rows, row_bytes, i), foreign_names[f].ours) == 0)
+                return name_at(rows, row_bytes, i);
+    }
+    return NULL;
+}
+
+void names_advise(struct text name, const void *rows, size_t row_bytes, size_t count, char ret_advice[ADVICE_BYTES])
+{
+    char copy[LONGEST_BYTES + 2];
+    size_t length = 0;
+    snprintf(copy, sizeof(copy), "%.*s", (int)(name.length_bytes < sizeof(copy) ? name.length_bytes : sizeof(copy)),
+             name.data ? name.data : "");
+    const char *meant = translate(name, rows, row_bytes, count);
+    if (!meant)
+        meant = nearest_name(copy, rows, row_bytes, count);
+    ret_advice[0] = '\0';
+    if (meant)
+        length = (size_t)snprintf(ret_advice, ADVICE_BYTES, "did you mean \"%s\"? ", meant);
+    for (size_t i = 0; i < count && length < ADVICE_BYTES; i++)
+        length += (size_t)snprintf(ret_advice + length, ADVICE_BYTES - length, "%s%s",
+                                   i ? ", " : "known are: ", name_at(rows, row_bytes, i));
+}
+
+void names_advise_list(struct text name, const char *const *list, char ret_advice[ADVICE_BYTES])
+{
+    size_t count = 0;
+    while (list[count])
+        count++;
+    names_advise(name, list, sizeof(*list), count, ret_advice);
 }

@@ -31,4 +31,17 @@ static inline bool text_same(struct text left, struct text right)
            (left.length_bytes == 0 || memcmp(left.data, right.data, left.length_bytes) == 0);
 }
 
+/* Without the spaces and tabs around it. */
+static inline struct text text_without_blanks(struct text text)
+{
+    while (text.length_bytes > 0 && (text.data[0] == ' ' || text.data[0] == '\t')) {
+        text.data++;
+        text.length_bytes--;
+    }
+    while (text.length_bytes > 0 &&
+           (text.data[text.length_bytes - 1] == ' ' || text.data[text.length_bytes - 1] == '\t'))
+        text.length_bytes--;
+    return text;
+}
+
 #endif

@@ -161,7 +161,7 @@ static void test_wrong_types_say_what_was_expected_and_what_came(void **state)
     assert_text_refused("{\"run\": \"a\", \"groups\": {}}", "invalid_field", "groups",
                         "expected an array, got an object");
     assert_text_refused("{\"run\": \"a\", \"purpose\": 1}", "invalid_field", "purpose",
-                        "one of \"train\", \"eval\", got an integer");
+                        "expected a text, got an integer; known are: train, eval");
     assert_text_refused("{\"run\": \"a\", \"logprobs\": \"x\"}", "invalid_field", "logprobs", "an array of numbers");
     assert_text_refused("[]", "invalid_field", NULL, "expected an object, got an array");
 }
@@ -177,7 +177,7 @@ static void test_values_out_of_range_are_refused(void **state)
     assert_text_refused("{\"run\": \"a\", \"deadline\": \"5 minutes\"}", "invalid_field", "deadline",
                         "a duration like");
     assert_text_refused("{\"run\": \"a\", \"purpose\": \"test\"}", "invalid_field", "purpose",
-                        "one of \"train\", \"eval\"");
+                        "there is no such value; known are: train, eval");
 }
 
 static void test_paths_begin_with_the_object_s_own(void **state)
