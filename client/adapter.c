@@ -34,6 +34,11 @@ const struct engine_adapter *engine_adapter_find(struct text kind)
     return NULL;
 }
 
+const char *engine_adapter_lacks(const struct engine_adapter *adapter, const struct sampling *sampling)
+{
+    return adapter->lacks ? adapter->lacks(sampling) : NULL;
+}
+
 void exchange_init(struct exchange *exchange, const struct engine_adapter *adapter,
                    const struct sample_request *request)
 {
@@ -58,11 +63,11 @@ bool exchange_is_preparing(const struct exchange *exchange)
 bool exchange_build(const struct exchange *exchange, struct engine_call *ret_call, struct sample_error *ret_error)
 {
     const struct engine_adapter *adapter = exchange->adapter;
-    const char *refusal = adapter->refuse ? adapter->refuse(exchange->request) : NULL;
+    const char *lacking = engine_adapter_lacks(adapter, &exchange->request->sampling);
 
-    if (refusal) {
+    if (lacking) {
         *ret_error = (struct sample_error){.code = SAMPLE_ENGINE_ERROR};
-        error_message(ret_error, "an engine of kind %s %s", adapter->kind, refusal);
+        error_message(ret_error, "%s: an engine of kind %s %s", lacking, adapter->kind, adapter->lacks_why);
         return false;
     }
     *ret_call = (struct engine_call){.method = "POST"};

@@ -173,8 +173,9 @@ struct engine_adapter {
     const char *kind; /* as in the settings */
     enum logprobs_source logprobs;
     size_t token_bytes; /* of a reply, at most, for each token asked for; 0: 512 */
-    const char *(*refuse)(
-        const struct sample_request *request);         /* what it cannot do, for people, or NULL; may be NULL */
+    /* The field of `sampling` that is set and that it cannot be asked for, or NULL; may be NULL. */
+    const char *(*lacks)(const struct sampling *sampling);
+    const char *lacks_why;                             /* for people: "cannot stop …" */
     bool (*prepares)(const struct exchange *exchange); /* the current step samples nothing */
     void (*build)(const struct exchange *exchange, struct engine_call *ret_call);
     enum exchange_outcome (*parse)(struct exchange *exchange, const struct engine_reply *reply,
@@ -188,6 +189,8 @@ struct engine_adapter {
 /* The table, ended by NULL: a file and a row make a new kind. */
 extern const struct engine_adapter *const engine_adapters[];
 const struct engine_adapter *engine_adapter_find(struct text kind); /* NULL: no such kind */
+/* The field of `sampling` that this kind of engine cannot be asked for; NULL: everything can be sent. */
+const char *engine_adapter_lacks(const struct engine_adapter *adapter, const struct sampling *sampling);
 
 void exchange_init(struct exchange *exchange, const struct engine_adapter *adapter,
                    const struct sample_request *request);

@@ -24,9 +24,9 @@ static bool prepares(const struct exchange *exchange)
     return step_of(exchange) != STEP_COMPLETE;
 }
 
-static const char *refuse(const struct sample_request *request)
+static const char *lacks(const struct sampling *sampling)
 {
-    return request->sampling.stop_token_id_count ? "cannot stop at token ids" : NULL;
+    return sampling->stop_token_id_count ? "stop_token_ids" : NULL;
 }
 
 static struct text prompt_text(const struct exchange *exchange)
@@ -118,6 +118,7 @@ static void build(const struct exchange *exchange, struct engine_call *ret_call)
     if (step == STEP_RENDER) {
         ret_call->path = "/apply-template";
         put_template(&json, exchange->request);
+        put_template_options(&json, &exchange->request->sampling);
     } else if (step == STEP_TOKENIZE) {
         ret_call->path = "/tokenize";
         put_tokenize(&json, exchange);
@@ -370,7 +371,8 @@ const struct engine_adapter adapter_llamacpp = {
     .kind = "llamacpp",
     .logprobs = LOGPROBS_OF_MODEL,
     .token_bytes = 2048, /* an event has the token three times: as text, as bytes, among the likeliest */
-    .refuse = refuse,
+    .lacks = lacks,
+    .lacks_why = "cannot stop at token ids",
     .prepares = prepares,
     .build = build,
     .parse = parse,

@@ -16,9 +16,9 @@ static bool prepares(const struct exchange *exchange)
     return step_of(exchange) == STEP_TOKENIZE;
 }
 
-static const char *refuse(const struct sample_request *request)
+static const char *lacks(const struct sampling *sampling)
 {
-    return request->sampling.stop_count ? "cannot stop at strings: it answers with ids alone" : NULL;
+    return sampling->stop_count ? "stop" : NULL;
 }
 
 /* --- requests ------------------------------------------------------------------------------------ */
@@ -131,7 +131,8 @@ static enum exchange_outcome parse(struct exchange *exchange, const struct engin
 
 const struct engine_adapter adapter_vllm_generate = {
     .kind = "vllm_generate",
-    .refuse = refuse,
+    .lacks = lacks,
+    .lacks_why = "cannot stop at strings: it answers with ids alone",
     .prepares = prepares,
     .build = build,
     .parse = parse,

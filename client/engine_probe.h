@@ -26,6 +26,7 @@
 #define PROBE_SAMPLES_TIMEOUT_US INT64_C(15000000) /* for all together: some engines take this long to warm up */
 #define PROBE_REPLY_BYTES (1024 * 1024)
 #define PROBE_NAME_BYTES 256
+#define PROBE_MODELS_BYTES 2048
 
 /* Whether it was seen. */
 enum capability { CAPABILITY_UNKNOWN, CAPABILITY_NO, CAPABILITY_YES };
@@ -54,8 +55,10 @@ struct engine_facts {
     const struct engine_adapter *adapter; /* NULL: not found out */
     char model[PROBE_NAME_BYTES];         /* what it says it serves; "": it does not say */
     bool lists_models;
-    bool serves_wanted; /* rules.model is among them (true if none is wanted, or none are listed) */
-    bool wants_key;     /* it answered 401 or 403 to a GET */
+    char models[PROBE_MODELS_BYTES]; /* their names, each with a line feed behind it */
+    bool models_whole;               /* there are no others */
+    bool serves_wanted;              /* rules.model is among them (true if none is wanted, or none are listed) */
+    bool wants_key;                  /* it answered 401 or 403 to a GET */
     char version[64];
     char weight_version[64];
     int64_t context_tokens;        /* 0: unknown */
@@ -64,6 +67,9 @@ struct engine_facts {
     char chat_template_sha256[65]; /* of its text; "": unknown */
     struct engine_capabilities capabilities;
 };
+
+/* Whether the engine lists a model of this name. */
+bool engine_facts_list(const struct engine_facts *facts, struct text model);
 
 struct probe_rules {
     const struct engine_adapter *adapter; /* NULL: find out */

@@ -10,6 +10,7 @@ struct findings {
     bool found;       /* the reply has what this kind of engine writes */
     bool with_others; /* and members that this kind does not write there */
     struct buffer model;
+    struct buffer models; /* all of them, each with a line feed behind it */
     struct buffer version;
     struct buffer weight_version;
     struct buffer chat_template;
@@ -112,6 +113,8 @@ static void read_model(struct findings *findings, struct json_scan *scan, bool f
     }
     if (id.length_bytes) {
         findings->found = findings->lists_models = true;
+        buffer_append(&findings->models, id.data, id.length_bytes);
+        buffer_append_byte(&findings->models, '\n');
         if (first)
             buffer_append(&findings->model, id.data, id.length_bytes);
         if (text_same(buffer_text(&id), findings->wanted))
@@ -225,6 +228,8 @@ static void adopt(struct probe *probe, const struct findings *findings)
     if (findings->lists_models) {
         facts->lists_models = true;
         facts->serves_wanted = findings->serves_wanted || !findings->wanted.data;
+        facts->models_whole = !findings->models.failed && findings->models.length_bytes < sizeof(facts->models);
+        take_word(&findings->models, facts->models, sizeof(facts->models));
     }
     if (findings->context_tokens > 0)
         facts->context_tokens = findings->context_tokens;
@@ -234,6 +239,14 @@ static void adopt(struct probe *probe, const struct findings *findings)
         sha256_of(findings->chat_template.data, findings->chat_template.length_bytes, digest);
         sha256_hex(digest, facts->chat_template_sha256);
     }
+}
+
+bool engine_facts_list(const struct engine_facts *facts, struct text model)
+{
+    for (const char *name = facts->models; *name; name += strcspn(name, "\n") + 1)
+        if (text_same(model, (struct text){name, strcspn(name, "\n")}))
+            return true;
+    return false;
 }
 
 /* --- whether it is an engine at all ---------------------------------------------------------------- */
@@ -313,7 +326,7 @@ static bool recognises(const struct probe *probe, const struct findings *finding
 void gets_read(struct probe *probe, const struct engine_reply *reply)
 {
     struct findings findings = {.wanted = probe->rules.model};
-    struct buffer *const words[] = {&findings.model, &findings.version, &findings.weight_version,
+    struct buffer *const words[] = {&findings.model, &findings.models, &findings.version, &findings.weight_version,
                                     &findings.chat_template};
     bool found;
 

@@ -160,6 +160,7 @@ struct engine {
     double token_us;       /* a token's time, averaged; 0: none yet */
     double token_floor_us; /* the smallest such average */
     bool probing;
+    bool look_now;           /* whatever check_us says */
     struct probe *probe;     /* while probing */
     bool gone;               /* it could not be reached since it was up, or cut what it had */
     unsigned check_failures; /* of checks in a row */
@@ -223,12 +224,13 @@ struct named_pool *pool_named_at(struct pool *pool, size_t index);
 /* --- picking -------------------------------------------------------------------------------------- */
 
 struct pool_want {
-    struct named_pool *pool;    /* NULL: "default" */
-    uint64_t prefix;            /* a hash of the prompt: equal prompts go to one engine; 0: any */
-    const struct engine *avoid; /* where it failed before, or NULL */
-    int64_t since_us;           /* since when it waits: a pool that is down is waited for from then on */
-    int64_t left_us;            /* how long the sample may take; 0: as long as it does */
-    int64_t tokens;             /* that it asks for at most */
+    struct named_pool *pool;         /* NULL: "default" */
+    uint64_t prefix;                 /* a hash of the prompt: equal prompts go to one engine; 0: any */
+    const struct engine *avoid;      /* where it failed before, or NULL */
+    int64_t since_us;                /* since when it waits: a pool that is down is waited for from then on */
+    int64_t left_us;                 /* how long the sample may take; 0: as long as it does */
+    int64_t tokens;                  /* that it asks for at most */
+    const struct sampling *sampling; /* what its engine must be able to be asked for; NULL: anything will do */
 };
 
 enum pool_answer {
@@ -298,6 +300,8 @@ void engine_latency(const struct engine *engine, int64_t now_us, struct engine_l
 /* The next engine to be probed, now marked as being probed; NULL if none is due, then ret_at_us says when to ask again.
  */
 struct engine *pool_probe_due(struct pool *pool, int64_t now_us, int64_t *ret_at_us);
+/* What is known of a pool's engines may be out of date: those that were looked at longer than a second ago are due. */
+void pool_look_again(struct pool *pool, const struct named_pool *named, int64_t now_us);
 /* A probe is due that was not when pool_probe_due() was asked last. */
 bool pool_wants_probe(const struct pool *pool);
 /* The next call, to be finished by the caller; ret_timeout_us: how long it may take. False: there is none, the probe

@@ -15,6 +15,13 @@ static bool belongs(const struct engine *engine, const struct named_pool *named)
     return engine->pool == named;
 }
 
+/* It may get this sample: it is of the pool, and can be asked for all that the sampling says. */
+static bool suits(const struct engine *engine, const struct pool_want *want)
+{
+    return belongs(engine, want->pool) &&
+           !(want->sampling && engine->adapter && engine_adapter_lacks(engine->adapter, want->sampling));
+}
+
 bool pool_has_another(const struct pool *pool, const struct engine *engine)
 {
     for (size_t i = 0; i < pool->count; i++)
@@ -92,8 +99,8 @@ static struct engine *least_loaded(struct pool *pool, const struct pool_want *wa
     for (size_t i = 0; i < pool->count; i++) {
         struct engine *engine = pool->engines[i];
 
-        if (belongs(engine, want->pool) && !(strictly && engine == want->avoid) &&
-            has_room(pool, engine, want, now_us) && (!best || is_better(engine, best)))
+        if (suits(engine, want) && !(strictly && engine == want->avoid) && has_room(pool, engine, want, now_us) &&
+            (!best || is_better(engine, best)))
             best = engine;
     }
     return best;
@@ -105,7 +112,7 @@ static struct engine *due_for_trial(struct pool *pool, const struct pool_want *w
     for (size_t i = 0; i < pool->count; i++) {
         struct engine *engine = pool->engines[i];
 
-        if (engine->state == ENGINE_HALF_OPEN && belongs(engine, want->pool) && engine != want->avoid &&
+        if (engine->state == ENGINE_HALF_OPEN && suits(engine, want) && engine != want->avoid &&
             pool_has_another(pool, engine) && has_room(pool, engine, want, now_us))
             return engine;
     }
@@ -210,7 +217,8 @@ static struct engine *home_of(struct pool *pool, const struct pool_want *want, i
 {
     struct engine *home = find_home(pool, want, now_us);
 
-    if (!home || home == want->avoid || !has_room(pool, home, want, now_us) || is_overloaded(pool, home))
+    if (!home || !suits(home, want) || home == want->avoid || !has_room(pool, home, want, now_us) ||
+        is_overloaded(pool, home))
         return NULL;
     return home;
 }
@@ -243,7 +251,7 @@ static enum pool_answer answer_without(struct pool *pool, const struct pool_want
     for (size_t i = 0; i < pool->count; i++) {
         struct engine *engine = pool->engines[i];
 
-        if (!belongs(engine, want->pool))
+        if (!suits(engine, want))
             continue;
         if (engine->state == ENGINE_UP && engine_is_usable(engine))
             return POOL_BUSY;

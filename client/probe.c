@@ -35,6 +35,7 @@ static void begin_probe(const struct pool *pool, struct engine *engine, int64_t 
     if (engine->gone && !engine->kind_is_set)
         rules.adapter = NULL; /* something else may have come back */
     engine->probing = true;
+    engine->look_now = false;
     engine->probe = xcalloc(1, sizeof(*engine->probe));
     probe_init(engine->probe, &rules);
 }
@@ -252,9 +253,21 @@ static int64_t due_at_us(const struct pool *pool, const struct engine *engine)
         return engine->paused_until_us;
     if (engine->trial_by_probe)
         return engine->trial_at_us;
+    if (engine->look_now && engine->state == ENGINE_UP)
+        return engine->probed_at_us;
     if (!pool->rules.check_us || engine->state == ENGINE_COOLING)
         return NEVER_US;
     return engine->probed_at_us + pool->rules.check_us;
+}
+
+void pool_look_again(struct pool *pool, const struct named_pool *named, int64_t now_us)
+{
+    for (size_t i = 0; i < pool_count(pool); i++) {
+        struct engine *engine = pool_at(pool, i);
+
+        if (engine->pool == named && now_us - engine->probed_at_us > US_PER_S)
+            engine->look_now = true;
+    }
 }
 
 bool pool_wants_probe(const struct pool *pool)

@@ -206,6 +206,8 @@ bool options_have(struct text options, const char *key);
 void put_engine_options(struct json_write *json, const struct sampling *sampling); /* every member of the options */
 /* A chat for the engine's own template: messages, tools, add_generation_prompt, chat_template_kwargs. */
 void put_template(struct json_write *json, const struct sample_request *request);
+/* Of engine_options those that the template reads, where a chat is rendered before it is sampled. */
+void put_template_options(struct json_write *json, const struct sampling *sampling);
 /* How a kind of engine spells what all of them know, and how it says "off". */
 struct sampling_dialect {
     const char *max_tokens;

@@ -9,6 +9,9 @@ static const char *const reserved_options[] = {
     "token_ids",
     "text",
     "messages",
+    "tools",
+    "chat_template_kwargs",
+    "add_generation_prompt",
     "model",
     "n",
     "n_cmpl",
@@ -163,14 +166,37 @@ void put_template(struct json_write *json, const struct sample_request *request)
         json_put_raw(json, "chat_template_kwargs", request->sampling.chat_template_kwargs);
 }
 
+/* What of engine_options is about the template: where that is asked for by itself, it has to be there. */
+static const char *const template_options[] = {"chat_template", "continue_final_message", "documents",
+                                               "mm_processor_kwargs", "reasoning_effort"};
+
+void put_template_options(struct json_write *json, const struct sampling *sampling)
+{
+    struct json_scan scan;
+    struct text name;
+
+    if (!sampling->engine_options.data)
+        return;
+    json_scan_init(&scan, sampling->engine_options);
+    for (json_scan_object(&scan); json_scan_member(&scan, &name);) {
+        struct text value = json_scan_raw(&scan);
+
+        for (size_t i = 0; i < ARRAY_LENGTH(template_options); i++)
+            if (text_equals(name, template_options[i]))
+                json_put_raw(json, template_options[i], value);
+    }
+}
+
 const struct sampling_dialect vllm_dialect = {.max_tokens = "max_tokens", .repetition = "repetition_penalty"};
 
 void put_vllm_tokenize(struct json_write *json, const struct sample_request *request)
 {
-    if (request->prompt.data)
+    if (request->prompt.data) {
         json_put_text(json, "prompt", request->prompt);
-    else
+    } else {
         put_template(json, request); /* which writes its special tokens itself */
+        put_template_options(json, &request->sampling);
+    }
     json_put_bool(json, "add_special_tokens", request->prompt.data);
 }
 

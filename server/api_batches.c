@@ -1,5 +1,6 @@
 #include "server/api_batches.h"
 
+#include "server/admission.h"
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/feed.h"
@@ -205,24 +206,11 @@ static size_t bytes_of(const struct batch_spec *spec)
     return batch_spec_bytes(spec) + (spec->store ? 0 : unstored_bytes(spec));
 }
 
-/* Only the loop knows which pools there are. */
-static int refuse_pool(struct pool *pool, struct call *call, struct text name)
-{
-    struct named_pool *named = pool_named_find(pool, name.data ? name : text_of(POOL_DEFAULT));
-    if (named && named_pool_count(named) > 0)
-        return 0;
-    return call_refuse(call, ERR_INVALID_FIELD, "engine", "no engine belongs to the pool \"%.*s\"",
-                       name.data ? (int)name.length_bytes : (int)strlen(POOL_DEFAULT),
-                       name.data ? name.data : POOL_DEFAULT);
-}
-
 /* Whether there is room for one more. 0, or -1 with the call refused. */
 static int admit(struct server *server, struct call *call, const struct batch_spec *spec)
 {
     struct batches *batches = server->batches;
-    if (pool_count(server->pool) == 0 && spec->origin == BATCH_SAMPLED)
-        return call_refuse(call, ERR_NO_ENGINE, NULL, "no engine is configured: start rolloutd with --engine URL");
-    if (spec->origin == BATCH_SAMPLED && refuse_pool(server->pool, call, spec->pool) < 0)
+    if (spec->origin == BATCH_SAMPLED && admission_check(batches, call, spec) < 0)
         return -1;
     if (server->draining)
         return call_refuse(call, ERR_DRAINING, NULL, "the service is shutting down");

@@ -115,6 +115,8 @@ int batch_spec_read_groups(struct batch_spec *spec, json_t *groups);
 /* Reads one `sampling` object over what *sampling and *n hold. */
 int batch_spec_read_sampling(struct batch_spec *spec, const json_t *object, const char *path, struct sampling *sampling,
                              int64_t *n);
+/* chat_template_kwargs with something in them. */
+bool sampling_has_template_options(const struct sampling *sampling);
 /* A list of token ids, checked, as packed integers that the spec owns. 0, or -1 with the call refused. */
 int batch_spec_read_ids(struct batch_spec *spec, const struct numbers *numbers, const char *path, uint32_t **ret_ids);
 /* score_completions.c: reads a group's `completions`. 0, or -1 with the call refused. */

@@ -144,6 +144,36 @@ static int check_references(struct batch_spec *spec, const char *path, const str
     return refuse(spec, path, "reference", ERR_REFERENCE_UNREADABLE, problem.message);
 }
 
+bool sampling_has_template_options(const struct sampling *sampling)
+{
+    return sampling->chat_template_kwargs.data && !text_equals(sampling->chat_template_kwargs, "{}");
+}
+
+/* A template renders messages. What the batch says for all its groups is meant for those that have some; what a group
+ * says itself cannot be meant. */
+static int check_template_options(struct batch_spec *spec, const char *path, const struct group_fields *fields,
+                                  struct group_spec *group)
+{
+    if (fields->messages || !sampling_has_template_options(&group->sampling))
+        return 0;
+    if (json_object_get(fields->sampling, "chat_template_kwargs") && !spec->input.call->resumed)
+        return refuse(spec, path, "sampling.chat_template_kwargs", ERR_INVALID_FIELD,
+                      "a chat template is used for messages, and this group has none");
+    group->sampling.chat_template_kwargs = TEXT_NONE;
+    return 0;
+}
+
+static int check_template_of_batch(struct batch_spec *spec)
+{
+    bool has_messages = false;
+    for (size_t g = 0; g < spec->group_count; g++)
+        has_messages |= spec->groups[g].messages.data != NULL;
+    if (has_messages || !sampling_has_template_options(&spec->sampling) || spec->input.call->resumed)
+        return 0;
+    return call_refuse(spec->input.call, ERR_INVALID_FIELD, "sampling.chat_template_kwargs",
+                       "a chat template is used for messages, and no group has any");
+}
+
 static int read_group(struct batch_spec *spec, const json_t *object, const char *path, struct group_spec *group)
 {
     struct group_fields fields = {0};
@@ -169,6 +199,8 @@ static int read_group(struct batch_spec *spec, const json_t *object, const char 
     if (fields.sampling && batch_spec_read_sampling(spec, fields.sampling, where, &group->sampling, &group->n) < 0)
         return -1;
     if (check_prompt(spec, path, &fields) < 0 || read_prompt(spec, path, &fields, group) < 0)
+        return -1;
+    if (check_template_options(spec, path, &fields, group) < 0)
         return -1;
     if (read_verifiers(spec, path, &fields, group) < 0)
         return -1;
@@ -229,5 +261,5 @@ int batch_spec_read_groups(struct batch_spec *spec, json_t *groups)
             return call_refuse(spec->input.call, ERR_INVALID_FIELD, "groups",
                                "more than max_rollouts_per_batch (%zu) rollouts", limit);
     }
-    return 0;
+    return check_template_of_batch(spec);
 }

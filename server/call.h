@@ -65,6 +65,7 @@ struct call {
     const char *content_type;    /* without parameters, lower case; "" if there was none */
     const char *idempotency_key; /* NULL if there was none */
     const char *request_id;
+    bool resumed;            /* the body was accepted before, perhaps by a version that refused less */
     bool prefer_async;       /* Prefer: respond-async */
     bool accept_ndjson;      /* Accept: application/x-ndjson */
     bool accept_safetensors; /* Accept: application/x-safetensors */

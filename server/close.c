@@ -284,6 +284,15 @@ static bool has_singleton(const struct closing *closing, size_t group_count)
     return false;
 }
 
+/* What is said for all groups of a batch is of use to those with messages. */
+static size_t count_untemplated(const struct batch_spec *spec)
+{
+    size_t count = 0;
+    for (size_t g = 0; sampling_has_template_options(&spec->sampling) && g < spec->group_count; g++)
+        count += spec->groups[g].messages.data ? 0 : (size_t)spec->groups[g].n;
+    return count;
+}
+
 static void write_notes(const struct closing *closing, const struct batch_spec *spec, struct buffer *out)
 {
     const struct objective_knobs *knobs = &spec->objective;
@@ -297,6 +306,8 @@ static void write_notes(const struct closing *closing, const struct batch_spec *
         &json, closing->failed + closing->cancelled,
         "have no reward and no advantage, because they failed; their groups are normalised over the scored members");
     note_count(&json, closing->untrainable, "have no token ids and are part of no loss");
+    note_count(&json, count_untemplated(spec),
+               "have no messages: the batch's sampling.chat_template_kwargs changed nothing for them");
     close_note_logprobs(&json, spec, &closing->members);
     note_count(&json, closing->without_advantage,
                "have a reward and no advantage: shaping or the advantage rule lacks an input, or is beyond double");

@@ -218,7 +218,8 @@ static enum dispatched dispatch_one(struct batches *batches, struct live_batch *
                              .avoid = live->failed_at[rollout],
                              .since_us = usable_since(live),
                              .left_us = batch_time_left(&live->batch, rollout, now_us),
-                             .tokens = live->spec->groups[group].sampling.max_tokens};
+                             .tokens = live->spec->groups[group].sampling.max_tokens,
+                             .sampling = &live->spec->groups[group].sampling};
 
     if (now_us >= live->batch.rules.deadline_us)
         return NOT_NOW; /* its timer is due */

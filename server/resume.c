@@ -39,6 +39,7 @@ static struct batch_spec *read_spec(const struct settings *settings, const struc
 {
     struct call call;
     call_init(&call);
+    call.resumed = true;
     call.settings = settings;
     call.request_id = "resume";
     call.content_type = "application/json";

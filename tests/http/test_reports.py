@@ -14,6 +14,7 @@ BOXED_42 = {"text": "\\boxed{42}"}
 
 
 def test_r15_an_engine_that_leaves_logprobs_out_trains_nothing(service, engine):
+    """R15"""
     engine.rules({"lp": None})
     batch = service.batch(make_batch())
     for rollout in rollouts(batch):
@@ -28,6 +29,7 @@ def test_r15_an_engine_that_leaves_logprobs_out_trains_nothing(service, engine):
 
 
 def test_r19_an_unusual_finish_reason_is_neither_stop_nor_length(service, engine):
+    """R19"""
     reasons = {"PROMPT-0": None, "PROMPT-1": "aborted", "PROMPT-2": "", "PROMPT-3": "content_filter"}
     engine.rules(*[{"in": prompt, "finish": reason} for prompt, reason in reasons.items()])
     batch = service.batch(make_batch(*[make_group(f"t{index}", f"PROMPT-{index}", "4") for index in range(4)], sampling=sampling(1)))
@@ -42,6 +44,7 @@ def test_r19_an_unusual_finish_reason_is_neither_stop_nor_length(service, engine
 
 
 def test_r21_an_error_with_status_200_is_an_error(service, engine):
+    """R21"""
     engine.rules({"in": "QUERY-1", "json": {"error": {"code": "rate_limit_daily", "message": "quota used up", "type": "rate_limit"}}},
                  {"in": "QUERY-2", "json": {"object": "text_completion", "choices": []}}, {"in": "QUERY-3", "json": {"choices": None}},
                  {"in": "QUERY-4", "raw": "null"}, {"in": "QUERY-5", "raw": "[]"}, {"in": "QUERY-6", "raw": ""})
@@ -57,6 +60,7 @@ def test_r21_an_error_with_status_200_is_an_error(service, engine):
 
 
 def test_r24_a_proxy_in_the_environment_does_not_catch_the_engine(start, engine):
+    """R24"""
     engine.rules(BOXED_42)
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         proxy.setblocking(False)
@@ -69,6 +73,7 @@ def test_r24_a_proxy_in_the_environment_does_not_catch_the_engine(start, engine)
 
 
 def test_r25_a_late_result_does_not_replace_a_terminal_one(service, engine):
+    """R25"""
     engine.rules({"in": "SLOW", "hold": True})
     batch = service.batch(make_batch(make_group("slow", "SLOW"), make_group("fast", "fast"), deadline="3s"))
     assert batch["state"] == "expired"
@@ -80,6 +85,7 @@ def test_r25_a_late_result_does_not_replace_a_terminal_one(service, engine):
 
 
 def test_r28_half_a_surrogate_pair_from_an_engine_becomes_the_replacement_character(service, engine):
+    """R28"""
     engine.rules({"raw": r'{"id":"c","object":"text_completion","model":"demo-1b","choices":[{"index":0,"text":"\\boxed{42} \ud83d","token_ids":[9,10],'
                          r'"finish_reason":"length","logprobs":{"token_logprobs":[-0.5,-1.5],"tokens":["token_id:9","token_id:10"],"top_logprobs":[{},{}],'
                          r'"text_offset":[0,0]}}]}'})
@@ -89,6 +95,7 @@ def test_r28_half_a_surrogate_pair_from_an_engine_becomes_the_replacement_charac
 
 
 def test_r29_a_429_is_not_a_wrong_answer(service, engine):
+    """R29"""
     engine.rules({"in": "LIMIT", "status": 429, "headers": {"Retry-After": "1"}, "json": {"error": {"message": "rate limit", "code": 429}}}, BOXED_42)
     batch = service.batch(make_batch(make_group("ok", "fine"), make_group("lim", "LIMIT"), sampling=sampling(4), deadline="5s"))
     for rollout in by_task(batch)["lim"]["rollouts"]:
@@ -99,12 +106,14 @@ def test_r29_a_429_is_not_a_wrong_answer(service, engine):
 
 
 def test_r35_equal_rewards_for_a_broken_reference_are_no_rewards(service, engine):
+    """R35"""
     engine.rules({"text": "\\boxed{3}"})
     batch = service.batch(make_batch(make_group("t1", reference="\\frac{1}{")))
     assert all(rollout["reward"] is None for rollout in rollouts(batch)) and batch["loss"] is None
 
 
 def test_r63_a_missing_reward_is_null_in_every_place(service, engine):
+    """R63"""
     engine.rules({"times": 1, "in": "PROMPT-0", "status": 500, "raw": "boom"}, {"in": "PROMPT-1", "status": 500, "raw": "boom"}, {"text": "\\boxed{5}"})
     batch = service.batch(make_batch(make_group("g0", "PROMPT-0", "4"), make_group("g1", "PROMPT-1", "4")))
     for rollout in by_task(batch)["g0"]["rollouts"]:
@@ -119,6 +128,7 @@ def test_r63_a_missing_reward_is_null_in_every_place(service, engine):
 
 
 def test_r69_a_name_server_that_does_not_answer_stops_nobody(start, engine, tmp_path):
+    """R69"""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if not compiler or "ROLLOUTD_SANITIZED" in os.environ:
         pytest.skip("needs a compiler and a library that is loaded first")
@@ -137,6 +147,7 @@ def test_r69_a_name_server_that_does_not_answer_stops_nobody(start, engine, tmp_
 
 
 def test_r72_silent_clients_are_let_go(start):
+    """R72"""
     service = start(settings={"body_timeout": "1s", "connection_timeout": "2s"})
     before = len(os.listdir(f"/proc/{service.pid}/fd"))
     wires = [service.wire().send("GET /heal") for _ in range(100)]
@@ -146,6 +157,7 @@ def test_r72_silent_clients_are_let_go(start):
 
 
 def test_r77_a_model_name_with_quotes_breaks_no_scrape(start, engine):
+    """R77"""
     from test_metrics import metrics
     service = start(f"{engine.url}#kind=vllm&model=a%22b%5Cc")
     service.batch(make_batch())
@@ -156,6 +168,7 @@ def test_r77_a_model_name_with_quotes_breaks_no_scrape(start, engine):
 
 
 def test_r82_two_batches_with_another_reference_keep_their_own(service, engine):
+    """R82"""
     engine.rules({"text": "\\boxed{2}"})
     first, second = (service.batch(make_batch(make_group("t9", reference=reference))) for reference in ("1", "2"))
     assert [rollout["reward"] for rollout in rollouts(first)] == [0, 0] and [rollout["reward"] for rollout in rollouts(second)] == [1, 1]

@@ -374,6 +374,98 @@ static void test_stops_and_salt_are_sent_where_set(void **state)
     exchange_finish(&exchange);
 }
 
+/* --- F04: every request says each thing once --------------------------------------------------------- */
+
+/* Whatever an adapter says by default and an option may say instead. */
+#define SOFT                                                                                                           \
+    "{\"repetition_penalty\":1.5,\"repeat_penalty\":1.5,\"presence_penalty\":1,\"frequency_penalty\":1,"               \
+    "\"ignore_eos\":true,\"min_tokens\":1,\"min_new_tokens\":1,\"skip_special_tokens\":false,"                         \
+    "\"separate_reasoning\":true,\"typical_p\":0.5,\"dynatemp_range\":1,\"mirostat\":1,\"cache_prompt\":false,"        \
+    "\"samplers\":[],\"chat_template\":\"t\",\"zzz\":7}"
+
+static struct sample_request full_request(int form)
+{
+    static const uint32_t ids[] = {77};
+    struct sample_request request = plain_request();
+
+    if (form > 0) {
+        request.prompt_ids = NULL;
+        request.prompt_id_count = 0;
+    }
+    if (form == 1)
+        request.prompt = (struct text)TEXT_LITERAL("2+2=");
+    if (form == 2) {
+        request.messages = (struct text)TEXT_LITERAL("[{\"role\":\"user\",\"content\":\"x\"}]");
+        request.tools = (struct text)TEXT_LITERAL("[{\"type\":\"function\"}]");
+        request.sampling.chat_template_kwargs = (struct text)TEXT_LITERAL("{\"a\":1}");
+    }
+    request.sampling.stop_token_ids = ids;
+    request.sampling.stop_token_id_count = 1;
+    request.sampling.top_k = 5;
+    request.sampling.min_p = 0.25;
+    request.sampling.engine_options = (struct text)TEXT_LITERAL(SOFT);
+    request.cache_salt = request.request_id = (struct text)TEXT_LITERAL("r-1");
+    return request;
+}
+
+/* What the service says there must be refused as an option: it would stand there twice. */
+static void check_names(const char *who, const json_t *body, const json_t *options)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)body, name, value)
+    {
+        struct text offending;
+        char *option = xasprintf("{\"%s\":1}", name);
+
+        if (strcmp(name, "sampling_params") == 0)
+            check_names(who, value, options);
+        if (!json_object_get(options, name) && engine_options_check(text_of(option), &offending))
+            fail_msg("%s says %s, and so may engine_options", who, name);
+        free(option);
+    }
+}
+
+static bool asks_for_tokens(const char *path)
+{
+    return strcmp(path, "/tokenize") != 0 && strcmp(path, "/detokenize") != 0 && strcmp(path, "/apply-template") != 0;
+}
+
+/* built_body() refuses names that stand twice. */
+static void test_no_request_says_a_thing_twice_whatever_the_options_are(void **state)
+{
+    static const struct {
+        const char *kind;
+        int steps[3]; /* of an exchange, beside the first, by the form of the prompt */
+    } kinds[] = {
+        {"vllm", {0, 0, 2}},     {"vllm_generate", {1, 2, 2}}, {"sglang", {0, 0, 0}},
+        {"llamacpp", {0, 1, 2}}, {"openai_compat", {0, 0, 0}},
+    };
+    json_t *options = json_loads(SOFT, 0, NULL);
+    const char *path;
+
+    (void)state;
+    for (size_t k = 0; k < ARRAY_LENGTH(kinds); k++)
+        for (int form = 0; form < 3; form++) {
+            struct sample_request request = full_request(form);
+            struct exchange exchange;
+
+            if (strcmp(kinds[k].kind, "llamacpp") == 0)
+                request.sampling.stop_token_id_count = 0;
+            exchange_init(&exchange, kind(kinds[k].kind), &request);
+            for (exchange.step = 0; exchange.step <= kinds[k].steps[form]; exchange.step++) {
+                json_t *body = built_body(&exchange, &path);
+
+                if (asks_for_tokens(path))
+                    check_names(kinds[k].kind, body, options);
+                json_decref(body);
+            }
+            exchange_finish(&exchange);
+        }
+    json_decref(options);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +483,7 @@ int main(void)
         cmocka_unit_test(test_engine_options_are_handed_over_and_win_over_our_defaults),
         cmocka_unit_test(test_engine_options_may_not_say_what_the_service_says),
         cmocka_unit_test(test_stops_and_salt_are_sent_where_set),
+        cmocka_unit_test(test_no_request_says_a_thing_twice_whatever_the_options_are),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
