@@ -24,16 +24,22 @@ int64_t engine_usual_us(const struct engine *engine, int64_t tokens)
     return usual_us > (double)USUAL_LEAST_US ? (int64_t)usual_us : USUAL_LEAST_US;
 }
 
+/* A limit of two seconds is two seconds, though it began a moment before the request. */
+static bool is_enough(int64_t allowed_us, int64_t usual_us)
+{
+    return allowed_us >= usual_us - usual_us / 100;
+}
+
 bool engine_was_hurried(const struct engine *engine, const struct pool_result *result)
 {
     const struct sample_error *error = result->error;
 
     /* with a status it is a proxy's clock, and not ours */
     return error && error->code == SAMPLE_ENGINE_TIMEOUT && error->status == 0 && result->allowed_us > 0 &&
-           result->allowed_us < engine_usual_us(engine, result->tokens);
+           !is_enough(result->allowed_us, engine_usual_us(engine, result->tokens));
 }
 
 bool engine_has_time(const struct engine *engine, const struct pool_want *want)
 {
-    return want->left_us <= 0 || want->left_us >= engine_usual_us(engine, want->tokens);
+    return want->left_us <= 0 || is_enough(want->left_us, engine_usual_us(engine, want->tokens));
 }

@@ -205,7 +205,7 @@ static void end_hurried(struct world *world, struct known *known)
     pool_end(world->pool, engine,
              &(struct pool_result){.error = &late,
                                    .began_us = world->now_us - 1,
-                                   .allowed_us = 1 + (int64_t)draw(world, (uint64_t)usual_us - 1),
+                                   .allowed_us = 1 + (int64_t)draw(world, (uint64_t)usual_us * 98 / 100),
                                    .tokens = tokens},
              world->now_us);
     assert_memory_equal(&stats, &engine->stats, sizeof(stats));

@@ -492,15 +492,15 @@ static void test_a_limit_below_what_the_engine_usually_takes_says_nothing_about_
     give_sample(pool, engine, 6 * S, 100, 200 * S);
     for (int i = 0; i < 10; i++) {
         time_out(pool, engine, S / 20, 16, 200 * S);
-        time_out(pool, engine, 6 * S - 1, 100, 200 * S);
+        time_out(pool, engine, 6 * S * 98 / 100, 100, 200 * S);
         time_out(pool, engine, 50 * S, 1000, 200 * S); /* so many tokens take 60 s */
     }
     assert_int_equal(engine->state, ENGINE_UP);
     assert_int_equal(engine->failures + engine->doubts, 0);
     assert_int_equal(engine->stats.failures[SAMPLE_ENGINE_TIMEOUT], 0);
     assert_string_equal(engine->stats.last_error.message, "");
-    for (int i = 0; i < POOL_FAULTS_MAX; i++)
-        time_out(pool, engine, 6 * S, 100, 200 * S);
+    for (int i = 0; i < POOL_FAULTS_MAX; i++) /* it began a moment before the request */
+        time_out(pool, engine, 6 * S - 20, 100, 200 * S);
     assert_int_equal(engine->state, ENGINE_DOWN);
     assert_int_equal(engine->stats.failures[SAMPLE_ENGINE_TIMEOUT], POOL_FAULTS_MAX);
     pool_destroy(pool);
