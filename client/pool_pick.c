@@ -43,10 +43,13 @@ static size_t trial_room(const struct engine *engine, bool is_alone, int64_t now
     return (size_t)1 << (doublings < 0 ? 0 : doublings > 16 ? 16 : doublings);
 }
 
-/* A sample that is broken off before its usual time decides nothing; a probe can take the time. */
-static bool is_too_short(const struct pool *pool, const struct engine *engine, const struct pool_want *want)
+/* A sample that is broken off before its usual time decides nothing; a probe can take the time. (Where probes have
+ * shown nothing for as long as a pool is waited for, such samples go there after all: they shall not wait for ever.) */
+static bool is_too_short(const struct pool *pool, const struct engine *engine, const struct pool_want *want,
+                         int64_t now_us)
 {
-    return pool->rules.ask_samples && !engine_has_time(engine, want);
+    return pool->rules.ask_samples && !engine_has_time(engine, want) &&
+           now_us - engine->since_us < pool->rules.down_timeout_us;
 }
 
 /* Nothing for it now, though it has room. want->avoid: where the sample to be sent has failed before. */
@@ -58,7 +61,7 @@ static bool is_spared(const struct pool *pool, const struct engine *engine, cons
     if (engine->state != ENGINE_HALF_OPEN || (is_alone && !engine->broken))
         return false;
     return (engine == want->avoid && !is_alone) || now_us < engine->trial_at_us || engine->trial_by_probe ||
-           engine->in_flight >= trial_room(engine, is_alone, now_us) || is_too_short(pool, engine, want);
+           engine->in_flight >= trial_room(engine, is_alone, now_us) || is_too_short(pool, engine, want, now_us);
 }
 
 static bool has_room(const struct pool *pool, const struct engine *engine, const struct pool_want *want, int64_t now_us)
@@ -74,7 +77,7 @@ static void ask_for_trials(struct pool *pool, const struct pool_want *want, int6
         struct engine *engine = pool->engines[i];
 
         if (engine->state != ENGINE_HALF_OPEN || !belongs(engine, want->pool) || engine->draining || engine->probing ||
-            engine->in_flight > 0 || now_us < engine->trial_at_us || !is_too_short(pool, engine, want) ||
+            engine->in_flight > 0 || now_us < engine->trial_at_us || !is_too_short(pool, engine, want, now_us) ||
             (!engine->broken && !pool_has_another(pool, engine)))
             continue;
         engine->trial_by_probe = pool->wants_probe = true;

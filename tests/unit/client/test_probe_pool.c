@@ -409,6 +409,26 @@ static void test_a_probe_is_the_trial_where_no_sample_has_the_time_for_it(void *
     pool_destroy(pool);
 }
 
+static void test_samples_without_the_time_do_not_wait_for_a_probe_for_ever(void **state)
+{
+    struct pool *pool = pool_with(pair, 1);
+    struct engine *engine = pool_at(pool, 0);
+    struct vllm vllm = honest_vllm;
+
+    (void)state;
+    probe_all(pool, &vllm, 1 * S);
+    break_it(pool, engine, 2 * S);
+    vllm.status = 500;
+    probe_all(pool, &vllm, 3 * S);
+    for (int64_t at_us = 8 * S; at_us < 63 * S; at_us += 5 * S) {
+        assert_int_equal(want(pool, S / 20, at_us), POOL_WAIT);
+        probe_all(pool, &vllm, at_us);
+        assert_int_equal(engine->state, ENGINE_HALF_OPEN);
+    }
+    assert_int_equal(want(pool, S / 20, 80 * S), POOL_PICKED);
+    pool_destroy(pool);
+}
+
 static void test_a_sample_that_has_the_time_is_the_trial(void **state)
 {
     struct pool *pool = pool_with(pair, 1);
@@ -458,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_a_look_that_fails_takes_down_what_is_gone_and_not_what_is_busy),
         cmocka_unit_test(test_hostile_probe_replies_cut_anywhere_do_no_harm),
         cmocka_unit_test(test_a_probe_is_the_trial_where_no_sample_has_the_time_for_it),
+        cmocka_unit_test(test_samples_without_the_time_do_not_wait_for_a_probe_for_ever),
         cmocka_unit_test(test_a_sample_that_has_the_time_is_the_trial),
         cmocka_unit_test(test_a_trial_beside_a_sound_engine_is_made_by_a_probe_too),
     };
