@@ -247,17 +247,14 @@ static int64_t judged_lately(const struct tally *tally)
 static void change_alarm(const struct run_tallies *tallies, size_t place, bool alarm)
 {
     struct tally *tally = &tallies->verifiers[place];
-    char lost_text[32];
-    char judged_text[32];
 
     tally->alarm = alarm;
-    snprintf(lost_text, sizeof lost_text, "%lld", (long long)lost_lately(tally));
-    snprintf(judged_text, sizeof judged_text, "%lld", (long long)judged_lately(tally));
     log_event(alarm ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO,
               alarm ? "completions of a run crash or hang a verifier: its policy may be learning to"
                     : "completions of a run no longer crash or hang a verifier",
               "run", tallies->run[0] ? tallies->run : NULL, "verifier",
-              place < verifier_count ? verifiers[place]->name : NULL, "lost", lost_text, "judged", judged_text, NULL);
+              place < verifier_count ? verifiers[place]->name : NULL, LOG_INT("lost", lost_lately(tally)),
+              LOG_INT("judged", judged_lately(tally)), NULL);
 }
 
 /* Raised at the share, ended below half of it. */

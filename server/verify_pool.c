@@ -83,13 +83,10 @@ static void fail_job(struct verify_pool *pool, struct verify_job *job, const cha
 
 static void fail_queued(struct verify_pool *pool)
 {
-    char waiting[32];
-
     if (!pool->queued)
         return;
-    snprintf(waiting, sizeof waiting, "%zu", pool->queued);
-    log_event(LOG_LEVEL_ERROR, "no text worker stays alive; completions that wait for one fail", "waiting", waiting,
-              NULL);
+    log_event(LOG_LEVEL_ERROR, "no text worker stays alive; completions that wait for one fail",
+              LOG_INT("waiting", pool->queued), NULL);
     /* Only those that are here now: done() may submit the next one. */
     for (size_t count = pool->queued; count && pool->first; count--) {
         struct verify_job *job = verify_queue_take(pool);

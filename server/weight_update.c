@@ -243,12 +243,11 @@ static void expire(void *arg)
 {
     struct weight_update *update = arg;
     struct batches *batches = update->batches;
-    char revision[24];
     if (!hold_expire(&update->hold, clock_monotonic_us()))
         return;
-    snprintf(revision, sizeof(revision), "%lld", (long long)update->record.revision);
     log_event(LOG_LEVEL_WARNING, "a weight update was not committed before its deadline: its run goes on unchanged",
-              "run", update->run, "revision", revision, "mode", store_update_mode_names[update->record.mode], NULL);
+              "run", update->run, LOG_INT("revision", update->record.revision), "mode",
+              store_update_mode_names[update->record.mode], NULL);
     update->record.state = STORE_UPDATE_EXPIRED;
     update->record.ended_at_us = clock_utc_us();
     record_expiry(update);

@@ -38,16 +38,39 @@ static bool is_plain(struct text value)
     return value.length_bytes > 0;
 }
 
-static void write_text_pair(struct json_write *json, const char *key, struct text value)
+static void write_key(struct json_write *json, const char *key)
 {
+    if (line_format == LOG_FORMAT_JSON) {
+        json_key(json, key);
+        return;
+    }
     buffer_append_byte(json->out, ' ');
     buffer_append_string(json->out, key);
     buffer_append_byte(json->out, '=');
-    if (is_plain(value)) {
+    json_write_init(json, json->out); /* each value is a document of its own */
+}
+
+static void write_text(struct json_write *json, const char *key, struct text value)
+{
+    write_key(json, key);
+    if (line_format == LOG_FORMAT_TEXT && is_plain(value))
         buffer_append(json->out, value.data, value.length_bytes);
-    } else {
-        json_write_init(json, json->out);
+    else
         json_text(json, value);
+}
+
+static void write_pair(struct json_write *json, const char *key, va_list *pairs)
+{
+    if (key[0] == LOG_INT_MARK[0]) {
+        write_key(json, key + 1);
+        json_int(json, va_arg(*pairs, int64_t));
+    } else if (key[0] == LOG_BOOL_MARK[0]) {
+        write_key(json, key + 1);
+        json_bool(json, va_arg(*pairs, int) != 0);
+    } else {
+        const char *value = va_arg(*pairs, const char *);
+        if (value)
+            write_text(json, key, cut(value));
     }
 }
 
@@ -92,13 +115,8 @@ void log_event(enum log_level level, const char *event, ...)
     write_head(&json, level, event);
     va_list pairs;
     va_start(pairs, event);
-    for (const char *key; (key = va_arg(pairs, const char *));) {
-        const char *value = va_arg(pairs, const char *);
-        if (value && line_format == LOG_FORMAT_JSON)
-            json_put_text(&json, key, cut(value));
-        else if (value)
-            write_text_pair(&json, key, cut(value));
-    }
+    for (const char *key; (key = va_arg(pairs, const char *));)
+        write_pair(&json, key, &pairs);
     va_end(pairs);
     if (line_format == LOG_FORMAT_JSON)
         json_object_end(&json);

@@ -55,6 +55,26 @@ static void test_a_value_cannot_forge_a_line(void **state)
     assert_string_equal(line + 28, "info e task=\"x\\n2026 error y=z\\u001b[31m\" empty=\"\"\n");
 }
 
+/* F25 */
+static void test_numbers_and_truth_values_are_no_texts(void **state)
+{
+    (void)state;
+    log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    CAPTURE(log_event(LOG_LEVEL_INFO, "e", LOG_INT("scored", 1), LOG_BOOL("ready", 1), "s", "1", NULL));
+    assert_string_equal(line + 28, "info e scored=1 ready=true s=1\n");
+    log_setup(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    CAPTURE(log_event(LOG_LEVEL_INFO, "e", LOG_INT("least", INT64_MIN), "left_out", NULL, LOG_BOOL("ready", 0), "s",
+                      "1", NULL));
+    json_t *object = json_loads(line, 0, NULL);
+    assert_true(json_is_integer(json_object_get(object, "least")));
+    assert_int_equal(json_integer_value(json_object_get(object, "least")), INT64_MIN);
+    assert_true(json_is_false(json_object_get(object, "ready")));
+    assert_string_equal(json_string_value(json_object_get(object, "s")), "1");
+    assert_int_equal(json_object_size(object), 6);
+    json_decref(object);
+    log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+}
+
 static void test_a_json_line_is_json_whatever_the_value(void **state)
 {
     (void)state;
@@ -93,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_text_line_has_time_level_event_and_pairs),
         cmocka_unit_test(test_a_value_cannot_forge_a_line),
+        cmocka_unit_test(test_numbers_and_truth_values_are_no_texts),
         cmocka_unit_test(test_a_json_line_is_json_whatever_the_value),
         cmocka_unit_test(test_long_values_are_cut_between_characters),
         cmocka_unit_test(test_what_is_below_the_minimum_is_not_written),
