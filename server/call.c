@@ -28,6 +28,8 @@ void call_finish(struct call *call)
     call->body_bytes = 0;
     buffer_finish(&call->reply.body);
     block_give(TAKE_PTR(call->reply.tail));
+    free(TAKE_PTR(call->reply.path));
+    free(TAKE_PTR(call->reply.message));
     if (call->reply.stream)
         call->reply.stream->destroy(call->reply.stream);
     call->reply.stream = NULL;
@@ -54,6 +56,15 @@ static void write_error(struct buffer *out, const char *code, const char *messag
     buffer_append_byte(out, '\n');
 }
 
+static void keep_for_log(struct reply *reply, enum error_code code, const char *path, const char *message)
+{
+    reply->code = error_rows[code].code;
+    free(reply->path);
+    free(reply->message);
+    reply->path = path ? xstrdup(path) : NULL;
+    reply->message = xstrdup(message);
+}
+
 static void finish_reply(struct reply *reply, int status)
 {
     reply->status = status;
@@ -68,6 +79,7 @@ int call_refuse(struct call *call, enum error_code code, const char *path, const
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
     block_give(TAKE_PTR(call->reply.tail));
+    keep_for_log(&call->reply, code, path, message);
     write_error(&call->reply.body, error_rows[code].code, message, path, call->request_id);
     finish_reply(&call->reply, error_rows[code].status);
     if (call->reply.status == 429 && call->reply.retry_after_s == 0)

@@ -51,6 +51,9 @@ struct reply {
     char location[64];     /* empty: no such header */
     int retry_after_s;     /* 0: no such header */
     bool close;            /* the connection cannot be used again */
+    const char *code;      /* of a refusal, for the log: static */
+    char *path;            /* these two are the reply's; NULL: none */
+    char *message;
 };
 
 struct call {

@@ -30,10 +30,12 @@
     ROW(DUPLICATE_TASK, 422, "duplicate_task")                                                                         \
     ROW(REFERENCE_UNREADABLE, 422, "reference_unreadable")                                                             \
     ROW(QUEUE_FULL, 429, "queue_full")                                                                                 \
+    ROW(HEAD_TOO_LARGE, 431, "head_too_large")                                                                         \
     ROW(INTERNAL, 500, "internal_error")                                                                               \
     ROW(NO_ENGINE, 503, "no_engine")                                                                                   \
     ROW(DRAINING, 503, "draining")                                                                                     \
     ROW(STORE_UNAVAILABLE, 503, "store_unavailable")                                                                   \
+    ROW(HTTP_VERSION, 505, "http_version")                                                                             \
     ROW(DISK_FULL, 507, "disk_full")
 
 enum error_code {

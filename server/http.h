@@ -29,6 +29,8 @@ void http_quiesce(struct http *http);
 void http_destroy(struct http *http);
 /* Lets the library work; returns how long the loop may wait at most. */
 int64_t http_run(struct http *http);
+/* That is listened on. */
+int http_port(const struct http *http);
 size_t http_connections(const struct http *http);
 /* Requests that are suspended, and all that are not answered in full yet. */
 size_t http_suspended(const struct http *http);

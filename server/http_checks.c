@@ -1,18 +1,16 @@
-/* First-call checks: what libmicrohttpd 0.9.75 lets through and must not reach a handler (two lengths, a length beside
- * chunks, %00), and everything that is decided before the first byte of a body. */
+/* First-call checks: everything that is decided before the first byte of a body. That the head can be read in one way
+ * only was seen before (http_head.h). */
 #include "server/base/hash.h"
+#include "server/http_origin.h"
 #include "server/http_server.h"
 #include "server/server.h"
 #include "server/settings.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
 struct headers {
-    unsigned content_lengths;
-    unsigned transfer_encodings;
     const char *content_length;
     const char *transfer_encoding;
     const char *content_type;
@@ -23,7 +21,10 @@ struct headers {
     const char *request_id;
     const char *prefer;
     const char *accept;
+    struct origin_signs signs;
     unsigned idempotency_keys;
+    unsigned origins;
+    unsigned sites;
 };
 
 /* Header name, where its value goes, and a counter for those that must not come twice. */
@@ -42,8 +43,12 @@ struct header_row {
         name, offsetof(struct headers, field), offsetof(struct headers, count)                                         \
     }
 static const struct header_row header_rows[] = {
-    COUNTED("Content-Length", content_length, content_lengths),
-    COUNTED("Transfer-Encoding", transfer_encoding, transfer_encodings),
+    HEADER("Content-Length", content_length),
+    HEADER("Transfer-Encoding", transfer_encoding),
+    HEADER("Host", signs.host),
+    COUNTED("Origin", signs.origin, origins),
+    COUNTED("Sec-Fetch-Site", signs.sec_fetch_site, sites),
+    HEADER("Referer", signs.referer),
     COUNTED("Idempotency-Key", idempotency_key, idempotency_keys),
     HEADER("Content-Type", content_type),
     HEADER("Content-Encoding", content_encoding),
@@ -69,20 +74,31 @@ static enum MHD_Result collect_header(void *arg, enum MHD_ValueKind kind, const 
     return MHD_YES;
 }
 
-static int check_framing(struct call *call, const struct headers *headers, size_t *ret_length_bytes)
+static bool comes_from_elsewhere(const struct request *request, const char *method, const struct headers *headers)
 {
-    *ret_length_bytes = 0;
-    if (headers->content_lengths + headers->transfer_encodings > 1)
-        return call_refuse(call, ERR_BAD_REQUEST, NULL, "one Content-Length or one Transfer-Encoding, not more");
-    if (headers->transfer_encoding && strcasecmp(headers->transfer_encoding, "chunked") != 0)
-        return call_refuse(call, ERR_BAD_REQUEST, NULL, "the only transfer coding understood is chunked");
-    if (!headers->content_length)
-        return 0;
-    char *end;
-    unsigned long long length = strtoull(headers->content_length, &end, 10);
-    if (!isdigit((unsigned char)headers->content_length[0]) || *end || length > (unsigned long long)INT64_MAX)
-        return call_refuse(call, ERR_BAD_REQUEST, NULL, "Content-Length is no length");
-    *ret_length_bytes = (size_t)length;
+    const char *listen_host = request->server->settings->listen_host;
+    int port = http_port(request->server->http);
+    const struct origin_signs *signs = &headers->signs;
+    if (headers->origins > 1 || headers->sites > 1 || !origin_is_ours(signs, listen_host, port))
+        return true;
+    bool as_a_form = strcmp(method, "POST") == 0 && !request->call.content_type[0];
+    return as_a_form && !origin_referer_is_ours(signs, listen_host, port);
+}
+
+/* Host only where no token is needed: who has it may come by any name. */
+static int check_origin(struct request *request, const char *method, const struct headers *headers)
+{
+    struct call *call = &request->call;
+    struct text host = text_of(headers->signs.host);
+    while (host.length_bytes && strchr(" \t", host.data[host.length_bytes - 1]))
+        host.length_bytes--; /* the library leaves them */
+    if (host.data && !request->server->token && !origin_host_is_ours(host, request->server->settings->listen_host))
+        return call_refuse(call, ERR_FORBIDDEN, "Host",
+                           "Host is neither localhost nor a loopback address (without a token, other names are not "
+                           "served: a web page may have pointed one here)");
+    if (strcmp(method, "GET") != 0 && comes_from_elsewhere(request, method, headers))
+        return call_refuse(call, ERR_FORBIDDEN, "Origin",
+                           "the request comes from a web page of another origin (Origin, Sec-Fetch-Site or Referer)");
     return 0;
 }
 
@@ -148,11 +164,13 @@ static const char *plain_type(const char *value)
     return "";
 }
 
-static int check_type(struct call *call, unsigned flags, bool has_body)
+/* Nothing at all is no body; one that says its type is taken at its word, as a form's empty one does. */
+static int check_type(struct call *call, unsigned flags, bool may_be_nothing)
 {
     bool json = strcmp(call->content_type, "application/json") == 0;
     bool tensors = strcmp(call->content_type, "application/x-safetensors") == 0;
-    if (!(flags & ROUTE_BODY) || (flags & ROUTE_NO_BODY && !has_body) || json || (tensors && flags & ROUTE_SAFETENSORS))
+    if (!(flags & ROUTE_BODY) || (flags & ROUTE_NO_BODY && may_be_nothing) || json ||
+        (tensors && flags & ROUTE_SAFETENSORS))
         return 0;
     return call_refuse(call, ERR_UNSUPPORTED_MEDIA_TYPE, NULL,
                        "this route takes Content-Type: application/json%s (curl: use --json)",
@@ -163,7 +181,6 @@ static int check_body(struct request *request, const struct headers *headers, si
 {
     struct call *call = &request->call;
     const struct settings *settings = request->server->settings;
-    call->content_type = plain_type(headers->content_type);
     bool tensors =
         request->route->flags & ROUTE_SAFETENSORS && strcmp(call->content_type, "application/x-safetensors") == 0;
     request->body_limit_bytes = (size_t)(tensors ? settings->safetensors_limit_bytes : settings->body_limit_bytes);
@@ -177,18 +194,12 @@ static int check_body(struct request *request, const struct headers *headers, si
                            tensors ? "safetensors_limit" : "body_limit", request->body_limit_bytes);
     request->announced_bytes = length_bytes;
     bool has_body = length_bytes > 0 || headers->transfer_encoding;
-    if (check_type(call, request->route->flags, has_body) < 0)
+    bool says_type = headers->content_type && headers->content_type[0]; /* Go sends the name alone */
+    if (check_type(call, request->route->flags, !has_body && !says_type) < 0)
         return -1;
     if (!(request->route->flags & ROUTE_BODY) && has_body && strcmp(request->route->method, "DELETE") != 0)
         return call_refuse(call, ERR_BAD_REQUEST, NULL, "this route takes no body");
     return 0;
-}
-
-static bool request_id_is_sane(const char *id)
-{
-    size_t length = strlen(id);
-    return length > 0 && length <= 64 &&
-           strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == length;
 }
 
 static int check_preferences(struct request *request, const struct headers *headers)
@@ -207,13 +218,12 @@ static int check_preferences(struct request *request, const struct headers *head
     return 0;
 }
 
-static int check_all(struct request *request, const char *method, const struct headers *headers,
-                     size_t *ret_length_bytes)
+static int check_all(struct request *request, const char *method, const struct headers *headers, size_t length_bytes)
 {
     struct call *call = &request->call;
-    if (check_framing(call, headers, ret_length_bytes) < 0 || check_route(request, method, headers) < 0)
+    if (check_origin(request, method, headers) < 0 || check_route(request, method, headers) < 0)
         return -1;
-    if (check_query(request) < 0 || check_body(request, headers, *ret_length_bytes) < 0 ||
+    if (check_query(request) < 0 || check_body(request, headers, length_bytes) < 0 ||
         check_preferences(request, headers) < 0)
         return -1;
     if (request->server->leaving || (request->server->draining && request->route->flags & ROUTE_CREATES))
@@ -224,18 +234,18 @@ static int check_all(struct request *request, const char *method, const struct h
 int check_first_call(struct request *request, const char *method, const char *version)
 {
     struct headers headers = {0};
-    size_t length_bytes = 0;
     (void)version;
 
     MHD_get_connection_values(request->connection, MHD_HEADER_KIND, collect_header, &headers);
-    if (headers.request_id && request_id_is_sane(headers.request_id))
+    size_t length_bytes = headers.content_length ? (size_t)strtoull(headers.content_length, NULL, 10) : 0;
+    request->call.content_type = plain_type(headers.content_type);
+    if (headers.request_id && head_identity_is_sane(text_of(headers.request_id)))
         snprintf(request->request_id, sizeof(request->request_id), "%s", headers.request_id);
     /* The decoded texts point into this buffer: it must not move while they are collected. */
     buffer_reserve(&request->decoded, 2 * request->raw_uri.length_bytes + 1);
-    if (check_all(request, method, &headers, &length_bytes) == 0)
+    if (check_all(request, method, &headers, length_bytes) == 0)
         return 0;
-    request->call.reply.close =
-        length_bytes > 0 || headers.transfer_encoding || headers.content_lengths > 1 || request->server->leaving;
+    request->call.reply.close = length_bytes > 0 || headers.transfer_encoding || request->server->leaving;
     if (request->call.reply.status == 503)
         request->call.reply.retry_after_s = 5;
     return -1;

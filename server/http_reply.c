@@ -3,9 +3,20 @@
 #include "server/base/ids.h"
 #include "server/base/json_write.h"
 #include "server/http_request.h"
+#include "server/metrics.h"
+#include "server/server.h"
 
 #include <stdio.h>
 #include <sys/socket.h>
+
+/* No browser may take a reply for anything else than it is, or run what it quotes. */
+static const struct {
+    const char *name;
+    const char *value;
+} guards[] = {
+    {"X-Content-Type-Options", "nosniff"},
+    {"Content-Security-Policy", "default-src 'none'"},
+};
 
 static void add_headers(struct MHD_Response *response, const struct request *request)
 {
@@ -13,6 +24,8 @@ static void add_headers(struct MHD_Response *response, const struct request *req
     char number[24];
 
     MHD_add_response_header(response, "X-Request-Id", request->request_id);
+    for (size_t i = 0; i < ARRAY_LENGTH(guards); i++)
+        MHD_add_response_header(response, guards[i].name, guards[i].value);
     if (reply->location[0])
         MHD_add_response_header(response, "Location", reply->location);
     if (reply->retry_after_s > 0) {
@@ -58,9 +71,29 @@ static struct MHD_Response *body_response(struct reply *reply)
     return response;
 }
 
+static void log_reply(const struct request *request)
+{
+    const struct reply *reply = &request->call.reply;
+    struct text raw = buffer_text(&request->raw_uri);
+    const char *query = raw.length_bytes ? memchr(raw.data, '?', raw.length_bytes) : NULL;
+    if (reply->status < 400)
+        return;
+    http_log_write(&request->server->http_log,
+                   &(struct http_log_line){.request_id = request->request_id,
+                                           .method = request->method,
+                                           .path = {raw.data, query ? (size_t)(query - raw.data) : raw.length_bytes},
+                                           .status = reply->status,
+                                           .code = reply->code,
+                                           .field = reply->path,
+                                           .message = reply->message});
+}
+
 enum MHD_Result reply_queue(struct request *request)
 {
     struct reply *reply = &request->call.reply;
+    log_reply(request);
+    if (reply->close)
+        gate_end(&request->link->gate);
     struct MHD_Response *response = reply->stream ? stream_response(request) : body_response(reply);
     if (!response)
         return MHD_NO;
@@ -73,21 +106,23 @@ enum MHD_Result reply_queue(struct request *request)
     return queued;
 }
 
-static void send_canned(int fd, struct call *call, enum error_code code, const char *message)
+static void send_canned(struct link *link, struct call *call, enum error_code code, const char *message)
 {
     call_refuse(call, code, NULL, "%s", message);
     const struct buffer *body = &call->reply.body;
-    const char *retry_after = call->reply.status == 429 ? "Retry-After: 1\r\n" : "";
     _cleanup_buffer_ struct buffer wire;
     buffer_init(&wire, 16384);
     buffer_append_format(&wire,
                          "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-                         "X-Request-Id: %s\r\n%sConnection: close\r\n\r\n",
+                         "X-Request-Id: %s\r\nConnection: close\r\n",
                          error_rows[code].status, MHD_get_reason_phrase_for((unsigned)error_rows[code].status),
-                         body->length_bytes, call->request_id, retry_after);
+                         body->length_bytes, call->request_id);
+    for (size_t i = 0; i < ARRAY_LENGTH(guards); i++)
+        buffer_append_format(&wire, "%s: %s\r\n", guards[i].name, guards[i].value);
+    buffer_append_string(&wire, call->reply.status == 429 ? "Retry-After: 1\r\n\r\n" : "\r\n");
     buffer_append(&wire, body->data, body->length_bytes);
-    (void)!send(fd, wire.data, wire.length_bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-    shutdown(fd, SHUT_RDWR);
+    (void)!send(link->fd, wire.data, wire.length_bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+    link_linger(link);
 }
 
 void reply_canned(struct request *request, enum error_code code, const char *message)
@@ -95,19 +130,24 @@ void reply_canned(struct request *request, enum error_code code, const char *mes
     if (request->body_refused)
         return;
     request->body_refused = true;
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (info)
-        send_canned(info->connect_fd, &request->call, code, message);
+    send_canned(request->link, &request->call, code, message);
+    log_reply(request);
 }
 
-void reply_canned_to(int fd, enum error_code code, const char *message)
+void reply_canned_to(struct link *link, const struct gate_refusal *refusal)
 {
     struct call call;
     char request_id[ID_BYTES];
     call_init(&call);
     id_new_request(request_id);
-    call.request_id = request_id;
-    send_canned(fd, &call, code, message);
+    call.request_id = refusal->identity[0] ? refusal->identity : request_id;
+    send_canned(link, &call, refusal->code, refusal->message);
+    metric_http(route_count, call.reply.status, 0);
+    http_log_write(&link->server->http_log, &(struct http_log_line){.request_id = call.request_id,
+                                                                    .method = refusal->method,
+                                                                    .path = text_of(refusal->path),
+                                                                    .status = call.reply.status,
+                                                                    .code = call.reply.code,
+                                                                    .message = call.reply.message});
     call_finish(&call);
 }

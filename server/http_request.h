@@ -4,6 +4,7 @@
 
 #include "server/base/buffer.h"
 #include "server/http.h"
+#include "server/http_link.h"
 #include "server/loop.h"
 #include "server/routes.h"
 
@@ -31,6 +32,7 @@ struct request {
     struct buffer decoded; /* storage of path arguments and query parameters */
     char request_id[72];
     char *idempotency_key;
+    char method[40];
     char allow[64];
     int64_t began_us;
 
@@ -70,8 +72,8 @@ void body_finish(struct request *request);
 enum MHD_Result reply_queue(struct request *request);
 /* Writes a whole error reply to the socket and shuts it down: for the time in which the library takes no reply. */
 void reply_canned(struct request *request, enum error_code code, const char *message);
-/* The same where there is no request yet. */
-void reply_canned_to(int fd, enum error_code code, const char *message);
+/* The same where the library knows of no request. */
+void reply_canned_to(struct link *link, const struct gate_refusal *refusal);
 
 /* http_stream.c */
 struct MHD_Response *stream_response(struct request *request);
@@ -80,5 +82,9 @@ void stream_finish(struct request *request);
 /* http_server.c */
 void request_suspend(struct request *request);
 void request_resume(struct request *request);
+/* The client of a request that is watched has gone. */
+void request_hung_up(struct request *request);
+/* Its body is still being read, and nothing was answered. */
+bool request_reads_body(const struct request *request);
 
 #endif

@@ -24,21 +24,9 @@ struct http {
     struct MHD_Daemon *daemon;
     struct loop_source *source;
     int listen_fd;
+    int port;
     bool quiesced;
     struct request *requests;
-};
-
-/* One client connection. Its end is watched here: a suspended connection is invisible to the library, and where the end
- * comes together with a part of a request the library reads that part and waits for ever for an edge. */
-struct link {
-    struct http *http;
-    int fd;
-    struct loop_source *source;
-    struct request *request; /* the one that is under way; NULL: none */
-    bool watched;            /* it wants to know of a hang-up */
-    bool ended;              /* the client sends nothing any more */
-    struct loop_timer nudge;
-    struct loop_timer head_timer; /* runs from a request's first byte to the end of its headers */
 };
 
 /* --- a request's life ----------------------------------------------------------------------------- */
@@ -46,11 +34,16 @@ struct link {
 static void *begin_request(void *arg, const char *uri, struct MHD_Connection *connection)
 {
     struct http *http = arg;
+    struct link *link = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     struct request *request = xcalloc(1, sizeof(*request));
+    if (!link_begin(link, request)) {
+        log_event(LOG_LEVEL_ERROR, "a request came past the gate and is not handled", NULL);
+        free(request);
+        return NULL; /* handle() closes the connection */
+    }
     request->server = http->server;
     request->connection = connection;
-    request->link = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-    request->link->request = request;
+    request->link = link;
     request->began_us = clock_monotonic_us();
     call_init(&request->call);
     request->call.settings = http->server->settings;
@@ -84,8 +77,7 @@ static void request_destroy(struct http *http, struct request *request)
                 clock_monotonic_us() - request->began_us);
     body_finish(request);
     stream_finish(request);
-    request->link->request = NULL;
-    request->link->watched = false;
+    struct link *link = request->link;
     call_finish(&request->call);
     buffer_finish(&request->raw_uri);
     buffer_finish(&request->decoded);
@@ -97,15 +89,19 @@ static void request_destroy(struct http *http, struct request *request)
     if (request->next)
         request->next->previous = request->previous;
     free(request);
+    link_end(link);
 }
 
 static void end_request(void *arg, struct MHD_Connection *connection, void **con_cls,
                         enum MHD_RequestTerminationCode how)
 {
     (void)connection;
-    (void)how;
-    if (*con_cls)
-        request_destroy(arg, TAKE_PTR(*con_cls));
+    struct request *request = TAKE_PTR(*con_cls);
+    if (!request)
+        return;
+    if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+        gate_end(&request->link->gate); /* in the middle of a reply no other may follow */
+    request_destroy(arg, request);
 }
 
 void request_suspend(struct request *request)
@@ -122,7 +118,7 @@ void request_resume(struct request *request)
     MHD_resume_connection(request->connection);
 }
 
-static void client_hung_up(struct request *request)
+void request_hung_up(struct request *request)
 {
     request->gone = true;
     request->link->watched = false;
@@ -135,80 +131,24 @@ static void client_hung_up(struct request *request)
     request_resume(request);
 }
 
-static void watch_hangup(struct request *request)
+bool request_reads_body(const struct request *request)
 {
-    request->link->watched = true;
-    if (request->link->ended)
-        client_hung_up(request);
-}
-
-/* --- a connection's life ------------------------------------------------------------------------------ */
-
-/* Nothing more can come, so nothing is lost; the library gets a new edge, reads, and sees the end. */
-static void nudge(void *arg)
-{
-    const struct link *link = arg;
-    (void)shutdown(link->fd, SHUT_RD);
-}
-
-static void head_too_slow(void *arg)
-{
-    struct link *link = arg;
-    static const char message[] = "the headers did not arrive within body_timeout";
-    if (link->request)
-        reply_canned(link->request, ERR_BODY_TIMEOUT, message);
-    else
-        reply_canned_to(link->fd, ERR_BODY_TIMEOUT, message);
-}
-
-/* The library's own time limit begins anew with each byte. What is here is not read yet: it is the beginning of a
- * request, unless one is under way. */
-static void time_headers(struct link *link)
-{
-    const struct server *server = link->http->server;
-    char byte;
-    if (link->head_timer.place || (link->request && link->request->first_call_done) ||
-        recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0)
-        return;
-    loop_timer_set(server->loop, &link->head_timer, loop_now_us(server->loop) + server->settings->body_timeout_us,
-                   head_too_slow, link);
-}
-
-static void link_event(void *arg, uint32_t events)
-{
-    struct link *link = arg;
-    struct loop *loop = link->http->server->loop;
-    if (events & EPOLLIN)
-        time_headers(link);
-    if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) || link->ended)
-        return;
-    link->ended = true;
-    if (link->watched)
-        client_hung_up(link->request);
-    else
-        loop_timer_set(loop, &link->nudge, loop_now_us(loop) + 1, nudge, link); /* after the library's turn */
+    return request->first_call_done && request->state == REQUEST_READING && !request->body_refused;
 }
 
 static void connection_changed(void *arg, struct MHD_Connection *connection, void **socket_context,
                                enum MHD_ConnectionNotificationCode what)
 {
     struct http *http = arg;
-    struct loop *loop = http->server->loop;
     struct link *link = *socket_context;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        link = xcalloc(1, sizeof(*link));
-        link->http = http;
-        link->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        link->source = loop_watch(loop, link->fd, EPOLLIN | EPOLLRDHUP | EPOLLET, link_event, link);
-        *socket_context = link;
+        *socket_context = link_create(
+            http->server, MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
         return;
     }
     if (link->request) /* the library forgets those whose headers it could not take */
         request_destroy(http, link->request);
-    loop_timer_clear(loop, &link->nudge);
-    loop_timer_clear(loop, &link->head_timer);
-    loop_unwatch(link->source);
-    free(link);
+    link_destroy(link);
 }
 
 /* --- work ------------------------------------------------------------------------------------------- */
@@ -313,7 +253,7 @@ static enum MHD_Result begin_work(struct request *request)
     if (request->state == REQUEST_READY)
         return reply_queue(request);
     request_suspend(request);
-    watch_hangup(request);
+    link_watch_hangup(request->link);
     return MHD_YES;
 }
 
@@ -329,7 +269,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
         return MHD_NO;
     if (!request->first_call_done) {
         request->first_call_done = true;
-        loop_timer_clear(request->server->loop, &request->link->head_timer);
+        snprintf(request->method, sizeof(request->method), "%s", method);
         if (check_first_call(request, method, version) < 0) {
             /* Answered now, the library closes the connection: only if a body would come. */
             if (request->call.reply.close)
@@ -338,6 +278,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
             return MHD_YES;
         }
         body_begin(request);
+        link_reads_body(request->link);
         return MHD_YES;
     }
     if (*upload_bytes > 0) {
@@ -433,6 +374,7 @@ struct http *http_create(struct server *server, char ret_url[128], char message[
 {
     struct http *http = xcalloc(1, sizeof(*http));
     http->server = server;
+    server->http_log = (struct http_log){.loop = server->loop};
     http->listen_fd = bind_address(server->settings);
     if (http->listen_fd < 0) {
         snprintf(message, 256, "listen: %s cannot be bound: %s", server->settings->listen, strerror(errno));
@@ -445,8 +387,9 @@ struct http *http_create(struct server *server, char ret_url[128], char message[
         free(http);
         return NULL;
     }
+    http->port = bound_port(http->listen_fd);
     snprintf(ret_url, 128, server->settings->listen_ipv6 ? "http://[%s]:%d" : "http://%s:%d",
-             server->settings->listen_host, bound_port(http->listen_fd));
+             server->settings->listen_host, http->port);
     http->source = loop_watch(server->loop, MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
                               EPOLLIN, ready, http);
     return http;
@@ -467,6 +410,7 @@ void http_destroy(struct http *http)
     loop_unwatch(http->source);
     MHD_stop_daemon(http->daemon);
     close(http->listen_fd);
+    http_log_finish(&http->server->http_log);
     free(http);
 }
 
@@ -478,6 +422,11 @@ int64_t http_run(struct http *http)
     if (MHD_get_timeout(http->daemon, &timeout_ms) != MHD_YES)
         return NEVER_US;
     return timeout_ms > 3600000 ? 3600 * US_PER_S : (int64_t)timeout_ms * US_PER_MS;
+}
+
+int http_port(const struct http *http)
+{
+    return http->port;
 }
 
 size_t http_connections(const struct http *http)

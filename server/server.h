@@ -4,6 +4,7 @@
 #define SERVER_SERVER_H
 
 #include "server/api_verify.h"
+#include "server/http_log.h"
 #include "server/loop.h"
 #include "server/memory.h"
 
@@ -27,6 +28,7 @@ struct server {
     struct store *store;
     struct workers *workers;
     struct http *http;
+    struct http_log http_log;
     struct transport *transport;
     struct pool *pool;
     struct engines *engines;

@@ -203,8 +203,19 @@ def paths():
     yield b"PUT /v1/runs/r/policy"
 
 
+def heads():
+    line, host = "GET /v1/runs?run=a&limit=1 HTTP/1.1\r\n", "Host: localhost\r\n"
+    post = "POST /v1/verify HTTP/1.1\r\n" + host + "Content-Type: application/json\r\n"
+    for cut in (0, 100, 255):
+        for head in (line + host + "X-Request-Id: a.b\r\nCookie: a=b; c=d\r\nConnection: keep-alive, close\r\n\r\n", line + "\r\n",
+                     post + "Content-Length: 12\r\n\r\n{\"a\": false}", post + "Transfer-Encoding: chunked\r\n\r\n3;a=\"b\"\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n",
+                     post + "Transfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n0\r\n\r\n", "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+                     line + host + "X-A : b\r\n\r\n", line + host + "X-A: b\r\n c\r\n\r\n", line.replace("\r", "") + host + "\r\n", "PRI * HTTP/2.0\r\n\r\n"):
+            yield bytes([cut]) + head.encode()
+
+
 # The name of the target is that of its function up to the first underscore.
-TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths]
+TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths, heads]
 
 
 def write_words(path):

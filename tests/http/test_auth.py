@@ -43,7 +43,7 @@ def test_its_holder_sees_everything(guarded, path):
 def test_a_wrong_token_is_refused_before_the_body_is_sent(guarded):
     """R65"""
     with Wire(guarded.url) as wire:
-        wire.send("POST /v1/verify HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\nContent-Type: application/json\r\n"
+        wire.send("POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\nContent-Type: application/json\r\n"
                   "Content-Length: 50000000\r\nExpect: 100-continue\r\n\r\n")
         assert wire.reply().status == 401
         wire.closed()

@@ -303,7 +303,7 @@ def hang_up(service, body, head="", engine=None):
     """Posts, waits until the engine works on it, and closes the socket."""
     raw = json.dumps(body).encode()
     wire = service.wire()
-    wire.send(f"POST /v1/batches HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{head}Content-Length: {len(raw)}\r\n\r\n").send(raw)
+    wire.send(f"POST /v1/batches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{head}Content-Length: {len(raw)}\r\n\r\n").send(raw)
     eventually(lambda: engine.open > 0, "the engine to be asked")
     wire.close()
     return raw
@@ -338,7 +338,7 @@ def test_a_batch_that_was_answered_202_survives_its_waiters(service, engine):
     engine.rules({"hold": True})
     identity = post_async(service, make_batch()).json["id"]
     wire = service.wire()
-    wire.send(f"GET /v1/batches/{identity}?wait=20s HTTP/1.1\r\nHost: x\r\n\r\n").close()
+    wire.send(f"GET /v1/batches/{identity}?wait=20s HTTP/1.1\r\nHost: localhost\r\n\r\n").close()
     nobody_is_there(service)
     engine.release()
     assert service.settled(identity)["state"] == "complete"

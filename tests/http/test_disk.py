@@ -61,7 +61,7 @@ def test_it_is_ready_again_by_itself(service):
 
 def put_in_the_air(wire):
     raw = b'{"revision":1}'
-    wire.send(b"PUT /v1/runs/new/policy HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(raw) + raw)
+    wire.send(b"PUT /v1/runs/new/policy HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(raw) + raw)
 
 
 def test_a_known_key_is_answered_from_the_record_whatever_shares_its_commit(start, engine):

@@ -52,7 +52,7 @@ def test_while_it_drains_new_work_is_refused_and_reading_goes_on(service, engine
     drained(service)
     eventually(lambda: ask(wires[0], "GET", "/readyz").status == 503, "readyz to say 503")
     raw = json.dumps(make_batch())
-    wires[1].send(f"POST /v1/batches HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n{raw}")
+    wires[1].send(f"POST /v1/batches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n{raw}")
     refusal = wires[1].reply()
     assert (refusal.status, refusal.error["code"]) == (503, "draining") and int(refusal.headers["retry-after"]) > 0
     assert ask(wires[2], "GET", f"/v1/batches/{identity}?wait=0s").json["state"] == "running"
@@ -63,7 +63,7 @@ def test_while_it_drains_new_work_is_refused_and_reading_goes_on(service, engine
 
 
 def ask(wire, method, path):
-    return wire.send(f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n").reply()
+    return wire.send(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").reply()
 
 
 def test_what_does_not_end_in_time_is_answered_202_and_resumes(start, engine):
@@ -85,7 +85,7 @@ def test_a_hundred_waiters_do_not_keep_it_from_ending(start, engine):
     engine.rules({"delay": 60})
     service = start(engine, settings={"drain_timeout": "300ms"})
     identity = service.post("/v1/batches", make_batch(), {"Prefer": "respond-async"}).json["id"]
-    wires = [service.wire().send(f"GET /v1/batches/{identity}?wait=10m HTTP/1.1\r\nHost: x\r\n\r\n") for _ in range(100)]
+    wires = [service.wire().send(f"GET /v1/batches/{identity}?wait=10m HTTP/1.1\r\nHost: localhost\r\n\r\n") for _ in range(100)]
     eventually(lambda: engine.open == 2, "both to be in flight")
     assert service.terminate() == 0
     for wire in wires:
@@ -110,7 +110,7 @@ def test_silent_and_half_open_clients_do_not_keep_it_from_ending(start):
     service = start()
     silent = [service.wire() for _ in range(20)]
     for wire in silent[:10]:
-        wire.send("POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+        wire.send("POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
     assert service.terminate() == 0
     for wire in silent:
         wire.close()

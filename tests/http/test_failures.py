@@ -300,7 +300,7 @@ def test_clients_that_leave_free_everything(service, engine):
     engine.rules({"delay": 60})
     before = len(os.listdir(f"/proc/{service.pid}/fd"))
     raw = json.dumps(make_batch(sampling=sampling(1))).encode()
-    head = f"POST /v1/batches HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n".encode()
+    head = f"POST /v1/batches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n".encode()
     wires = [service.wire().send(head + raw) for _ in range(60)]
     eventually(lambda: engine.open == 60, "all to be sampling")
     for wire in wires:

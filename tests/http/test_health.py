@@ -144,7 +144,7 @@ def test_while_it_drains_it_is_not_ready(start, engine):
     engine.rules({"hold": True})
     service = start(engine, settings={"drain_timeout": "60s"})
     with service.wire() as wire:
-        wire.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").reply()
+        wire.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").reply()
         service.post("/v1/batches", make_batch(), ASYNC)
         service.remember_family()
         service.process.send_signal(signal.SIGTERM)
@@ -155,7 +155,7 @@ def test_while_it_drains_it_is_not_ready(start, engine):
 
 
 def not_ready(wire):
-    reply = wire.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n").reply()
+    reply = wire.send(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n").reply()
     return reply if reply.status == 503 else None
 
 

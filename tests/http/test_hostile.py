@@ -19,7 +19,7 @@ VERIFY = json.dumps({"verifiers": [{"name": "exact"}], "items": [{"id": "1", "co
 def post(body, path="/v1/verify", head=""):
     """The bytes of a POST."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{head}Content-Length: {len(raw)}\r\n\r\n".encode() + raw
+    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{head}Content-Length: {len(raw)}\r\n\r\n".encode() + raw
 
 
 def descriptors(service):
@@ -44,7 +44,7 @@ def test_a_part_of_a_request_that_comes_together_with_the_end_is_not_kept(start)
 
 def test_a_client_that_only_ends_its_own_direction_gets_what_is_answered_at_once(plain):
     with plain.wire() as wire:
-        wire.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 20).socket.shutdown(1)
+        wire.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20).socket.shutdown(1)
         assert [wire.reply().status for _ in range(20)] == [200] * 20
 
 
@@ -52,7 +52,7 @@ def test_headers_that_the_library_cannot_take_leave_nothing_behind(start):
     """Whether something is left is said by the leak sanitizer when the service ends."""
     service = start()
     with service.wire() as wire:
-        wire.send("GET /healthz HTTP/1.1\r\nHost: x\r\nCookie: " + "a=b; " * 5000 + "\r\n\r\n").closed()
+        wire.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nCookie: " + "a=b; " * 5000 + "\r\n\r\n").closed()
     assert service.get("/healthz").status == 200
 
 
@@ -155,12 +155,12 @@ def test_what_fits_alone_may_have_to_wait_for_the_others(start):
 
 # -- coming slowly ---------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("beginning", [b"G", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "], ids=["letter", "line", "header"])
+@pytest.mark.parametrize("beginning", [b"G", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "], ids=["letter", "line", "header"])
 def test_headers_must_arrive_within_body_timeout(start, beginning):
     """A byte now and then keeps the library's own time limit from passing."""
     service = start(settings={"body_timeout": "1s", "connection_timeout": "1h"})
     with service.wire() as wire, service.wire() as idle:
-        assert idle.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").reply().status == 200
+        assert idle.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").reply().status == 200
         wire.send(beginning)
         refused, end = False, time.monotonic() + 30
         while not refused and time.monotonic() < end:
@@ -171,7 +171,7 @@ def test_headers_must_arrive_within_body_timeout(start, beginning):
                 refused = True
         reply = wire.reply()
         assert refused and (reply.status, reply.error["code"], reply.headers["connection"]) == (408, "body_timeout", "close")
-        assert idle.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").reply().status == 200, "who only waits is left alone"
+        assert idle.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").reply().status == 200, "who only waits is left alone"
     assert service.get("/healthz").status == 200
 
 
@@ -208,13 +208,13 @@ def test_who_leaves_in_the_middle_of_a_batch_that_he_asked_for_again_leaves_noth
     first = service.post("/v1/batches", body, {"Idempotency-Key": "k"})
     assert first.status == 200 and len(first.body) > 6_000_000, "more than the sockets hold"
     with service.wire() as other:
-        assert other.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").reply().status == 200  # it has been accepted, and counts
+        assert other.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").reply().status == 200  # it has been accepted, and counts
         before = descriptors(service)
         for _ in range(2):
             with service.wire() as wire:
                 assert wire.send(post(body, "/v1/batches", key)).until(b"\r\n\r\n").startswith(b"HTTP/1.1 200")
         eventually(lambda: descriptors(service) <= before, "the connections to be closed")
-        assert other.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").reply().status == 200
+        assert other.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").reply().status == 200
 
 
 # -- shutting down ---------------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def test_readers_that_never_stop_do_not_keep_it_from_ending(start, engine):
     wires = [service.wire() for _ in range(8)]
     readers = [threading.Thread(target=read, args=(wire,)) for wire in wires]
     for wire, reader in zip(wires, readers):
-        wire.send(b"GET /v1/rollouts?limit=64 HTTP/1.1\r\nHost: x\r\n\r\n" * 500)
+        wire.send(b"GET /v1/rollouts?limit=64 HTTP/1.1\r\nHost: localhost\r\n\r\n" * 500)
         reader.start()
     assert service.terminate() == 0
     for reader in readers:
@@ -247,11 +247,11 @@ def test_who_comes_to_wait_while_it_is_leaving_is_sent_away(start, engine):
     service = start(engine, settings={"drain_timeout": "200ms"})
     identity = service.post("/v1/batches", make_batch(), {"Prefer": "respond-async"}).json["id"]
     with service.wire() as stalled, service.wire() as waiter, service.wire() as late:
-        stalled.send(b"GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n" * 1000)  # more than the sockets hold: it keeps the service
-        waiter.send(f"GET /v1/batches/{identity}?wait=10m HTTP/1.1\r\nHost: x\r\n\r\n")
+        stalled.send(b"GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000)  # more than the sockets hold: it keeps the service
+        waiter.send(f"GET /v1/batches/{identity}?wait=10m HTTP/1.1\r\nHost: localhost\r\n\r\n")
         service.remember_family()
         service.process.send_signal(signal.SIGTERM)
         assert waiter.reply().json["state"] == "running"  # from now on it is leaving
-        refusal = late.send(f"GET /v1/batches/{identity}?wait=10m HTTP/1.1\r\nHost: x\r\n\r\n").reply()
+        refusal = late.send(f"GET /v1/batches/{identity}?wait=10m HTTP/1.1\r\nHost: localhost\r\n\r\n").reply()
         assert (refusal.status, refusal.error["code"], refusal.headers["connection"]) == (503, "draining", "close")
         assert service.wait_exit() == 0

@@ -242,7 +242,7 @@ def test_a_broken_escape_in_a_query_is_refused(plain, query):
 
 # -- framing: what a proxy and we must never read differently -----------------------------------------------------------------
 
-SMUGGLED = "GET /v1/smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+SMUGGLED = "GET /v1/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def refused_and_closed(service, text, accepted=(400,)):
@@ -255,34 +255,34 @@ def refused_and_closed(service, text, accepted=(400,)):
 
 
 def test_length_and_chunks_together_are_refused_and_the_connection_closed(plain):
-    refused_and_closed(plain, "POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 6\r\n"
+    refused_and_closed(plain, "POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 6\r\n"
                               "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED)
 
 
 def test_two_lengths_are_refused_and_the_connection_closed(plain):
-    refused_and_closed(plain, "POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
+    refused_and_closed(plain, "POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
                               f"Content-Length: {2 + len(SMUGGLED)}\r\n\r\n{{}}" + SMUGGLED)
 
 
 @pytest.mark.parametrize("coding", ["gzip, chunked", "chunked, chunked", "identity", "xchunked"])
 def test_other_transfer_codings_are_refused(plain, coding):
-    refused_and_closed(plain, f"POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: {coding}\r\n\r\n")
+    refused_and_closed(plain, f"POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: {coding}\r\n\r\n")
 
 
 @pytest.mark.parametrize("length", ["-1", "1e3", "0x10", "18446744073709551616", "2 3", "+2"])
 def test_a_length_that_is_none_is_refused(plain, length):
-    refused_and_closed(plain, f"POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{{}}", (400, 413))
+    refused_and_closed(plain, f"POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{{}}", (400, 413))
 
 
 @pytest.mark.parametrize("path", ["/healthz%00x", "/v1/batches/%00", "/v1/batches/b%00_1", "/v1/batches/%ff", "/v1/batches/%zz"])
 def test_a_nul_or_broken_escape_in_a_path_is_refused(plain, path):
     with plain.wire() as wire:
-        assert wire.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").reply().status == 400
+        assert wire.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").reply().status == 400
 
 
 def test_a_get_with_a_body_does_not_start_a_second_request(plain):
     with plain.wire() as wire:
-        wire.send(f"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: {len(SMUGGLED)}\r\n\r\n{SMUGGLED}")
+        wire.send(f"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(SMUGGLED)}\r\n\r\n{SMUGGLED}")
         first = wire.reply()
         assert first.status in (200, 400)
         if first.status == 400:
@@ -292,14 +292,14 @@ def test_a_get_with_a_body_does_not_start_a_second_request(plain):
 
 def test_pipelined_requests_are_answered_in_order(plain):
     with plain.wire() as wire:
-        wire.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/nothing HTTP/1.1\r\nHost: x\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        wire.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /v1/nothing HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert [wire.reply().status for _ in range(3)] == [200, 404, 200]
 
 
 def test_a_body_in_chunks_is_read(plain):
     raw = json.dumps(ITEM).encode()
     with plain.wire() as wire:
-        wire.send("POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+        wire.send("POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
         for start in range(0, len(raw), 7):
             piece = raw[start:start + 7]
             wire.send(f"{len(piece):x}\r\n").send(piece).send("\r\n")
@@ -309,7 +309,7 @@ def test_a_body_in_chunks_is_read(plain):
 def test_a_request_that_arrives_byte_by_byte_is_answered(plain):
     raw = json.dumps(ITEM)
     with plain.wire() as wire:
-        for character in f"POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n{raw}":
+        for character in f"POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n{raw}":
             wire.send(character)
         assert wire.reply().status == 200
 
@@ -319,7 +319,7 @@ def test_a_request_that_arrives_byte_by_byte_is_answered(plain):
 def test_a_body_too_large_is_refused_before_it_is_sent(plain):
     """R65"""
     with plain.wire() as wire:
-        wire.send("POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000000\r\nExpect: 100-continue\r\n\r\n")
+        wire.send("POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100000000\r\nExpect: 100-continue\r\n\r\n")
         reply = wire.reply()
         assert reply.status == 413 and reply.error["code"] == "body_too_large" and reply.headers["connection"].lower() == "close"
         wire.closed()
@@ -329,7 +329,7 @@ def test_a_small_body_with_an_expectation_is_told_to_continue(plain):
     """R65"""
     raw = json.dumps(ITEM)
     with plain.wire() as wire:
-        wire.send(f"POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\nExpect: 100-continue\r\n\r\n")
+        wire.send(f"POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\nExpect: 100-continue\r\n\r\n")
         assert wire.reply().status == 100
         assert wire.send(raw).reply().status == 200
 
@@ -337,14 +337,14 @@ def test_a_small_body_with_an_expectation_is_told_to_continue(plain):
 def test_an_unknown_expectation_is_answered(plain):
     """R65"""
     with plain.wire() as wire:
-        wire.send("POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: something-else\r\n\r\n")
+        wire.send("POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: something-else\r\n\r\n")
         assert wire.reply().status == 417
 
 
 def test_chunks_beyond_the_limit_end_in_413(start):
     service = start(settings={"body_limit": "100KiB"})
     with service.wire() as wire:
-        wire.send("POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+        wire.send("POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
         try:
             for _ in range(20):
                 wire.send(b"4000\r\n" + b" " * 0x4000 + b"\r\n")
@@ -368,7 +368,7 @@ def test_a_body_that_never_ends_is_cut_by_its_own_deadline(start):
     """A byte now and then keeps a connection alive, not a request."""
     service = start(settings={"body_timeout": "1s"})
     with service.wire() as wire:
-        wire.send("POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n")
+        wire.send("POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n")
         try:
             for _ in range(600):
                 wire.send(" ")
@@ -382,7 +382,7 @@ def test_a_body_that_never_ends_is_cut_by_its_own_deadline(start):
 def test_a_silent_client_does_not_hold_others_up(plain):
     silent = [plain.wire() for _ in range(50)]
     for wire in silent:
-        wire.send("POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-")
+        wire.send("POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-")
     assert http_request(plain.url, "POST", "/v1/verify", ITEM).status == 200
     for wire in silent:
         wire.close()
@@ -391,7 +391,7 @@ def test_a_silent_client_does_not_hold_others_up(plain):
 def test_headers_beyond_reason_are_refused(plain):
     with plain.wire() as wire:
         try:
-            wire.send("GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: " + "a" * 2_000_000 + "\r\n\r\n")
+            wire.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: " + "a" * 2_000_000 + "\r\n\r\n")
         except (BrokenPipeError, ConnectionResetError):
             pass
         try:

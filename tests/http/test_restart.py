@@ -131,7 +131,7 @@ def test_a_batch_of_a_client_that_never_comes_back_is_finished_or_cancelled(star
     engine.rules({"delay": 60, "times": 2}, {"text": "\\boxed{42}"})
     service = start(engine)
     raw = json.dumps(make_batch()).encode()
-    wire = service.wire().send(f"POST /v1/batches HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n").send(raw)
+    wire = service.wire().send(f"POST /v1/batches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n").send(raw)
     eventually(lambda: engine.open == 2, "both to be in flight")
     service.restart()
     wire.close()

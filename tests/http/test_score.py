@@ -282,7 +282,7 @@ def test_groups_can_be_streamed(plain):
 def test_a_client_that_hangs_up_leaves_nothing_running(plain):
     body = json.dumps(make_score(*[make_group(f"t{i}") for i in range(200)], store=False)).encode()
     with plain.wire() as wire:
-        wire.send(b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        wire.send(b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     eventually(lambda: not plain.read("/v1/pending")["items"], "the end of what nobody waits for")
 
 

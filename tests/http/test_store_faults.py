@@ -49,7 +49,7 @@ def test_a_disk_that_hangs_stops_nobody_but_those_who_must_be_told_what_is_on_it
     hanging.touch()
     with service.wire() as wire:
         raw = b'{"revision":2}'
-        wire.send(b"PUT /v1/runs/test/policy HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(raw) + raw)
+        wire.send(b"PUT /v1/runs/test/policy HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(raw) + raw)
         for path in ("/healthz", "/readyz", "/metrics", "/v1/pending", f"/v1/batches/{first['id']}", "/v1/rollouts", "/v1/runs/test"):
             assert service.get(path).status == 200, path
         wire.socket.settimeout(0.3)

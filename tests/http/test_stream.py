@@ -18,7 +18,7 @@ def open_stream(service, body, headers=""):
     """The request is sent; the reply's lines come out of chunks(wire)."""
     raw = json.dumps(body)
     wire = service.wire()
-    wire.send(f"POST /v1/batches HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAccept: application/x-ndjson\r\n"
+    wire.send(f"POST /v1/batches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/x-ndjson\r\n"
               f"{headers}Content-Length: {len(raw)}\r\n\r\n{raw}")
     head = wire.until(b"\r\n\r\n").decode()
     assert head.startswith("HTTP/1.1 200") and "chunked" in head.lower(), head

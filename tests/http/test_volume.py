@@ -95,10 +95,10 @@ def test_two_hundred_clients_wait_for_what_they_asked_for(start, canned):
     wires = [service.wire() for _ in range(200)]
     for index, wire in enumerate(wires):
         if index % 2:
-            wire.send(f"GET /v1/batches/{shared}?wait=4m HTTP/1.1\r\nHost: x\r\n\r\n")
+            wire.send(f"GET /v1/batches/{shared}?wait=4m HTTP/1.1\r\nHost: localhost\r\n\r\n")
             continue
         raw = json.dumps(make_batch(make_group(f"t{index}"), run=f"run-{index % 3}" if index % 4 else "test", verifiers=LOOSE, deadline="5m")).encode()
-        wire.send(f"POST /v1/batches HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n".encode() + raw)
+        wire.send(f"POST /v1/batches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n".encode() + raw)
     eventually(lambda: service.read("/v1/pending")["count"] == 101, "all batches to be accepted")
     engine.set_delay(0)
     for index, wire in enumerate(wires):
@@ -142,7 +142,7 @@ def test_a_body_of_a_hundred_megabytes(start, canned):
     assert SANITIZED or peak.over < 5 * len(body) + CACHES
     eventually(lambda: SANITIZED or anonymous(service) < peak.before + len(body) // 2 + CACHES, "the memory to be given back")
     with service.wire() as wire:
-        wire.send(f"POST /v1/batches HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {129 << 20}\r\n\r\n")
+        wire.send(f"POST /v1/batches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {129 << 20}\r\n\r\n")
         assert wire.reply().status == 413
 
 

@@ -337,7 +337,7 @@ def test_a_batch_ends_at_its_deadline_while_an_update_is_open(service, engine):
 def test_a_client_that_hangs_up_leaves_its_update_open(service, engine):
     identity = start_batch(service, engine)
     with service.wire() as wire:
-        wire.send(b'POST /v1/runs/test/policy/begin HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{"revision":2}')
+        wire.send(b'POST /v1/runs/test/policy/begin HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{"revision":2}')
         eventually(lambda: update_of(service), "the update to be open")
     assert update_of(service)["phase"] == "stopping"
     engine.release()

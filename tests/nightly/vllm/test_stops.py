@@ -31,7 +31,7 @@ def cancel(service, body):
 
 def hang_up(service, body):
     wire, text = service.wire(), json.dumps(body)
-    wire.send(f"POST /v1/batches HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n{text}")
+    wire.send(f"POST /v1/batches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n{text}")
     return wire.close
 
 

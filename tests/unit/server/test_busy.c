@@ -82,7 +82,7 @@ static void post_again(void)
     size_t body_bytes = unfinished_body("arith", body);
     int length =
         snprintf(request, sizeof(request),
-                 "POST /v1/batches HTTP/1.1\r\nHost: x\r\nAccept: application/x-ndjson\r\nIdempotency-Key: " KEY
+                 "POST /v1/batches HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-ndjson\r\nIdempotency-Key: " KEY
                  "\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
                  body_bytes, body);
     ask(request, (size_t)length);
@@ -136,7 +136,7 @@ static void watch_a_batch_that_ends(void)
     if (play.phase == RESUMING && server.ready) {
         char request[128];
         ask(request, (size_t)snprintf(request, sizeof(request),
-                                      "GET /v1/batches/%s?wait=1m HTTP/1.1\r\nHost: x\r\n\r\n", live->id));
+                                      "GET /v1/batches/%s?wait=1m HTTP/1.1\r\nHost: localhost\r\n\r\n", live->id));
         submit(&play.before);
         play.phase = WORKER_BUSY;
     } else if (play.phase == WORKER_BUSY && live->waiters && !queued) {
