@@ -58,6 +58,7 @@ struct closing {
     bool evaluated;
     struct objective_error error;
     struct pass_tally *pass; /* NULL: not asked for */
+    struct close_revisions revisions;
 };
 
 static void closing_finish(struct closing *closing)
@@ -311,6 +312,7 @@ static void write_notes(const struct closing *closing, const struct batch_spec *
     close_note_logprobs(&json, spec, &closing->members);
     note_count(&json, closing->without_advantage,
                "have a reward and no advantage: shaping or the advantage rule lacks an input, or is beyond double");
+    close_note_revisions(&json, &closing->revisions);
     write_left_out(&json, closing->left_out);
     note(&json, has_singleton(closing, spec->group_count),
          "a group has one judged member: its advantage follows advantage.singleton");
@@ -341,6 +343,8 @@ void close_compute(struct job *job, struct store_reader *reader)
     close->status = evaluate(&closing, close, reader);
     if (close->status == STORE_OK)
         close->status = count_passes(&closing, close, reader);
+    if (close->status == STORE_OK)
+        close->status = close_read_revisions(close->live, reader, &closing.members, &closing.revisions);
     if (close->status != STORE_OK)
         return;
     close->loss = closing.evaluated ? closing.result.loss : NAN;

@@ -23,4 +23,25 @@ void live_store_closing(struct live_batch *live, uint32_t group, const struct ob
  */
 void close_note_logprobs(struct json_write *json, const struct batch_spec *spec, const struct store_members *members);
 
+/* close_revisions.c: how the members' revisions stand to the run's and to the batch's. Worker: read, then write texts
+ * of an open array. */
+#define CLOSE_MOVES_MAX 16
+struct close_revisions {
+    int64_t run_incarnation;
+    int64_t batch_incarnation;
+    int64_t newest;  /* of the batch's incarnation; -1: none was declared */
+    size_t behind;   /* members below it */
+    int64_t lowest;  /* of those */
+    int64_t highest; /* of those */
+    struct {
+        int64_t revision;
+        size_t members;
+        bool by_abort;
+    } others[CLOSE_MOVES_MAX]; /* of another revision or incarnation than the batch's */
+    size_t other_count;
+};
+enum store_status close_read_revisions(const struct live_batch *live, struct store_reader *reader,
+                                       const struct store_members *members, struct close_revisions *ret_revisions);
+void close_note_revisions(struct json_write *json, const struct close_revisions *revisions);
+
 #endif

@@ -123,14 +123,18 @@ static bool reserve_place(struct batches *batches)
     return true;
 }
 
-static bool reserve(struct batches *batches, size_t bytes)
+/* NULL, or what is used up. */
+static const char *reserve(struct batches *batches, size_t bytes)
 {
-    if (batches->places >= batches->places_max || !batches_take_flight_bytes(batches, bytes))
-        return false;
+    static const char later[] = "a place in the verifiers' and the store's queues";
+    if (batches->places >= batches->places_max)
+        return later;
+    if (!batches_take_flight_bytes(batches, bytes))
+        return "the memory budget, which is used up by what runs";
     if (reserve_place(batches))
-        return true;
+        return NULL;
     batches_give_flight_bytes(batches, bytes);
-    return false;
+    return later;
 }
 
 static void send_one(struct live_batch *live, uint32_t rollout, struct engine *engine, size_t bytes)
@@ -227,9 +231,11 @@ static enum dispatched dispatch_one(struct batches *batches, struct live_batch *
         fail_for_time(live, rollout);
         return DISPATCHED;
     }
+    live->short_of = NULL;
     switch (pool_pick(batches->server->pool, &want, now_us, &engine, &at_us)) {
     case POOL_PICKED:
-        if (!reserve(batches, bytes))
+        live->short_of = reserve(batches, bytes);
+        if (live->short_of)
             return FULL;
         send_one(live, rollout, engine, bytes);
         return DISPATCHED;

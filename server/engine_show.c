@@ -75,7 +75,8 @@ static const char *next_of(const struct engine *engine, int64_t *ret_at_us)
     return NULL;
 }
 
-bool pool_say_why(const struct engines *engines, const struct named_pool *named, char ret_why[ENGINE_SENTENCE_BYTES])
+bool pool_say_why(const struct engines *engines, const struct named_pool *named, bool pauses,
+                  char ret_why[ENGINE_SENTENCE_BYTES])
 {
     struct pool *pool = engines->server->pool;
     char why[ENGINE_SENTENCE_BYTES];
@@ -88,7 +89,7 @@ bool pool_say_why(const struct engines *engines, const struct named_pool *named,
         enum engine_state state = engine_shown_state(engine);
         if (engine->pool != named)
             continue;
-        if (state == ENGINE_UP || state == ENGINE_COOLING || state == ENGINE_HALF_OPEN)
+        if (state == ENGINE_UP || state == ENGINE_HALF_OPEN || (state == ENGINE_COOLING && !pauses))
             return false;
         engine_say_why(engines, engine, why);
         if (length > 0 && length < ENGINE_SENTENCE_BYTES)

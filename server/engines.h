@@ -70,8 +70,9 @@ void engine_write(struct json_write *json, const struct engines *engines, const 
 /* Why it is in its state and what comes next, as one sentence without a full stop; "" if all is well. */
 #define ENGINE_SENTENCE_BYTES 512
 void engine_say_why(const struct engines *engines, const struct engine *engine, char ret_why[ENGINE_SENTENCE_BYTES]);
-/* "no engine of pool "x" can be used: e1 is down (…)": false if one can. */
-bool pool_say_why(const struct engines *engines, const struct named_pool *named, char ret_why[ENGINE_SENTENCE_BYTES]);
+/* "no engine of pool "x" can be used: e1 is down (…)": false if one can. pauses: one that pauses cannot. */
+bool pool_say_why(const struct engines *engines, const struct named_pool *named, bool pauses,
+                  char ret_why[ENGINE_SENTENCE_BYTES]);
 void engines_write_metrics(const struct engines *engines, struct buffer *out);
 
 /* reload.c: reads settings and keys again, on a worker; what is wrong changes nothing. */

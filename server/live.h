@@ -70,6 +70,7 @@ struct live_batch {
     bool has_key;
     struct unstored *unstored; /* a score that leaves no trace; NULL: it is on record */
     bool in_dispatch;          /* in the dispatcher's ring */
+    const char *short_of;      /* what its next sample found used up, when an engine had a place; NULL: nothing */
     size_t jobs;               /* workers and the store have something of it */
     size_t reserved_bytes;
     struct live_batch *previous;

@@ -153,6 +153,7 @@ void unstored_members(const struct live_batch *live, struct store_members *ret_m
                                                            .trainable_tokens = rollout->trainable_tokens,
                                                            .completion_tokens = rollout->completion_tokens,
                                                            .policy_revision = rollout->policy_revision,
+                                                           .incarnation = live->incarnation,
                                                            .finish_reason = rollout->finish_reason,
                                                            .failure_code = rollout->failure.code,
                                                            .heldout = rollout->heldout};

@@ -195,6 +195,7 @@ static void read_member_row(sqlite3_stmt *row, struct store_memory *memory, stru
         .failure_code = column_text(row, 11, memory),
         .heldout = column_text(row, 12, memory),
         .logprobs_mode = (enum store_logprobs_mode)column_name(row, 13, store_logprobs_mode_names),
+        .incarnation = sqlite3_column_int64(row, 14),
     };
 }
 

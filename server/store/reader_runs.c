@@ -188,3 +188,29 @@ void store_run_detail_finish(struct store_run_detail *run)
 {
     store_memory_destroy(TAKE_PTR(run->memory));
 }
+
+/* ---- beside a batch
+ * ----------------------------------------------------------------------------------------------------------- */
+
+enum store_status store_read_standing(struct store_reader *reader, struct text run, int64_t incarnation,
+                                      struct store_standing *ret_standing)
+{
+    sqlite3_stmt *row = database_statement(&reader->database, SQL_READ_STANDING);
+    bind_text(row, 1, run);
+    bind_int(row, 2, incarnation);
+    int result = database_first(row);
+    if (result == SQLITE_ROW)
+        *ret_standing = (struct store_standing){sqlite3_column_int64(row, 0), column_int_or(row, 1, -1)};
+    reader_end(reader);
+    return result == SQLITE_ROW ? STORE_OK : result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
+}
+
+enum store_status store_find_abort(struct store_reader *reader, struct text batch_id, int64_t revision)
+{
+    sqlite3_stmt *row = database_statement(&reader->database, SQL_READ_ABORT);
+    bind_text(row, 1, batch_id);
+    bind_int(row, 2, revision);
+    int result = database_first(row);
+    reader_end(reader);
+    return result == SQLITE_ROW ? STORE_OK : result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
+}

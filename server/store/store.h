@@ -461,6 +461,7 @@ struct store_member {
     int64_t trainable_tokens;
     int64_t completion_tokens;
     int64_t policy_revision;
+    int64_t incarnation;
     enum store_logprobs_mode logprobs_mode;
     struct text finish_reason;
     struct text failure_code;
@@ -571,6 +572,16 @@ struct store_run_detail {
 enum store_status store_read_open_updates(struct store_reader *reader, struct store_runs *ret_runs);
 enum store_status store_read_run(struct store_reader *reader, struct text run, struct store_run_detail *ret_run);
 void store_run_detail_finish(struct store_run_detail *run);
+
+/* Where a run stands, as seen from a batch of an incarnation. */
+struct store_standing {
+    int64_t incarnation;     /* the run's of now */
+    int64_t newest_revision; /* the newest that was declared in the incarnation asked for; -1: none */
+};
+enum store_status store_read_standing(struct store_reader *reader, struct text run, int64_t incarnation,
+                                      struct store_standing *ret_standing);
+/* OK: an update in mode abort led the batch's run to this revision since the batch was made. NOT_FOUND: none did. */
+enum store_status store_find_abort(struct store_reader *reader, struct text batch_id, int64_t revision);
 
 struct store_engines {
     struct store_engine *engines; /* by name */
