@@ -260,3 +260,42 @@ def test_a_batch_with_a_key_outlives_a_kill_and_is_found_by_it(start, engine):
     service.restart()
     engine.release()
     assert service.post("/v1/batches", make_batch(), KEY).json["id"] == identity
+
+
+# -- between the reading of a request and its commit ------------------------------------------------------------------------------
+
+def rewound_while_it_is_read(service, body):
+    """Posts under a key that a worker finds on record, while a rewind of the run waits for its commit; gives the reply."""
+    threads, replies = [], []
+
+    def go(call, *args):
+        threads.append(threading.Thread(target=lambda: replies.append(call(*args))))
+        threads[-1].start()
+    go(service.put, "/v1/runs/full/policy", {"revision": 1, "rewind_to_step": 1})
+    eventually(lambda: 'rolloutd_queue_depth{queue="row"} 1' in service.get("/metrics").body.decode(), "the rewind to wait for its commit")
+    reply = service.post("/v1/batches", body, KEY)
+    for thread in threads:
+        thread.join()
+    assert [(other.status, other.json["incarnation"]) for other in replies] == [(200, 1)]
+    return reply
+
+
+def test_a_rewind_between_the_reading_of_a_key_and_its_commit_makes_a_new_batch(start, engine):
+    """The incarnation is decided in the transaction, not by what a worker read."""
+    service = start(engine, settings={"commit_delay": "400ms"})
+    body = make_batch(run="full")
+    first = service.post("/v1/batches", body, KEY).json
+    second = rewound_while_it_is_read(service, body).json
+    assert second["id"] != first["id"] and (first["incarnation"], second["incarnation"]) == (0, 1)
+    assert second["state"] == "complete" and len(engine.samples) == 4
+
+
+def test_such_a_batch_is_admitted_like_any_other(start, engine):
+    service = start(engine, settings={"commit_delay": "400ms", "batches_limit": "1"})
+    body = make_batch(run="full")
+    service.post("/v1/batches", body, KEY)
+    engine.rules({"hold": True})
+    assert service.post("/v1/batches", make_batch(run="other"), {"Prefer": "respond-async"}).status == 202
+    refused = rewound_while_it_is_read(service, body)
+    assert (refused.status, refused.error["code"]) == (429, "queue_full")
+    engine.release()

@@ -172,3 +172,13 @@ def test_r82_two_batches_with_another_reference_keep_their_own(service, engine):
     engine.rules({"text": "\\boxed{2}"})
     first, second = (service.batch(make_batch(make_group("t9", reference=reference))) for reference in ("1", "2"))
     assert [rollout["reward"] for rollout in rollouts(first)] == [0, 0] and [rollout["reward"] for rollout in rollouts(second)] == [1, 1]
+
+
+def test_r64_a_run_that_was_resumed_with_another_objective_shows_both_and_from_when(service, engine):
+    first = service.batch(make_batch(objective={"preset": "grpo"}))
+    service.restart()
+    second = service.batch(make_batch(make_group("t2", prompt="x", reference="1"), objective={"preset": "dr_grpo"}))
+    service.batch(make_batch(make_group("t3"), objective={"preset": "dr_grpo"}))
+    shown = service.read("/v1/runs/test")["objectives"]
+    assert [(item["first_batch"], item["objective"]) for item in shown] == [(first["id"], first["objective"]), (second["id"], second["objective"])]
+    assert first["objective"] != second["objective"]
