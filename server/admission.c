@@ -1,9 +1,11 @@
 #include "server/admission.h"
 
 #include "server/base/clock.h"
+#include "server/base/nearest.h"
 
 #include <stdio.h>
 
+#define NAMES_MAX 64
 #define NAMES_BYTES 512
 
 /* Those that are asked to drain may be told otherwise, but get nothing now. */
@@ -83,38 +85,57 @@ static bool serves(const struct engine *engine, struct text model)
     return (engine->model && text_equals(model, engine->model)) || engine_facts_list(&engine->facts, model);
 }
 
-static void add_name(char names[NAMES_BYTES], const char *name, size_t length)
+struct names {
+    char *list[NAMES_MAX + 1]; /* ended by NULL */
+    size_t count;
+    size_t bytes; /* of all, as they stand in a message */
+};
+
+static void names_finish(struct names *names)
 {
-    size_t at = strlen(names);
-    if (length && !memmem(names, at, name, length))
-        snprintf(names + at, NAMES_BYTES - at, "%s%.*s", at ? ", " : "", (int)length, name);
+    for (size_t i = 0; i < names->count; i++)
+        free(names->list[i]);
 }
 
-static void add_names(char names[NAMES_BYTES], const struct engine *engine)
+/* Once each, and as many as a message holds. */
+static void add_name(struct names *names, struct text name)
+{
+    if (names->count == NAMES_MAX || names->bytes + name.length_bytes > NAMES_BYTES)
+        return;
+    for (size_t i = 0; i < names->count; i++)
+        if (text_equals(name, names->list[i]))
+            return;
+    names->list[names->count++] = xstrndup(name.data, name.length_bytes);
+    names->bytes += name.length_bytes + 2;
+}
+
+static void add_names(struct names *names, const struct engine *engine)
 {
     for (const char *name = engine->facts.models; *name; name += strcspn(name, "\n") + 1)
-        add_name(names, name, strcspn(name, "\n"));
+        add_name(names, (struct text){name, strcspn(name, "\n")});
 }
 
 /* An engine that is away, or does not say what it has, may serve anything. */
 static int check_model(struct batches *batches, const struct named_pool *named, struct call *call, struct text model)
 {
     struct pool *pool = batches->server->pool;
-    char names[NAMES_BYTES] = "";
+    _cleanup_(names_finish) struct names names = {0};
+    char advice[ADVICE_BYTES];
     struct engine *engine;
     size_t count = 0;
 
     for (size_t at = 0; (engine = next_engine(pool, named, &at)); count++) {
         if (!knows_its_models(engine) || serves(engine, model))
             return 0;
-        add_names(names, engine);
+        add_names(&names, engine);
     }
     if (count == 0)
         return 0;
     pool_look_again(pool, named, clock_monotonic_us()); /* an adapter may have been loaded since */
     probe_engines(batches);
-    return call_refuse(call, ERR_INVALID_FIELD, "model", "no engine of pool \"%s\" serves it; served are: %s",
-                       named_pool_name(named), names[0] ? names : "none");
+    names_advise_list(model, (const char *const *)names.list, advice);
+    return call_refuse(call, ERR_INVALID_FIELD, "model", "no engine of pool \"%s\" serves this model; %s",
+                       named_pool_name(named), advice);
 }
 
 /* --- the whole ---------------------------------------------------------------------------------------- */

@@ -173,7 +173,7 @@ def test_a_model_that_the_probe_did_not_find_is_refused_with_those_that_are_serv
     eventually(lambda: service.get("/readyz").status == 200, "the engine to be up")
     reply = service.post("/v1/batches", make_batch(model="demo-2b"))
     assert (reply.status, reply.error["code"], reply.error["path"]) == (400, "invalid_field", "model")
-    assert reply.error["message"] == 'no engine of pool "default" serves it; served are: demo-1b' and not engine.samples
+    assert reply.error["message"] == 'no engine of pool "default" serves this model; did you mean "demo-1b"? known are: demo-1b' and not engine.samples
     assert service.batch(make_batch(model="demo-1b"))["summary"]["scored"] == 2
 
 
