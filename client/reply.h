@@ -74,6 +74,7 @@ struct reply_draft {
     char problem[128]; /* what makes it unbelievable, however much of it is well; "": nothing */
 
     /* of the object that is being read */
+    struct buffer token;
     struct draft_entry entry;
     struct version_span span;
 

@@ -13,6 +13,7 @@ void draft_init(struct reply_draft *draft, struct text body)
     buffer_init(&draft->finish, most_bytes);
     buffer_init(&draft->revision, most_bytes);
     buffer_init(&draft->revisions, most_bytes);
+    buffer_init(&draft->token, most_bytes);
 }
 
 void draft_finish(struct reply_draft *draft)
@@ -21,6 +22,7 @@ void draft_finish(struct reply_draft *draft)
     buffer_finish(&draft->finish);
     buffer_finish(&draft->revision);
     buffer_finish(&draft->revisions);
+    buffer_finish(&draft->token);
     free(draft->spans);
     engine_error_finish(&draft->error);
     free(draft->ids.values);

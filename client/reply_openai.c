@@ -9,27 +9,22 @@
 /* tokens: ["token_id:17", …] or their texts. */
 static void read_token_names(struct reply_draft *draft, struct json_scan *scan)
 {
-    _cleanup_buffer_ struct buffer token;
-
-    buffer_init(&token, draft->text.maximum_bytes);
     if (json_scan_null(scan))
         return;
     draft->beside.count = 0;
     for (json_scan_array(scan); json_scan_element(scan);) {
-        buffer_clear(&token);
-        scan_string_or_null(scan, &token);
-        draft_add_id(draft, &draft->beside, id_of_token_string(buffer_text(&token)));
+        buffer_clear(&draft->token);
+        scan_string_or_null(scan, &draft->token);
+        draft_add_id(draft, &draft->beside, id_of_token_string(buffer_text(&draft->token)));
     }
     draft->beside.present = true;
 }
 
 static void read_entry_token(struct reply_draft *draft, struct json_scan *scan)
 {
-    _cleanup_buffer_ struct buffer token;
-
-    buffer_init(&token, draft->text.maximum_bytes);
-    if (scan_string_or_null(scan, &token) && draft->entry.id == ID_UNNAMED)
-        draft->entry.id = id_of_token_string(buffer_text(&token));
+    buffer_clear(&draft->token);
+    if (scan_string_or_null(scan, &draft->token) && draft->entry.id == ID_UNNAMED)
+        draft->entry.id = id_of_token_string(buffer_text(&draft->token));
 }
 
 /* content: [{"token":"token_id:17","logprob":-0.1,…}], with "id" (llama.cpp) or "token_id" (vLLM's generate). */
