@@ -7,8 +7,9 @@
 
 #include <stdio.h>
 
-#define REPLY_BYTES_PER_TOKEN 200   /* what engines write: 95 (vLLM) to 200 (llama.cpp) */
-#define WAIT_MIN_US (5 * US_PER_MS) /* a probe under way names no time */
+#define REPLY_BYTES_PER_TOKEN 200        /* what engines write: 95 (vLLM) to 200 (llama.cpp) */
+#define WAIT_MIN_US (5 * US_PER_MS)      /* a probe under way names no time */
+#define REPEAT_LEAST_US (10 * US_PER_MS) /* with less no engine is worth asking again */
 #define REPLY_BYTES_BASE ((size_t)64 * 1024)
 
 /* --- queues -------------------------------------------------------------------------------------------- */
@@ -166,9 +167,10 @@ static void fail_for_pool(struct live_batch *live, uint32_t rollout)
 static void fail_for_time(struct live_batch *live, uint32_t rollout)
 {
     struct sample_error error = {.code = SAMPLE_ENGINE_TIMEOUT, .retryable = true};
-    snprintf(error.message, sizeof(error.message),
-             "its rollout_timeout (%lld ms from its first request on) was over before it could be sent again",
-             (long long)(live->batch.rules.rollout_timeout_us / US_PER_MS));
+    snprintf(
+        error.message, sizeof(error.message),
+        "its rollout_timeout (%lld ms from its first request on) was over, or almost, before it could be sent again",
+        (long long)(live->batch.rules.rollout_timeout_us / US_PER_MS));
     fail_one(live, rollout, &error);
 }
 
@@ -217,6 +219,7 @@ static enum dispatched dispatch_one(struct batches *batches, struct live_batch *
     int64_t at_us = now_us;
     uint32_t group = live->batch.rollouts[rollout].group;
     size_t bytes = REPLY_BYTES_BASE + REPLY_BYTES_PER_TOKEN * (size_t)live->spec->groups[group].sampling.max_tokens;
+    int64_t least_us = live->batch.rollouts[rollout].first_dispatch_us ? REPEAT_LEAST_US : 1;
     struct pool_want want = {.pool = live->queue->pool,
                              .prefix = prefix_of(live, group),
                              .avoid = live->failed_at[rollout],
@@ -225,9 +228,9 @@ static enum dispatched dispatch_one(struct batches *batches, struct live_batch *
                              .tokens = live->spec->groups[group].sampling.max_tokens,
                              .sampling = &live->spec->groups[group].sampling};
 
-    if (now_us >= live->batch.rules.deadline_us)
-        return NOT_NOW; /* its timer is due */
-    if (want.left_us <= 0) {
+    if (live->batch.rules.deadline_us - now_us < least_us)
+        return NOT_NOW; /* its timer is due, or almost */
+    if (want.left_us < least_us) {
         fail_for_time(live, rollout);
         return DISPATCHED;
     }
