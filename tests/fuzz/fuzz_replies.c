@@ -156,7 +156,7 @@ static void probe_with(struct text rest)
         more = engine_probe_reply(engine, &reply, NULL, 2000000);
     }
     FUZZ_CHECK(engine && !engine->probing);
-    FUZZ_CHECK(engine->state == ENGINE_DOWN || engine->adapter);
+    FUZZ_CHECK(engine->state == ENGINE_DOWN || engine->state == ENGINE_REFUSED || engine->adapter);
     FUZZ_CHECK(engine->state == ENGINE_UP || engine->state == ENGINE_DOWN || engine->state == ENGINE_REFUSED);
     FUZZ_CHECK(engine->in_flight_limit > 0 && engine->context_tokens >= 0);
     if (engine->state == ENGINE_DOWN)
