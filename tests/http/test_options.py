@@ -93,6 +93,24 @@ def test_every_field_is_sent_or_refused_with_its_path(served, field, place, form
     assert was_sent(field, value, engine.requests), engine.requests
 
 
+@pytest.mark.parametrize("form", PROMPTS)
+def test_every_form_of_a_prompt_is_sent_as_it_was_said(served, form):
+    _, engine, service = served
+    assert post(engine, service, {}, {}, form).status == 200
+    names = {"prompt": ("prompt", "text", "content"), "prompt_ids": ("prompt", "input_ids", "token_ids"), "messages": ("messages",)}[form]
+    assert any(inner == PROMPTS[form] for entry in engine.requests for name in names for inner in find(entry["body"], name)), engine.requests
+
+
+def test_tools_are_sent_beside_messages(served):
+    _, engine, service = served
+    engine.rules(*RULES)
+    tools = [{"type": "function", "function": {"name": "multiply", "parameters": {"type": "object"}}}]
+    chat = make_group("chat", messages=PROMPTS["messages"], tools=tools)
+    del chat["prompt"]
+    service.batch(make_batch(chat, sampling={"n": 1, "max_tokens": 8}))
+    assert any(inner == tools for entry in engine.requests for inner in find(entry["body"], "tools")), engine.requests
+
+
 OTHER = {"n": 2, "max_tokens": 11, "temperature": 0.5, "top_p": 0.5, "top_k": 5, "min_p": 0.25, "stop": ["OTHER"], "stop_token_ids": [9],
          "chat_template_kwargs": {"other": 1}, "engine_options": {"yyy_option": 2}}
 
