@@ -1,6 +1,7 @@
 #include "server/api_records.h"
 
 #include "server/base/clock.h"
+#include "server/record_list.h"
 #include "server/render.h"
 #include "server/settings.h"
 
@@ -23,10 +24,15 @@ static int check_status(struct call *call, enum store_status status, const char 
         return 0;
     if (status == STORE_NOT_FOUND)
         return call_refuse(call, ERR_NOT_FOUND, path, "no %s has this %s", what, path);
-    if (status == STORE_INVALID_CURSOR)
-        return call_refuse(call, ERR_INVALID_FIELD, "cursor",
-                           "not a cursor of this list with these filters and this order");
     return refuse_unreadable(call);
+}
+
+static int check_cursor(struct call *call, bool fits)
+{
+    if (fits)
+        return 0;
+    return call_refuse(call, ERR_INVALID_FIELD, "cursor",
+                       "not a cursor of this list with these filters and this order");
 }
 
 /* What every handler does first: only known parameters, and a database. */
@@ -95,20 +101,14 @@ static int query_page(struct call *call, struct page *page)
     return call_query_int(call, "limit", 1, LIMIT_MAXIMUM, &page->limit);
 }
 
-static void put_next(struct json_write *json, const char *next)
-{
-    json_put_string(json, "next", *next ? next : NULL);
-}
-
 /* Surrogates and contributions need the objective and the totals of the batch. */
-static int read_terms(struct call *call, const char *batch_id, struct render_terms *ret_terms,
+static int read_terms(struct store_reader *reader, const char *batch_id, struct render_terms *ret_terms,
                       enum store_batch_state *ret_state)
 {
     _cleanup_(store_batch_finish) struct store_batch batch = {0};
-    if (store_read_batch(call->reader, text_of(batch_id), &batch) != STORE_OK)
-        return refuse_unreadable(call);
+    if (store_read_batch(reader, text_of(batch_id), &batch) != STORE_OK)
+        return -1;
     render_terms_init(ret_terms, &batch);
-    ret_terms->reader = call->reader;
     *ret_state = batch.state;
     return 0;
 }
@@ -203,36 +203,41 @@ struct terms_cache {
     enum store_batch_state state;
 };
 
-static int render_item(struct call *call, struct json_write *json, const struct store_rollout *rollout,
+static int render_item(struct store_reader *reader, struct json_write *json, const struct store_rollout *rollout,
                        struct render_scope *scope, struct terms_cache *cache)
 {
     bool needs_terms = scope->arrays != JSON_ARRAYS_NONE && scope->fields & render_arrays();
     if (needs_terms && strcmp(cache->batch_id, rollout->batch_id) != 0) {
-        if (read_terms(call, rollout->batch_id, &cache->terms, &cache->state) < 0)
+        if (read_terms(reader, rollout->batch_id, &cache->terms, &cache->state) < 0)
             return -1;
         memcpy(cache->batch_id, rollout->batch_id, ID_BYTES);
     }
+    cache->terms.reader = reader;
     scope->terms = needs_terms ? &cache->terms : NULL;
     render_rollout(json, rollout, scope);
     scope->terms = NULL;
     return 0;
 }
 
-static void answer_rollouts(struct call *call, const struct store_rollouts *page, struct render_scope *scope)
+struct rollout_list {
+    struct record_list list; /* first */
+    struct store_rollout_filter filter;
+    struct render_scope scope;
+    struct terms_cache cache;
+};
+
+static int add_rollouts(struct record_list *list, struct store_reader *reader, const struct store_page_limits *limits)
 {
-    struct terms_cache cache = {.batch_id = ""};
-    struct json_write json;
-    json_write_init(&json, &call->reply.body);
-    json_object_begin(&json);
-    json_key(&json, "items");
-    json_array_begin(&json);
-    for (size_t i = 0; i < page->count; i++)
-        if (render_item(call, &json, &page->rollouts[i], scope, &cache) < 0)
-            return;
-    json_array_end(&json);
-    put_next(&json, page->next);
-    json_object_end(&json);
-    call_answer_json(call, 200);
+    struct rollout_list *self = (struct rollout_list *)list;
+    _cleanup_(store_rollouts_finish) struct store_rollouts page = {0};
+    if (store_list_rollouts(reader, &self->filter, record_list_cursor(list), limits,
+                            render_with(self->scope.fields, self->scope.arrays), &page) != STORE_OK)
+        return -1;
+    for (size_t i = 0; i < page.count; i++)
+        if (render_item(reader, record_list_item(list), &page.rollouts[i], &self->scope, &self->cache) < 0)
+            return -1;
+    record_list_read(list, page.next, page.count, page.scanned, page.bytes);
+    return 0;
 }
 
 void list_rollouts(struct call *call)
@@ -242,23 +247,24 @@ void list_rollouts(struct call *call)
         "purpose", "revision",  "revision_min", "revision_max",  "incarnation", "reward_min",    "reward_max", "since",
         "until",   "straddles", "trainable",    "seed_honoured", "order",       "limit",         "cursor",     "fields",
         "arrays",  NULL};
-    _cleanup_(store_rollouts_finish) struct store_rollouts rollouts = {0};
     struct render_scope scope = {.fields = RENDER_ALL, .alone = true};
     struct store_rollout_filter filter;
     struct page page;
     if (enter(call, known) < 0 || query_filter(call, &filter) < 0 || query_page(call, &page) < 0 ||
-        query_fields(call, &scope.fields) < 0)
+        query_fields(call, &scope.fields) < 0 ||
+        check_cursor(call, store_rollouts_cursor_fits(&filter, page.cursor)) < 0)
         return;
     bool asks_for_arrays = call_query(call, "fields").data && scope.fields & render_arrays();
     int arrays = asks_for_arrays ? JSON_ARRAYS_PLAIN : JSON_ARRAYS_NONE;
     if (call_query_arrays(call, &arrays) < 0)
         return;
     scope.arrays = (enum json_arrays)arrays;
-    enum store_status status =
-        store_list_rollouts(call->reader, &filter, page.cursor, (size_t)page.limit, (size_t)call->settings->scan_budget,
-                            render_with(scope.fields, scope.arrays), &rollouts);
-    if (check_status(call, status, "cursor", "list") == 0)
-        answer_rollouts(call, &rollouts, &scope);
+    struct rollout_list *list = xcalloc(1, sizeof(*list));
+    record_list_init(&list->list, page.cursor, page.limit, call->settings->scan_budget);
+    list->list.add = add_rollouts;
+    list->filter = filter;
+    list->scope = scope;
+    record_list_answer(call, &list->list);
 }
 
 void get_rollout(struct call *call)
@@ -277,33 +283,62 @@ void get_rollout(struct call *call)
     if (check_status(call, status, "id", "rollout") < 0)
         return;
     json_write_init(&json, &call->reply.body);
-    if (render_item(call, &json, rollout.rollouts, &scope, &cache) == 0)
+    if (render_item(call->reader, &json, rollout.rollouts, &scope, &cache) < 0)
+        refuse_unreadable(call);
+    else
         call_answer_json(call, 200);
 }
 
 /* ---- groups
  * ----------------------------------------------------------------------------------------------------------------- */
 
+struct group_stream {
+    struct stream stream; /* first */
+    struct json_write json;
+    struct render_terms terms;
+    struct render_scope scope;
+    struct group_piece piece;
+};
+
+static void group_stream_destroy(struct stream *stream)
+{
+    free(stream);
+}
+
+static int group_stream_produce(struct stream *stream, struct store_reader *reader, struct buffer *part)
+{
+    struct group_stream *self = (struct group_stream *)stream;
+    self->json.out = part;
+    self->terms.reader = reader;
+    int ended = render_group_piece(&self->json, reader, stream->room_bytes, &self->scope, &self->piece);
+    if (ended <= 0)
+        return ended < 0 ? STREAM_CUT : STREAM_MORE;
+    buffer_append_byte(part, '\n');
+    return STREAM_LAST;
+}
+
 void get_group(struct call *call)
 {
     static const char *const known[] = {"arrays", NULL};
     _cleanup_(store_group_finish) struct store_group group = {0};
-    struct render_scope scope = {.fields = RENDER_ALL, .alone = true};
-    struct render_terms terms;
-    struct json_write json;
     int arrays = JSON_ARRAYS_PLAIN;
     if (enter(call, known) < 0 || call_query_arrays(call, &arrays) < 0)
         return;
-    scope.arrays = (enum json_arrays)arrays;
-    enum store_status status =
-        store_read_group(call->reader, call->args[0], render_with(scope.fields, scope.arrays), &group);
-    if (check_status(call, status, "id", "group") < 0 ||
-        read_terms(call, group.batch_id, &terms, &scope.batch_state) < 0)
+    enum store_status status = store_read_group_from(call->reader, call->args[0], 0, INT64_MIN, 1, &group);
+    if (check_status(call, status, "id", "group") < 0)
         return;
-    scope.terms = &terms;
-    json_write_init(&json, &call->reply.body);
-    render_group(&json, &group, &scope);
-    call_answer_json(call, 200);
+    struct group_stream *self = xcalloc(1, sizeof(*self));
+    self->stream = (struct stream){.produce = group_stream_produce, .destroy = group_stream_destroy};
+    json_write_init(&self->json, NULL);
+    self->scope = (struct render_scope){
+        .fields = RENDER_ALL, .alone = true, .arrays = (enum json_arrays)arrays, .terms = &self->terms};
+    memcpy(self->piece.batch_id, group.batch_id, ID_BYTES);
+    self->piece.index = group.index;
+    call->reply.status = 200;
+    call->reply.content_type = "application/json";
+    call->reply.stream = &self->stream;
+    if (read_terms(call->reader, group.batch_id, &self->terms, &self->scope.batch_state) < 0)
+        refuse_unreadable(call);
 }
 
 /* The cursor of a batch's groups is the id of the next one. */
@@ -311,48 +346,30 @@ static int first_group(struct call *call, struct text cursor, int64_t *ret_index
 {
     char batch_id[ID_BYTES];
     *ret_index = 0;
-    if (!cursor.data || (id_split_group(cursor, batch_id, ret_index) && text_equals(call->args[0], batch_id)))
-        return 0;
-    return check_status(call, STORE_INVALID_CURSOR, "cursor", "list");
+    return check_cursor(
+        call, !cursor.data || (id_split_group(cursor, batch_id, ret_index) && text_equals(call->args[0], batch_id)));
 }
 
-/* A page also ends when it has grown large. */
-static int render_groups(struct call *call, struct json_write *json, const struct store_batch *batch, int64_t *index,
-                         int64_t limit, const struct render_scope *scope)
-{
-    enum { PAGE_BYTES = 64 * 1024 * 1024 };
-    int64_t end = limit < batch->group_count - *index ? *index + limit : batch->group_count;
-    for (; *index < end && call->reply.body.length_bytes < PAGE_BYTES; (*index)++) {
-        _cleanup_(store_group_finish) struct store_group group = {0};
-        char id[ID_BYTES];
-        id_of_group(batch->id, *index, id);
-        if (store_read_group(call->reader, text_of(id), render_with(scope->fields, scope->arrays), &group) != STORE_OK)
-            return refuse_unreadable(call);
-        render_group(json, &group, scope);
-    }
-    return 0;
-}
-
-static void answer_groups(struct call *call, const struct store_batch *batch, int64_t index, int64_t limit,
-                          enum json_arrays arrays)
-{
-    char next[ID_BYTES] = "";
+struct group_list {
+    struct record_list list; /* first */
     struct render_terms terms;
-    struct json_write json;
-    render_terms_init(&terms, batch);
-    struct render_scope scope = {.fields = RENDER_ALL, .arrays = arrays, .batch_state = batch->state, .terms = &terms};
-    json_write_init(&json, &call->reply.body);
-    json_object_begin(&json);
-    json_key(&json, "items");
-    json_array_begin(&json);
-    if (render_groups(call, &json, batch, &index, limit, &scope) < 0)
-        return;
-    json_array_end(&json);
-    if (index < batch->group_count)
-        id_of_group(batch->id, index, next);
-    put_next(&json, next);
-    json_object_end(&json);
-    call_answer_json(call, 200);
+    struct render_scope scope;
+    struct group_piece piece;
+    int64_t group_count;
+};
+
+static int add_group(struct record_list *list, struct store_reader *reader, const struct store_page_limits *limits)
+{
+    struct group_list *self = (struct group_list *)list;
+    char next[ID_BYTES] = "";
+    int ended = 0;
+    (void)limits;
+    if (self->piece.index < self->group_count)
+        ended = render_group_piece(record_list_item(list), reader, list->stream.room_bytes, &self->scope, &self->piece);
+    if (self->piece.index < self->group_count)
+        id_of_group(self->piece.batch_id, self->piece.index, next);
+    record_list_read(list, next, ended > 0, 0, 0);
+    return ended < 0 ? -1 : 0;
 }
 
 void list_batch_groups(struct call *call)
@@ -363,40 +380,61 @@ void list_batch_groups(struct call *call)
     int64_t index;
     int arrays = JSON_ARRAYS_PLAIN;
     if (enter(call, known) < 0 || query_page(call, &page) < 0 || call_query_arrays(call, &arrays) < 0 ||
-        first_group(call, page.cursor, &index) < 0)
+        first_group(call, page.cursor, &index) < 0 ||
+        check_status(call, store_read_batch(call->reader, call->args[0], &batch), "id", "batch") < 0)
         return;
-    if (check_status(call, store_read_batch(call->reader, call->args[0], &batch), "id", "batch") == 0)
-        answer_groups(call, &batch, index, page.limit, (enum json_arrays)arrays);
+    struct group_list *self = xcalloc(1, sizeof(*self));
+    record_list_init(&self->list, page.cursor, page.limit, INT64_MAX);
+    self->list.add = add_group;
+    render_terms_init(&self->terms, &batch);
+    self->scope = (struct render_scope){
+        .fields = RENDER_ALL, .arrays = (enum json_arrays)arrays, .batch_state = batch.state, .terms = &self->terms};
+    memcpy(self->piece.batch_id, batch.id, ID_BYTES);
+    self->piece.index = index;
+    self->group_count = batch.group_count;
+    record_list_answer(call, &self->list);
 }
 
 /* ---- batches
  * ---------------------------------------------------------------------------------------------------------------- */
 
+struct batch_list {
+    struct record_list list; /* first */
+    struct text run;
+    int state;
+    bool descending;
+};
+
+static int add_batches(struct record_list *list, struct store_reader *reader, const struct store_page_limits *limits)
+{
+    const struct batch_list *self = (const struct batch_list *)list;
+    _cleanup_(store_batches_finish) struct store_batches page = {0};
+    if (store_list_batches(reader, self->run, self->state, self->descending, record_list_cursor(list), limits, &page) !=
+        STORE_OK)
+        return -1;
+    for (size_t i = 0; i < page.count; i++)
+        render_batch_line(record_list_item(list), &page.batches[i]);
+    record_list_read(list, page.next, page.count, page.scanned, 0);
+    return 0;
+}
+
 void list_batches(struct call *call)
 {
     static const char *const known[] = {"run", "state", "order", "limit", "cursor", NULL};
-    _cleanup_(store_batches_finish) struct store_batches batches = {0};
-    struct json_write json;
     struct page page;
     bool descending = false;
     int state = -1;
     if (enter(call, known) < 0 || query_page(call, &page) < 0 || query_descending(call, &descending) < 0 ||
-        query_choice(call, "state", store_batch_state_names, &state) < 0)
+        query_choice(call, "state", store_batch_state_names, &state) < 0 ||
+        check_cursor(call, store_batches_cursor_fits(call_query(call, "run"), state, descending, page.cursor)) < 0)
         return;
-    enum store_status status = store_list_batches(call->reader, call_query(call, "run"), state, descending, page.cursor,
-                                                  (size_t)page.limit, (size_t)call->settings->scan_budget, &batches);
-    if (check_status(call, status, "cursor", "list") < 0)
-        return;
-    json_write_init(&json, &call->reply.body);
-    json_object_begin(&json);
-    json_key(&json, "items");
-    json_array_begin(&json);
-    for (size_t i = 0; i < batches.count; i++)
-        render_batch_line(&json, &batches.batches[i]);
-    json_array_end(&json);
-    put_next(&json, batches.next);
-    json_object_end(&json);
-    call_answer_json(call, 200);
+    struct batch_list *self = xcalloc(1, sizeof(*self));
+    record_list_init(&self->list, page.cursor, page.limit, call->settings->scan_budget);
+    self->list.add = add_batches;
+    self->run = call_query(call, "run");
+    self->state = state;
+    self->descending = descending;
+    record_list_answer(call, &self->list);
 }
 
 /* The body as it was posted, under its own type. */
@@ -454,28 +492,32 @@ static void put_run(struct json_write *json, const struct store_run *run)
     json_object_end(json);
 }
 
+static int add_runs(struct record_list *list, struct store_reader *reader, const struct store_page_limits *limits)
+{
+    _cleanup_(store_runs_finish) struct store_runs page = {0};
+    if (store_list_runs(reader, record_list_cursor(list), limits->rows, &page) != STORE_OK)
+        return -1;
+    for (size_t i = 0; i < page.count; i++) {
+        struct json_write *json = record_list_item(list);
+        json_object_begin(json);
+        put_run(json, &page.runs[i]);
+        json_object_end(json);
+    }
+    record_list_read(list, page.next, page.count, page.count, 0);
+    return 0;
+}
+
 void list_runs(struct call *call)
 {
     static const char *const known[] = {"limit", "cursor", NULL};
-    _cleanup_(store_runs_finish) struct store_runs runs = {0};
-    struct json_write json;
     struct page page;
     if (enter(call, known) < 0 || query_page(call, &page) < 0 ||
-        check_status(call, store_list_runs(call->reader, page.cursor, (size_t)page.limit, &runs), "cursor", "list") < 0)
+        check_cursor(call, store_runs_cursor_fits(page.cursor)) < 0)
         return;
-    json_write_init(&json, &call->reply.body);
-    json_object_begin(&json);
-    json_key(&json, "items");
-    json_array_begin(&json);
-    for (size_t i = 0; i < runs.count; i++) {
-        json_object_begin(&json);
-        put_run(&json, &runs.runs[i]);
-        json_object_end(&json);
-    }
-    json_array_end(&json);
-    put_next(&json, runs.next);
-    json_object_end(&json);
-    call_answer_json(call, 200);
+    struct record_list *list = xcalloc(1, sizeof(*list));
+    record_list_init(list, page.cursor, page.limit, INT64_MAX);
+    list->add = add_runs;
+    record_list_answer(call, list);
 }
 
 static void put_incarnations(struct json_write *json, const struct store_run_detail *run)

@@ -6,9 +6,15 @@
 
 #define CONCURRENCY_DEFAULT 64
 #define DEADLINE_US (30 * US_PER_S)
+#define LIGHT_ITEMS 512 /* a reply with more keeps a thread for milliseconds */
 #define AGAIN_US (5 * US_PER_MS)
 
 static void pump(struct verify_request *request);
+
+static bool is_light(const struct verify_request *request)
+{
+    return request->count <= LIGHT_ITEMS;
+}
 
 static void pump_again(void *arg)
 {
@@ -40,6 +46,7 @@ static void rendered(struct job *job)
 
 static void submit_render(struct verify_request *request)
 {
+    request->render.lane = is_light(request) ? LANE_REQUEST : LANE_HEAVY;
     request->render.run = render;
     request->render.done = rendered;
     request->rendering = workers_submit(request->context->workers, &request->render);
@@ -71,6 +78,7 @@ static bool start_item(struct verify_request *request, struct verify_item *item)
     item->job.frame_bytes = item->frame.length_bytes;
     item->job.list = item->list;
     item->job.verifier_count = item->list->count;
+    item->job.lane = is_light(request) ? VERIFY_SMALL : VERIFY_BULK;
     item->job.timeout_us = request->context->item_timeout_us;
     item->job.done = item_done;
     item->running = verify_submit(request->context->pool, &item->job);

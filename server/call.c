@@ -22,17 +22,27 @@ void call_init(struct call *call)
     buffer_init(&call->reply.body, REPLY_MAXIMUM_BYTES);
 }
 
+void call_drop_stream(struct call *call)
+{
+    if (call->reply.stream)
+        call->reply.stream->destroy(call->reply.stream);
+    call->reply.stream = NULL;
+}
+
 void call_finish(struct call *call)
 {
-    block_give(TAKE_PTR(call->body));
-    call->body_bytes = 0;
     buffer_finish(&call->reply.body);
     block_give(TAKE_PTR(call->reply.tail));
     free(TAKE_PTR(call->reply.path));
     free(TAKE_PTR(call->reply.message));
-    if (call->reply.stream)
-        call->reply.stream->destroy(call->reply.stream);
-    call->reply.stream = NULL;
+    call_drop_stream(call);
+    call_drop_input(call);
+}
+
+void call_drop_input(struct call *call)
+{
+    block_give(TAKE_PTR(call->body));
+    call->body_bytes = 0;
     void *parsed = TAKE_PTR(call->parsed);
     if (parsed && call->parsed_destroy)
         call->parsed_destroy(parsed);
@@ -80,6 +90,7 @@ int call_refuse(struct call *call, enum error_code code, const char *path, const
     va_end(arguments);
     block_give(TAKE_PTR(call->reply.tail));
     keep_for_log(&call->reply, code, path, message);
+    call_drop_stream(call);
     write_error(&call->reply.body, error_rows[code].code, message, path, call->request_id);
     finish_reply(&call->reply, error_rows[code].status);
     if (call->reply.status == 429 && call->reply.retry_after_s == 0)

@@ -36,6 +36,7 @@ enum stream_state {
 };
 
 struct stream {
+    size_t room_bytes; /* a part ends with the row or the member that fills them */
     int (*produce)(struct stream *stream, struct store_reader *reader,
                    struct buffer *part); /* worker; enum stream_state */
     void (*destroy)(struct stream *stream);
@@ -85,6 +86,9 @@ struct call {
 
 void call_init(struct call *call);
 void call_finish(struct call *call); /* frees body, reply and parsed */
+/* What came in, when the reply is complete: it must not wait for the client. */
+void call_drop_input(struct call *call);
+void call_drop_stream(struct call *call);
 
 /* Fills the reply with the error envelope. path: the offending field (`groups[3].reference`), the query parameter, or
  * NULL. Returns -1 always, so that `return call_refuse(…)` reads well in functions that return 0 or -1. */

@@ -164,6 +164,7 @@ void live_close_by_record(struct live_batch *live, uint32_t first, uint32_t coun
         self->advantages[g] = no_numbers(live->batch.groups[first + g].count);
         self->shaped[g] = no_numbers(live->batch.groups[first + g].count);
     }
+    self->job.lane = LANE_BATCH;
     self->job.run = compute_groups;
     self->job.done = groups_computed;
     live->jobs++;

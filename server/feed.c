@@ -5,8 +5,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#define PART_BYTES ((size_t)256 * 1024)
-
 struct feed {
     struct stream stream; /* first */
     struct store_batch batch;
@@ -20,6 +18,9 @@ struct feed {
     atomic_bool ended;
     atomic_bool cut;
     size_t sent;
+    struct json_write json;
+    struct group_piece piece; /* of the next one */
+    bool in_line;             /* its line has begun */
 };
 
 static void feed_destroy(struct stream *stream)
@@ -45,24 +46,25 @@ static int open_batch(struct feed *feed, struct store_reader *reader)
     return 0;
 }
 
-static int write_group(struct feed *feed, struct store_reader *reader, uint32_t index, struct buffer *part)
+/* 1: its line is whole; 0: the part is full; -1: it cannot be read. */
+static int write_group(struct feed *feed, struct store_reader *reader, struct buffer *part)
 {
-    char id[ID_BYTES];
-    struct store_group group;
-    struct json_write json;
-    id_of_group(feed->batch_id, index, id);
-    enum store_status status =
-        store_read_group(reader, text_of(id), render_with(feed->scope.fields, feed->arrays), &group);
-    if (status == STORE_OK) {
-        json_write_init(&json, part);
-        json_object_begin(&json);
-        json_key(&json, "group");
-        render_group(&json, &group, &feed->scope);
-        json_object_end(&json);
-        buffer_append_byte(part, '\n');
+    feed->json.out = part;
+    if (!feed->in_line) {
+        feed->in_line = true;
+        feed->piece.index = feed->order[feed->sent];
+        json_write_init(&feed->json, part);
+        json_object_begin(&feed->json);
+        json_key(&feed->json, "group");
     }
-    store_group_finish(&group);
-    return status == STORE_OK ? 0 : -1;
+    int ended = render_group_piece(&feed->json, reader, feed->stream.room_bytes, &feed->scope, &feed->piece);
+    if (ended <= 0)
+        return ended;
+    feed->sent++;
+    feed->in_line = false;
+    json_object_end(&feed->json);
+    buffer_append_byte(part, '\n');
+    return 1;
 }
 
 static int write_last(struct feed *feed, struct store_reader *reader, struct buffer *part)
@@ -89,8 +91,8 @@ static int produce(struct stream *stream, struct store_reader *reader, struct bu
 
     if (feed->cut || (!feed->opened && open_batch(feed, reader) < 0))
         return STREAM_CUT;
-    while (feed->sent < closed && part->length_bytes < PART_BYTES)
-        if (!reader || write_group(feed, reader, feed->order[feed->sent++], part) < 0)
+    while (feed->sent < closed && part->length_bytes < stream->room_bytes)
+        if (write_group(feed, reader, part) < 0)
             return STREAM_CUT;
     if (feed->sent < closed)
         return STREAM_MORE;
@@ -102,10 +104,11 @@ static int produce(struct stream *stream, struct store_reader *reader, struct bu
 struct feed *feed_create(const char *batch_id, size_t groups, int arrays)
 {
     struct feed *feed = xcalloc(1, sizeof(*feed));
-    feed->stream = (struct stream){produce, feed_destroy};
+    feed->stream = (struct stream){.produce = produce, .destroy = feed_destroy};
     feed->order = xcalloc(groups + 1, sizeof(uint32_t));
     feed->arrays = arrays;
     snprintf(feed->batch_id, sizeof(feed->batch_id), "%s", batch_id);
+    memcpy(feed->piece.batch_id, feed->batch_id, ID_BYTES);
     return feed;
 }
 

@@ -107,6 +107,7 @@ uint64_t flight_seed(const struct flight *flight)
 void flight_submit(struct flight *flight, void (*run)(struct job *job, struct store_reader *reader),
                    void (*done)(struct job *job))
 {
+    flight->job.lane = LANE_BATCH;
     flight->job.run = run;
     flight->job.done = done;
     workers_submit_reserved(flight->live->server->workers, &flight->job);

@@ -70,6 +70,7 @@ void flight_verify(struct flight *flight)
     flight->verify.rollout = flight->rollout_id;
     id_of_group(flight->live->id, flight->live->batch.rollouts[flight->rollout].group, group_id);
     id_of_rollout(group_id, flight_sample_index(flight), flight->rollout_id);
+    flight->verify.lane = VERIFY_BULK;
     flight->verify.timeout_us = flight->live->server->settings->verify_timeout_us;
     flight->verify.done = verified;
     if (flight->frame_too_large) {

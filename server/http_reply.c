@@ -103,6 +103,9 @@ enum MHD_Result reply_queue(struct request *request)
     enum MHD_Result queued = MHD_queue_response(request->connection, (unsigned)reply->status, response);
     MHD_destroy_response(response);
     request->state = REQUEST_ANSWERED;
+    call_drop_input(&request->call);
+    body_release(request);
+    reply_watch(request);
     return queued;
 }
 

@@ -6,6 +6,7 @@
 #include "server/http.h"
 #include "server/http_link.h"
 #include "server/loop.h"
+#include "server/reply_budget.h"
 #include "server/routes.h"
 
 #include <microhttpd.h>
@@ -51,11 +52,19 @@ struct request {
 
     void (*work)(struct call *call); /* what the worker runs */
     struct buffer part;
+    size_t room_bytes; /* for the next part */
     size_t part_sent_bytes;
     int produced;      /* what produce() said last */
     bool stream_waits; /* it said STREAM_WAIT and nobody has woken it */
     bool stream_woken; /* since produce() was asked last */
     struct loop_timer stream_timer;
+
+    struct reply_wait reply_wait; /* for room in server->replies */
+    size_t reply_bytes;           /* what the reply holds of it */
+    bool reply_oversize;
+    struct loop_timer reply_timer; /* of its wait, then of its client */
+    uint64_t acknowledged_bytes;   /* by the client, when that last changed */
+    int64_t taken_us;
 };
 
 /* http_body.c */
@@ -75,7 +84,26 @@ void reply_canned(struct request *request, enum error_code code, const char *mes
 /* The same where the library knows of no request. */
 void reply_canned_to(struct link *link, const struct gate_refusal *refusal);
 
+/* http_hold.c */
+/* The reply holds so many bytes from now on, whether there is room or not. */
+void reply_hold(struct request *request, size_t bytes);
+/* The whole reply, which is there. 0, or -1 with the call refused: there is no room for it. */
+int reply_hold_whole(struct request *request);
+void reply_refuse_room(struct request *request);
+/* From the status line to the end of the reply: closes the connection of a client that takes nothing. */
+void reply_watch(struct request *request);
+void reply_unwatch(struct request *request, bool completed);
+void reply_finish(struct request *request);
+
 /* http_stream.c */
+void stream_init(struct request *request);
+/* request_submit(), as soon as there is room for a part. */
+void stream_submit(struct request *request);
+/* Worker thread. */
+void stream_produce(struct request *request, struct store_reader *reader);
+/* The worker is back with the first part, or with none: answers, refuses, or asks again. */
+void stream_first_made(struct request *request);
+bool stream_may_answer(struct request *request);
 struct MHD_Response *stream_response(struct request *request);
 void stream_finish(struct request *request);
 
@@ -86,5 +114,6 @@ void request_resume(struct request *request);
 void request_hung_up(struct request *request);
 /* Its body is still being read, and nothing was answered. */
 bool request_reads_body(const struct request *request);
+void request_submit(struct request *request); /* its work, to a worker */
 
 #endif

@@ -18,6 +18,7 @@
 #define CONNECTION_MEMORY_BYTES ((size_t)128 * 1024)
 #define QUEUE_RETRY_AFTER_S 1
 #define LISTEN_BACKLOG 4096
+#define LIGHT_BODY_BYTES ((size_t)256 * 1024) /* a larger one keeps a worker for milliseconds */
 
 struct http {
     struct server *server;
@@ -52,6 +53,7 @@ static void *begin_request(void *arg, const char *uri, struct MHD_Connection *co
     buffer_init(&request->decoded, CONNECTION_MEMORY_BYTES);
     id_new_request(request->request_id);
     request->call.request_id = request->request_id;
+    stream_init(request);
 
     request->next = http->requests;
     if (http->requests)
@@ -77,6 +79,7 @@ static void request_destroy(struct http *http, struct request *request)
                 clock_monotonic_us() - request->began_us);
     body_finish(request);
     stream_finish(request);
+    reply_finish(request);
     struct link *link = request->link;
     call_finish(&request->call);
     buffer_finish(&request->raw_uri);
@@ -101,6 +104,7 @@ static void end_request(void *arg, struct MHD_Connection *connection, void **con
         return;
     if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK)
         gate_end(&request->link->gate); /* in the middle of a reply no other may follow */
+    reply_unwatch(request, how == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     request_destroy(arg, request);
 }
 
@@ -123,6 +127,7 @@ void request_hung_up(struct request *request)
     request->gone = true;
     request->link->watched = false;
     loop_timer_clear(request->server->loop, &request->stream_timer); /* no worker may begin what ends now */
+    reply_budget_leave(&request->server->replies, &request->reply_wait);
     if (request->on_worker)
         return; /* the worker's return ends it */
     if (!let_go(request))
@@ -162,6 +167,8 @@ static void run_on_worker(struct job *job, struct store_reader *reader)
     request->call.reader = reader;
     request->work(&request->call);
     request->call.reader = NULL;
+    if (request->call.reply.stream)
+        stream_produce(request, reader);
 }
 
 static void returned_from_worker(struct job *job)
@@ -173,7 +180,9 @@ static void returned_from_worker(struct job *job)
     if (request->gone) {
         request->state = REQUEST_READY;
         request_resume(request);
-    } else if (request->call.reply.status != 0) {
+    } else if (request->call.reply.stream) {
+        stream_first_made(request);
+    } else if (request->call.reply.status != 0 || reply_hold_whole(request) < 0) {
         request_answer(request);
     } else if (request->route->on_loop && request->work == request->route->on_worker) {
         request->route->on_loop(request->server, request);
@@ -182,14 +191,31 @@ static void returned_from_worker(struct job *job)
     }
 }
 
+/* A second part shows a batch from the record. */
+static enum workers_lane lane_of(const struct request *request)
+{
+    if (request->work != request->route->on_worker || request->route->flags & ROUTE_RECORD)
+        return LANE_RECORD;
+    return request->body_bytes > LIGHT_BODY_BYTES ? LANE_HEAVY : LANE_REQUEST;
+}
+
 void request_continue_on_worker(struct request *request, void (*work)(struct call *call))
 {
     request->work = work;
     request->hung_up = NULL; /* who waited for something on its behalf has let it go */
+    request->job.lane = lane_of(request);
     request->job.run = run_on_worker;
     request->job.done = returned_from_worker;
+    if (request->job.lane == LANE_RECORD)
+        stream_submit(request);
+    else
+        request_submit(request);
+}
+
+void request_submit(struct request *request)
+{
     request->on_worker = true;
-    if (work != request->route->on_worker) { /* what has waited for its answer is not sent away now */
+    if (request->work != request->route->on_worker) { /* what has waited for its answer is not sent away now */
         workers_submit_reserved(request->server->workers, &request->job);
         return;
     }
@@ -203,6 +229,10 @@ void request_continue_on_worker(struct request *request, void (*work)(struct cal
 
 void request_answer(struct request *request)
 {
+    if (!request->call.reply.stream)
+        (void)reply_hold_whole(request);
+    else if (!stream_may_answer(request))
+        return;
     if (request->call.reply.stream && request->hung_up) {
         request->state = REQUEST_READY; /* it goes on waiting for its parts, and its client may go */
         request_resume(request);
@@ -375,6 +405,7 @@ struct http *http_create(struct server *server, char ret_url[128], char message[
     struct http *http = xcalloc(1, sizeof(*http));
     http->server = server;
     server->http_log = (struct http_log){.loop = server->loop};
+    reply_budget_init(&server->replies, memory_for_replies_bytes(server->settings));
     http->listen_fd = bind_address(server->settings);
     if (http->listen_fd < 0) {
         snprintf(message, 256, "listen: %s cannot be bound: %s", server->settings->listen, strerror(errno));
@@ -418,6 +449,7 @@ int64_t http_run(struct http *http)
 {
     MHD_UNSIGNED_LONG_LONG timeout_ms;
 
+    reply_budget_serve(&http->server->replies);
     MHD_run(http->daemon);
     if (MHD_get_timeout(http->daemon, &timeout_ms) != MHD_YES)
         return NEVER_US;

@@ -503,6 +503,7 @@ void live_close_batch(struct live_batch *live)
     close->live = live;
     close->spec = live->spec;
     snprintf(close->batch_id, sizeof(close->batch_id), "%s", live->id);
+    close->job.lane = LANE_BATCH;
     close->job.run = live->unstored ? close_unstored : close_compute;
     close->job.done = close_computed;
     live->jobs++;

@@ -44,10 +44,16 @@ int64_t memory_for_batches_bytes(const struct settings *settings)
 {
     int64_t budget_bytes = settings->memory_budget_bytes;
     int64_t cache_bytes = (int64_t)memory_cache_bytes(settings);
-    int64_t left_bytes =
-        budget_bytes - cache_bytes - settings->workers * cache_bytes / STORE_READER_SHARE - budget_bytes / KEPT_SHARE;
+    int64_t left_bytes = budget_bytes - cache_bytes -
+                         (settings->workers + settings->readers) * cache_bytes / STORE_READER_SHARE -
+                         budget_bytes / KEPT_SHARE;
     int64_t least_bytes = budget_bytes / 2;
     return left_bytes > least_bytes ? left_bytes : least_bytes;
+}
+
+int64_t memory_for_replies_bytes(const struct settings *settings)
+{
+    return settings->memory_budget_bytes / 2;
 }
 
 /* Under a sanitizer no block is kept, so that it sees what is used after it was given back. */
@@ -115,7 +121,7 @@ static void begin(struct server *server, bool wanted)
     self->server = server;
     self->running = true;
     self->wanted = wanted;
-    self->job = (struct job){.run = trim, .done = trimmed};
+    self->job = (struct job){.lane = LANE_BATCH, .run = trim, .done = trimmed};
     workers_submit_reserved(server->workers, &self->job);
 }
 

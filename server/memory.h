@@ -25,6 +25,9 @@ size_t memory_cache_bytes(const struct settings *settings);
  * next request (base/blocks.h): at least half of it. */
 int64_t memory_for_batches_bytes(const struct settings *settings);
 
+/* What replies may hold of it while they wait for their sockets. */
+int64_t memory_for_replies_bytes(const struct settings *settings);
+
 /* Before threads. */
 void memory_setup(const struct settings *settings);
 

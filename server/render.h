@@ -48,6 +48,17 @@ struct render_scope {
 /* One object each. */
 void render_rollout(struct json_write *json, const struct store_rollout *rollout, const struct render_scope *scope);
 void render_group(struct json_write *json, const struct store_group *group, const struct render_scope *scope);
+/* A group of the record on its way into parts of a reply. */
+struct group_piece {
+    char batch_id[ID_BYTES];
+    int64_t index;       /* of the group; raised when it has ended */
+    bool begun;          /* a part has its beginning */
+    int64_t next_member; /* then: the sample_index to go on with */
+};
+/* Rollouts of the group until json->out holds room_bytes. 1: the group has ended; 0: there is more of it; -1: it cannot
+ * be read. The writer is the same for all parts. */
+int render_group_piece(struct json_write *json, struct store_reader *reader, size_t room_bytes,
+                       const struct render_scope *scope, struct group_piece *piece);
 /* Members of an object that the caller has opened: all of a batch but its groups. */
 void render_batch_members(struct json_write *json, const struct store_batch *batch, const struct render_terms *terms);
 /* The short form of lists. */

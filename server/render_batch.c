@@ -5,8 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* A part of a stream is sent when it has grown to this, or holds one group that is larger. */
-enum { PART_BYTES = 256 * 1024 };
+#define READ_SHARE 8 /* of the room: numbers take several times as much as JSON */
 
 /* ---- groups
  * ----------------------------------------------------------------------------------------------------------------- */
@@ -43,17 +42,19 @@ static void render_absent(struct json_write *json, const struct store_group *gro
     render_rollout(json, &rollout, scope);
 }
 
-static void render_members(struct json_write *json, const struct store_group *group, const struct render_scope *scope)
+/* From one sample_index to the end of what was read. Returns where the next ones begin. */
+static int64_t render_members(struct json_write *json, const struct store_group *group, int64_t from,
+                              const struct render_scope *scope)
 {
     size_t next = 0;
-    json_key(json, "rollouts");
-    json_array_begin(json);
-    for (int64_t i = group->first_sample_index; i < group->first_sample_index + group->n; i++)
+    int64_t end =
+        group->more ? group->rollouts[group->rollout_count - 1].sample_index + 1 : group->first_sample_index + group->n;
+    for (int64_t i = from; i < end; i++)
         if (next < group->rollout_count && group->rollouts[next].sample_index == i)
             render_rollout(json, &group->rollouts[next++], scope);
         else
             render_absent(json, group, i, scope);
-    json_array_end(json);
+    return end;
 }
 
 static const char *group_state(const struct store_group *group, const struct render_scope *scope)
@@ -79,11 +80,9 @@ static void put_prompt_ids(struct json_write *json, const struct store_group *gr
         json_put_null(json, "prompt_ids");
 }
 
-void render_group(struct json_write *json, const struct store_group *group, const struct render_scope *scope)
+/* Up to its first rollout. */
+static void begin_group(struct json_write *json, const struct store_group *group, const struct render_scope *scope)
 {
-    struct render_scope inside = *scope;
-    inside.alone = false;
-    inside.group = group;
     json_object_begin(json);
     json_put_string(json, "id", group->id);
     if (scope->alone)
@@ -100,8 +99,70 @@ void render_group(struct json_write *json, const struct store_group *group, cons
     json_put_double(json, "reward_mean", group->reward_mean);
     json_put_double(json, "reward_std", group->reward_std);
     json_put_bool(json, "zero_variance", group->zero_variance);
-    render_members(json, group, &inside);
+    json_key(json, "rollouts");
+    json_array_begin(json);
+}
+
+static void end_group(struct json_write *json)
+{
+    json_array_end(json);
     json_object_end(json);
+}
+
+static struct render_scope inside_of(const struct store_group *group, const struct render_scope *scope)
+{
+    struct render_scope inside = *scope;
+    inside.alone = false;
+    inside.group = group;
+    return inside;
+}
+
+void render_group(struct json_write *json, const struct store_group *group, const struct render_scope *scope)
+{
+    struct render_scope inside = inside_of(group, scope);
+    begin_group(json, group, scope);
+    (void)render_members(json, group, group->first_sample_index, &inside);
+    end_group(json);
+}
+
+/* Terms that depend on the other members need all of them at once. */
+static size_t read_at_once_bytes(size_t room_bytes, const struct render_scope *scope)
+{
+    bool whole = scope->terms && scope->terms->known && objective_terms_need_group(&scope->terms->knobs);
+    return whole ? SIZE_MAX : room_bytes / READ_SHARE;
+}
+
+/* 1: the group has ended; 0: not yet; -1: it cannot be read. */
+static int render_some(struct json_write *json, struct store_reader *reader, size_t bytes_max,
+                       const struct render_scope *scope, struct group_piece *piece)
+{
+    _cleanup_(store_group_finish) struct store_group group = {0};
+    char id[ID_BYTES];
+    id_of_group(piece->batch_id, piece->index, id);
+    if (!reader || store_read_group_from(reader, text_of(id), render_with(scope->fields, scope->arrays),
+                                         piece->begun ? piece->next_member : INT64_MIN, bytes_max, &group) != STORE_OK)
+        return -1;
+    struct render_scope inside = inside_of(&group, scope);
+    if (!piece->begun)
+        begin_group(json, &group, scope);
+    piece->next_member =
+        render_members(json, &group, piece->begun ? piece->next_member : group.first_sample_index, &inside);
+    piece->begun = group.more;
+    if (group.more)
+        return 0;
+    end_group(json);
+    piece->index++;
+    return 1;
+}
+
+int render_group_piece(struct json_write *json, struct store_reader *reader, size_t room_bytes,
+                       const struct render_scope *scope, struct group_piece *piece)
+{
+    size_t bytes_max = read_at_once_bytes(room_bytes, scope);
+    int ended = 0;
+    while (ended == 0 && json->out->length_bytes < room_bytes)
+        ended = render_some(json, reader, bytes_max, scope, piece);
+    return ended;
 }
 
 /* ---- batches
@@ -246,108 +307,80 @@ struct batch_stream {
     struct render_terms terms;
     struct render_scope scope;
     struct json_write json;
-    struct buffer first; /* the first part is made with the headers */
-    int64_t next_group;
+    bool begun;
+    struct group_piece piece;
 };
 
 static void batch_stream_destroy(struct stream *stream)
 {
     struct batch_stream *self = (struct batch_stream *)stream;
     store_batch_finish(&self->batch);
-    buffer_finish(&self->first);
     free(self);
 }
 
-static int render_next_group(struct batch_stream *self, struct store_reader *reader)
+static void render_head(struct batch_stream *self)
 {
-    char id[ID_BYTES];
-    struct store_group group;
-    id_of_group(self->batch.id, self->next_group++, id);
-    enum store_status status =
-        store_read_group(reader, text_of(id), render_with(self->scope.fields, self->scope.arrays), &group);
-    if (status == STORE_OK)
-        render_group(&self->json, &group, &self->scope);
-    store_group_finish(&group);
-    return status == STORE_OK ? 0 : -1;
-}
-
-/* Groups until the part is large enough. 1: there are more. */
-static int render_part(struct batch_stream *self, struct store_reader *reader, struct buffer *part)
-{
-    size_t before_bytes = part->length_bytes;
-    self->json.out = part;
-    int64_t count = self->batch.state == STORE_BATCH_RUNNING ? 0 : self->batch.group_count;
-    while (self->next_group < count && part->length_bytes - before_bytes < PART_BYTES)
-        if (!reader || render_next_group(self, reader) < 0)
-            return -1;
-    if (self->next_group < count)
-        return 1;
-    if (self->batch.state != STORE_BATCH_RUNNING)
-        json_array_end(&self->json);
-    json_object_end(&self->json);
-    buffer_append_byte(part, '\n');
-    return 0;
-}
-
-static int batch_stream_produce(struct stream *stream, struct store_reader *reader, struct buffer *part)
-{
-    struct batch_stream *self = (struct batch_stream *)stream;
-    if (self->first.length_bytes == 0)
-        return render_part(self, reader, part);
-    buffer_append(part, self->first.data, self->first.length_bytes);
-    buffer_finish(&self->first);
-    return 1;
-}
-
-static void render_head(struct batch_stream *self, struct buffer *part)
-{
-    json_write_init(&self->json, part);
     json_object_begin(&self->json);
     render_batch_members(&self->json, &self->batch, &self->terms);
+    self->begun = true;
     if (self->batch.state == STORE_BATCH_RUNNING)
         return;
     json_key(&self->json, "groups");
     json_array_begin(&self->json);
 }
 
-/* A small batch is one reply with its length; a larger one goes out in parts. */
-static int answer_in_parts(struct call *call, struct batch_stream *self)
+static int batch_stream_produce(struct stream *stream, struct store_reader *reader, struct buffer *part)
 {
-    struct buffer *body = &call->reply.body;
-    render_head(self, body);
-    int more = render_part(self, call->reader, body);
-    if (more < 0)
-        return call_refuse(call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");
-    call->reply.status = 200;
-    call->reply.content_type = "application/json";
-    if (more == 0)
-        return 0;
-    self->first = *body;
-    buffer_init(body, self->first.maximum_bytes);
-    call->reply.stream = &self->stream;
-    return 1;
+    struct batch_stream *self = (struct batch_stream *)stream;
+    int64_t count = self->batch.state == STORE_BATCH_RUNNING ? 0 : self->batch.group_count;
+    self->json.out = part;
+    if (!self->begun)
+        render_head(self);
+    while (self->piece.index < count) {
+        int ended = render_group_piece(&self->json, reader, stream->room_bytes, &self->scope, &self->piece);
+        if (ended < 0)
+            return STREAM_CUT;
+        if (ended == 0)
+            return STREAM_MORE;
+    }
+    if (self->batch.state != STORE_BATCH_RUNNING)
+        json_array_end(&self->json);
+    json_object_end(&self->json);
+    buffer_append_byte(part, '\n');
+    return STREAM_LAST;
+}
+
+static struct stream *batch_stream_create(const struct store_batch *batch, enum json_arrays arrays)
+{
+    struct batch_stream *self = xcalloc(1, sizeof(*self));
+    self->stream = (struct stream){.produce = batch_stream_produce, .destroy = batch_stream_destroy};
+    self->batch = *batch;
+    render_terms_init(&self->terms, &self->batch);
+    self->scope = (struct render_scope){.fields = render_stored_returns(batch->returns),
+                                        .arrays = arrays,
+                                        .batch_state = batch->state,
+                                        .terms = &self->terms};
+    json_write_init(&self->json, NULL);
+    memcpy(self->piece.batch_id, batch->id, ID_BYTES);
+    return &self->stream;
 }
 
 void render_answer_batch(struct call *call, struct text batch_id)
 {
+    struct store_batch batch = {0};
     int arrays = JSON_ARRAYS_PLAIN;
     if (call_query_arrays(call, &arrays) < 0)
         return;
-    struct batch_stream *self = xcalloc(1, sizeof(*self));
-    self->stream = (struct stream){batch_stream_produce, batch_stream_destroy};
-    enum store_status status =
-        call->reader ? store_read_batch(call->reader, batch_id, &self->batch) : STORE_UNAVAILABLE;
+    enum store_status status = call->reader ? store_read_batch(call->reader, batch_id, &batch) : STORE_UNAVAILABLE;
     if (status == STORE_OK) {
-        render_terms_init(&self->terms, &self->batch);
-        self->scope = (struct render_scope){.fields = render_stored_returns(self->batch.returns),
-                                            .arrays = (enum json_arrays)arrays,
-                                            .batch_state = self->batch.state,
-                                            .terms = &self->terms};
-        if (answer_in_parts(call, self) == 1)
-            return;
-    } else if (status == STORE_NOT_FOUND)
+        call->reply.status = 200;
+        call->reply.content_type = "application/json";
+        call->reply.stream = batch_stream_create(&batch, (enum json_arrays)arrays);
+        return;
+    }
+    if (status == STORE_NOT_FOUND)
         call_refuse(call, ERR_NOT_FOUND, "id", "no batch has this id");
     else
         call_refuse(call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");
-    batch_stream_destroy(&self->stream);
+    store_batch_finish(&batch);
 }

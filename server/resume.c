@@ -226,6 +226,7 @@ void resume_unfinished(struct server *server, void (*done)(struct server *server
     struct resume_job *resume = xcalloc(1, sizeof(*resume));
     resume->server = server;
     resume->done = done;
+    resume->job.lane = LANE_BATCH;
     resume->job.run = read_unfinished;
     resume->job.done = resumed_all;
     workers_submit_reserved(server->workers, &resume->job);

@@ -15,6 +15,7 @@ enum route_flags {
     ROUTE_SAFETENSORS = 8, /* or one of tensors, which may be larger */
     ROUTE_HASHED = 16,     /* call->body_sha256 is wanted */
     ROUTE_NO_BODY = 32,    /* or none */
+    ROUTE_RECORD = 64,     /* the worker part reads the record: it has threads of its own */
 };
 
 struct route {

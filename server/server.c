@@ -179,7 +179,10 @@ static bool make_parts(struct server *server, const struct spawner *spawner)
         return cannot_start("the event loop did not start") == 0;
     if (!open_store(server))
         return false;
-    server->workers = workers_create(server->loop, server->store, (size_t)settings->workers, QUEUE_MARGIN);
+    server->workers = workers_create(server->loop, server->store,
+                                     &(struct workers_limits){.threads = (size_t)settings->workers,
+                                                              .readers = (size_t)settings->readers,
+                                                              .queue_limit = QUEUE_MARGIN});
     if (!server->workers)
         return cannot_start("no worker thread could be started") == 0;
     if (!make_pool(server) || !make_transport(server) || !make_verifiers(server, spawner))

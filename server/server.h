@@ -7,6 +7,7 @@
 #include "server/http_log.h"
 #include "server/loop.h"
 #include "server/memory.h"
+#include "server/reply_budget.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,6 +46,7 @@ struct server {
     bool failed;        /* it ran, but the start was not completed */
     bool leaving;       /* the last replies are on their way */
     int64_t body_bytes; /* of request bodies that are being received and read */
+    struct reply_budget replies;
     int64_t drain_until_us;
     int64_t leave_at_us;
     struct loop_timer drain_timer;

@@ -304,6 +304,8 @@ static int check_together(struct settings *settings, struct raw_settings *raw, c
         return fail(ret_message, "engine.backoff_min: expected at most engine.backoff_max");
     resolve_processors(&settings->workers);
     resolve_processors(&settings->text_workers);
+    if (settings->readers == 0)
+        settings->readers = (settings->workers + 1) / 2;
     return 0;
 }
 

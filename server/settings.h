@@ -38,6 +38,7 @@ struct settings {
     char *token_file;     /* NULL: none */
     char *token;          /* its content without white space around it; NULL: requests need no token */
     int64_t workers;      /* resolved: never 0 */
+    int64_t readers;      /* resolved: never 0 */
     int64_t text_workers; /* resolved: never 0 */
     int log_level;        /* enum log_level */
     int log_format;       /* enum log_format */
@@ -47,6 +48,7 @@ struct settings {
     int64_t connection_limit;
     int64_t connection_timeout_us;
     int64_t body_timeout_us;
+    int64_t reply_timeout_us;
     int64_t drain_timeout_us;
     int64_t default_deadline_us;
     int64_t rollout_timeout_us;

@@ -23,46 +23,53 @@ static void queue_unlink(struct verify_pool *pool, struct verify_job *job)
     if (job->next)
         job->next->link = job->link;
     else
-        pool->last = job->link;
+        pool->queues[job->lane].last = job->link;
     job->next = NULL;
     job->link = NULL;
     pool->queued--;
 }
 
-/* The first; there must be one. */
+struct verify_job *verify_queue_first(const struct verify_pool *pool)
+{
+    for (size_t i = 0; i < VERIFY_LANES; i++) {
+        struct verify_job *job = pool->queues[(pool->turn + i) % VERIFY_LANES].first;
+        if (job)
+            return job;
+    }
+    return NULL;
+}
+
 struct verify_job *verify_queue_take(struct verify_pool *pool)
 {
-    struct verify_job *job = pool->first;
+    struct verify_job *job = verify_queue_first(pool);
 
-    pool->first = job->next;
-    if (job->next)
-        job->next->link = &pool->first;
-    else
-        pool->last = &pool->first;
-    job->next = NULL;
-    job->link = NULL;
-    pool->queued--;
+    pool->turn = job->lane + 1;
+    queue_unlink(pool, job);
     return job;
 }
 
 static void queue_append(struct verify_pool *pool, struct verify_job *job)
 {
+    struct verify_queue *queue = &pool->queues[job->lane];
+
     job->next = NULL;
-    job->link = pool->last;
-    *pool->last = job;
-    pool->last = &job->next;
+    job->link = queue->last;
+    *queue->last = job;
+    queue->last = &job->next;
     pool->queued++;
 }
 
 void verify_queue_prepend(struct verify_pool *pool, struct verify_job *job)
 {
-    job->next = pool->first;
-    job->link = &pool->first;
-    if (pool->first)
-        pool->first->link = &job->next;
+    struct verify_queue *queue = &pool->queues[job->lane];
+
+    job->next = queue->first;
+    job->link = &queue->first;
+    if (queue->first)
+        queue->first->link = &job->next;
     else
-        pool->last = &job->next;
-    pool->first = job;
+        queue->last = &job->next;
+    queue->first = job;
     pool->queued++;
 }
 
@@ -88,7 +95,7 @@ static void fail_queued(struct verify_pool *pool)
     log_event(LOG_LEVEL_ERROR, "no text worker stays alive; completions that wait for one fail",
               LOG_INT("waiting", pool->queued), NULL);
     /* Only those that are here now: done() may submit the next one. */
-    for (size_t count = pool->queued; count && pool->first; count--) {
+    for (size_t count = pool->queued; count && pool->queued; count--) {
         struct verify_job *job = verify_queue_take(pool);
         fail_job(pool, job, "verifier_unavailable", "no text worker can be started");
     }
@@ -127,7 +134,7 @@ void verify_give_back(struct verify_pool *pool, struct verify_job *job, int inde
 
 void verify_assign_jobs(struct verify_pool *pool)
 {
-    for (size_t i = 0; i < pool->worker_count && pool->first; i++)
+    for (size_t i = 0; i < pool->worker_count && pool->queued; i++)
         if (pool->workers[i].state == WORKER_IDLE)
             verify_worker_start_jobs(&pool->workers[i]);
 }
@@ -283,7 +290,8 @@ struct verify_pool *verify_pool_create(struct loop *loop, const struct spawner *
     pool->loop = loop;
     pool->spawner = *spawner;
     pool->queue_limit = limits->queue_limit;
-    pool->last = &pool->first;
+    for (size_t i = 0; i < VERIFY_LANES; i++)
+        pool->queues[i].last = &pool->queues[i].first;
     pool->worker_count = limits->text_workers;
     pool->next_id = 1;
     for (size_t i = 0; i < pool->worker_count; i++) {

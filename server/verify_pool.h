@@ -20,6 +20,13 @@ struct verify_pool;
 struct verify_worker;
 struct verifier_list;
 
+/* Lanes take turns, so that a small request does not wait behind the queue of a large one. */
+enum verify_lane {
+    VERIFY_SMALL, /* of a small request */
+    VERIFY_BULK,  /* of batches, scores and large requests */
+    VERIFY_LANES
+};
+
 /* Lives in its owner's object. The owner fills the first part; `done` is called exactly once, on the loop thread, never
  * from inside verify_submit(), unless the job is cancelled. */
 struct verify_job {
@@ -30,6 +37,7 @@ struct verify_job {
     int64_t timeout_us;  /* from the moment a worker has nothing else before it, and again after a lost verdict */
     const char *run;     /* for the observer, as is the next; NULL: none */
     const char *rollout; /* where it belongs */
+    enum verify_lane lane;
     void (*done)(struct verify_job *job);
 
     /* the result: a reply, or a failure */

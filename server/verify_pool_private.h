@@ -40,8 +40,11 @@ struct verify_pool {
     uint32_t next_id;
     size_t queue_limit;
     size_t queued;
-    struct verify_job *first;
-    struct verify_job **last;
+    struct verify_queue {
+        struct verify_job *first;
+        struct verify_job **last;
+    } queues[VERIFY_LANES];
+    size_t turn; /* the lane that comes next, if it has any */
     struct verify_pool_counts counts;
     struct verify_observer observer; /* functions NULL: none */
     size_t worker_count;
@@ -49,7 +52,8 @@ struct verify_pool {
 };
 
 /* verify_pool.c */
-struct verify_job *verify_queue_take(struct verify_pool *pool); /* the first; there must be one */
+struct verify_job *verify_queue_first(const struct verify_pool *pool); /* whose turn it is; NULL: none */
+struct verify_job *verify_queue_take(struct verify_pool *pool);        /* the same; there must be one */
 void verify_queue_prepend(struct verify_pool *pool, struct verify_job *job);
 void verify_assign_jobs(struct verify_pool *pool);
 void verify_end_job(struct verify_pool *pool, struct verify_job *job);

@@ -149,8 +149,8 @@ void verify_worker_start_jobs(struct verify_worker *worker)
         job->worker = worker;
         worker->jobs[worker->job_count++] = job;
         bytes += job->frame_bytes;
-    } while (pool->first && worker->job_count < VERIFY_WINDOW && worker->job_count < share &&
-             bytes + pool->first->frame_bytes <= WINDOW_BYTES);
+    } while (pool->queued && worker->job_count < VERIFY_WINDOW && worker->job_count < share &&
+             bytes + verify_queue_first(pool)->frame_bytes <= WINDOW_BYTES);
     worker->state = WORKER_BUSY;
     begin_first(worker);
     send_frames(worker);

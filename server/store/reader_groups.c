@@ -26,15 +26,21 @@ static int64_t read_group_row(sqlite3_stmt *row, const char *batch_id, unsigned 
     return sqlite3_column_int64(row, 0);
 }
 
-static int read_group_rollouts(struct store_reader *reader, int64_t group_seq, unsigned with, struct store_group *group)
+static int read_group_rollouts(struct store_reader *reader, int64_t group_seq, unsigned with, int64_t sample_index,
+                               size_t bytes_max, struct store_group *group)
 {
     group->rollouts = store_memory_take(group->memory, (size_t)group->n, sizeof(*group->rollouts));
+    size_t before_bytes = store_memory_bytes(group->memory);
     if (!group->rollouts)
         return SQLITE_NOMEM;
     sqlite3_stmt *rows = database_statement(&reader->database, SQL_READ_GROUP_ROLLOUTS);
     bind_int(rows, 1, group_seq);
+    bind_int(rows, 2, sample_index);
     int result = SQLITE_DONE;
     while (group->rollout_count < (size_t)group->n && (result = sqlite3_step(rows)) == SQLITE_ROW) {
+        group->more = group->rollout_count > 0 && store_memory_bytes(group->memory) - before_bytes >= bytes_max;
+        if (group->more)
+            break;
         struct store_rollout *rollout = &group->rollouts[group->rollout_count++];
         read_rollout_row(rows, group->memory, rollout);
         result = read_rollout_sides(reader, with, group->memory, rollout);
@@ -45,7 +51,7 @@ static int read_group_rollouts(struct store_reader *reader, int64_t group_seq, u
 }
 
 static enum store_status read_group(struct store_reader *reader, struct text group_id, unsigned with,
-                                    struct store_group *ret_group)
+                                    int64_t sample_index, size_t bytes_max, struct store_group *ret_group)
 {
     char batch_id[ID_BYTES] = "";
     int64_t index = 0;
@@ -60,19 +66,25 @@ static enum store_status read_group(struct store_reader *reader, struct text gro
     struct store_memory *memory = store_memory_create();
     int64_t seq = read_group_row(row, batch_id, with, memory, ret_group);
     ret_group->memory = memory;
-    result = read_group_rollouts(reader, seq, with, ret_group);
+    result = read_group_rollouts(reader, seq, with, sample_index, bytes_max, ret_group);
     return reader_status(reader, result, memory);
+}
+
+enum store_status store_read_group_from(struct store_reader *reader, struct text group_id, unsigned with,
+                                        int64_t sample_index, size_t bytes_max, struct store_group *ret_group)
+{
+    *ret_group = (struct store_group){0};
+    if (reader_begin(reader) != SQLITE_OK)
+        return STORE_UNAVAILABLE;
+    enum store_status status = read_group(reader, group_id, with, sample_index, bytes_max, ret_group);
+    reader_end(reader);
+    return status;
 }
 
 enum store_status store_read_group(struct store_reader *reader, struct text group_id, unsigned with,
                                    struct store_group *ret_group)
 {
-    *ret_group = (struct store_group){0};
-    if (reader_begin(reader) != SQLITE_OK)
-        return STORE_UNAVAILABLE;
-    enum store_status status = read_group(reader, group_id, with, ret_group);
-    reader_end(reader);
-    return status;
+    return store_read_group_from(reader, group_id, with, INT64_MIN, SIZE_MAX, ret_group);
 }
 
 void store_group_finish(struct store_group *group)

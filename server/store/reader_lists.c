@@ -69,7 +69,7 @@ static struct list_key key_finish(const struct buffer *key)
     return list_key;
 }
 
-enum { KEY_BYTES = 64 * 1024, PAGE_BYTES = 32 * 1024 * 1024 };
+enum { KEY_BYTES = 64 * 1024 };
 
 static struct list_key rollouts_key(const struct store_rollout_filter *filter)
 {
@@ -219,15 +219,18 @@ static int read_one(struct store_reader *reader, int64_t seq, unsigned with, str
 }
 
 static enum store_status scan_rollouts(struct store_reader *reader, const struct resolved *resolved, int64_t after,
-                                       size_t limit, size_t scan_budget, unsigned with, struct store_rollouts *page)
+                                       const struct store_page_limits *limits, unsigned with,
+                                       struct store_rollouts *page)
 {
     struct list_key key = rollouts_key(resolved->filter);
     sqlite3_stmt *scan = choose_scan(reader, resolved);
     bind_int(scan, 2, after);
     int result;
-    for (size_t scanned = 0; (result = sqlite3_step(scan)) == SQLITE_ROW; scanned++) {
-        bool is_full = page->count == limit || scanned == scan_budget || store_memory_bytes(page->memory) > PAGE_BYTES;
-        if (is_full) { /* and there is at least one more to look at */
+    size_t before_bytes = store_memory_bytes(page->memory);
+    for (; (result = sqlite3_step(scan)) == SQLITE_ROW; page->scanned++) {
+        page->bytes = store_memory_bytes(page->memory) - before_bytes;
+        if (page->count == limits->rows || page->scanned == limits->scanned ||
+            page->bytes > limits->bytes) { /* and there is at least one more to look at */
             cursor_write(&key, after, page->next);
             break;
         }
@@ -241,8 +244,15 @@ static enum store_status scan_rollouts(struct store_reader *reader, const struct
     return reader_status(reader, result, page->memory);
 }
 
+bool store_rollouts_cursor_fits(const struct store_rollout_filter *filter, struct text cursor)
+{
+    struct list_key key = rollouts_key(filter);
+    int64_t after;
+    return !cursor.data || cursor_read(&key, cursor, &after);
+}
+
 enum store_status store_list_rollouts(struct store_reader *reader, const struct store_rollout_filter *filter,
-                                      struct text cursor, size_t limit, size_t scan_budget, unsigned with,
+                                      struct text cursor, const struct store_page_limits *limits, unsigned with,
                                       struct store_rollouts *ret_rollouts)
 {
     *ret_rollouts = (struct store_rollouts){0};
@@ -251,14 +261,14 @@ enum store_status store_list_rollouts(struct store_reader *reader, const struct 
     if (cursor.data && !cursor_read(&key, cursor, &after))
         return STORE_INVALID_CURSOR;
     ret_rollouts->memory = store_memory_create();
-    ret_rollouts->rollouts = store_memory_take(ret_rollouts->memory, limit, sizeof(*ret_rollouts->rollouts));
+    ret_rollouts->rollouts = store_memory_take(ret_rollouts->memory, limits->rows, sizeof(*ret_rollouts->rollouts));
     if (!ret_rollouts->rollouts || reader_begin(reader) != SQLITE_OK)
         return STORE_UNAVAILABLE;
     struct resolved resolved;
     int result = resolve(reader, filter, &resolved);
     enum store_status status = reader_status(reader, result, ret_rollouts->memory);
     if (result == SQLITE_ROW)
-        status = scan_rollouts(reader, &resolved, after, limit, scan_budget ? scan_budget : 1, with, ret_rollouts);
+        status = scan_rollouts(reader, &resolved, after, limits, with, ret_rollouts);
     reader_end(reader);
     return status;
 }
@@ -277,12 +287,12 @@ static struct list_key batches_key(struct text run, int state, bool descending)
 }
 
 static enum store_status scan_batches(struct store_reader *reader, sqlite3_stmt *scan, int state,
-                                      const struct list_key *key, int64_t after, size_t limit, size_t scan_budget,
+                                      const struct list_key *key, int64_t after, const struct store_page_limits *limits,
                                       struct store_batches *page)
 {
     int result;
-    for (size_t scanned = 0; (result = sqlite3_step(scan)) == SQLITE_ROW; scanned++) {
-        if (page->count == limit || scanned == scan_budget) {
+    for (; (result = sqlite3_step(scan)) == SQLITE_ROW; page->scanned++) {
+        if (page->count == limits->rows || page->scanned == limits->scanned) {
             cursor_write(key, after, page->next);
             break;
         }
@@ -304,8 +314,15 @@ static sqlite3_stmt *choose_batches(struct store_reader *reader, struct text run
     return scan;
 }
 
+bool store_batches_cursor_fits(struct text run, int state, bool descending, struct text cursor)
+{
+    struct list_key key = batches_key(run, state, descending);
+    int64_t after;
+    return !cursor.data || cursor_read(&key, cursor, &after);
+}
+
 enum store_status store_list_batches(struct store_reader *reader, struct text run, int state, bool descending,
-                                     struct text cursor, size_t limit, size_t scan_budget,
+                                     struct text cursor, const struct store_page_limits *limits,
                                      struct store_batches *ret_batches)
 {
     *ret_batches = (struct store_batches){0};
@@ -314,7 +331,7 @@ enum store_status store_list_batches(struct store_reader *reader, struct text ru
     if (cursor.data && !cursor_read(&key, cursor, &after))
         return STORE_INVALID_CURSOR;
     ret_batches->memory = store_memory_create();
-    ret_batches->batches = store_memory_take(ret_batches->memory, limit, sizeof(*ret_batches->batches));
+    ret_batches->batches = store_memory_take(ret_batches->memory, limits->rows, sizeof(*ret_batches->batches));
     if (!ret_batches->batches || reader_begin(reader) != SQLITE_OK)
         return STORE_UNAVAILABLE;
     int64_t run_seq = -1;
@@ -322,7 +339,7 @@ enum store_status store_list_batches(struct store_reader *reader, struct text ru
     enum store_status status = reader_status(reader, result, ret_batches->memory);
     if (result == SQLITE_ROW)
         status = scan_batches(reader, choose_batches(reader, run, run_seq, descending, after), state, &key, after,
-                              limit, scan_budget ? scan_budget : 1, ret_batches);
+                              limits, ret_batches);
     reader_end(reader);
     return status;
 }

@@ -1,5 +1,7 @@
 #include "server/store/reader.h"
 
+static const struct list_key runs_key = {"runs"};
+
 /* A row of RUN_COLUMNS. Returns its seq. */
 static int64_t read_run_row(sqlite3_stmt *row, struct store_memory *memory, struct store_run *ret_run)
 {
@@ -22,14 +24,13 @@ static int64_t read_run_row(sqlite3_stmt *row, struct store_memory *memory, stru
 static enum store_status list_runs(struct store_reader *reader, int64_t after, size_t limit,
                                    struct store_runs *ret_runs)
 {
-    static const struct list_key key = {"runs"};
     sqlite3_stmt *rows = database_statement(&reader->database, SQL_LIST_RUNS);
     bind_int(rows, 1, after);
     bind_int(rows, 2, (int64_t)limit + 1);
     int result;
     while ((result = sqlite3_step(rows)) == SQLITE_ROW) {
         if (ret_runs->count == limit) {
-            cursor_write(&key, after, ret_runs->next);
+            cursor_write(&runs_key, after, ret_runs->next);
             break;
         }
         after = read_run_row(rows, ret_runs->memory, &ret_runs->runs[ret_runs->count++]);
@@ -38,13 +39,18 @@ static enum store_status list_runs(struct store_reader *reader, int64_t after, s
     return reader_status(reader, result, ret_runs->memory);
 }
 
+bool store_runs_cursor_fits(struct text cursor)
+{
+    int64_t after;
+    return !cursor.data || cursor_read(&runs_key, cursor, &after);
+}
+
 enum store_status store_list_runs(struct store_reader *reader, struct text cursor, size_t limit,
                                   struct store_runs *ret_runs)
 {
-    static const struct list_key key = {"runs"};
     *ret_runs = (struct store_runs){0};
     int64_t after = 0;
-    if (cursor.data && !cursor_read(&key, cursor, &after))
+    if (cursor.data && !cursor_read(&runs_key, cursor, &after))
         return STORE_INVALID_CURSOR;
     ret_runs->memory = store_memory_create();
     ret_runs->runs = store_memory_take(ret_runs->memory, limit, sizeof(*ret_runs->runs));

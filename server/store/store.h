@@ -420,11 +420,16 @@ struct store_group {
     size_t prompt_id_count;
     struct store_rollout *rollouts; /* by sample_index; members without a row are missing */
     size_t rollout_count;
+    bool more; /* rollouts behind those that were read */
     struct store_memory *memory;
 };
 /* with: enum store_with flags, for the rollouts; STORE_WITH_ARRAYS also for prompt_ids. */
 enum store_status store_read_group(struct store_reader *reader, struct text group_id, unsigned with,
                                    struct store_group *ret_group);
+/* The same with the rollouts from a sample_index on, until bytes_max are read; one at least. `more`: there are others.
+ */
+enum store_status store_read_group_from(struct store_reader *reader, struct text group_id, unsigned with,
+                                        int64_t sample_index, size_t bytes_max, struct store_group *ret_group);
 void store_group_finish(struct store_group *group);
 
 struct store_groups {
@@ -440,7 +445,9 @@ void store_groups_finish(struct store_groups *groups);
 struct store_rollouts {
     struct store_rollout *rollouts;
     size_t count;
-    char next[64]; /* the cursor that goes on; empty: there is no more */
+    char next[64];  /* the cursor that goes on; empty: there is no more */
+    size_t scanned; /* rows that were looked at */
+    size_t bytes;   /* that the page takes */
     struct store_memory *memory;
 };
 /* count is 1 after OK. */
@@ -492,23 +499,31 @@ struct store_rollout_filter {
     bool descending;
 };
 void store_rollout_filter_init(struct store_rollout_filter *filter);
-/* cursor: TEXT_NONE starts. A page ends at `limit` rows, after scan_budget rows were looked at, or when it is large,
- * with `next` set if there may be more. */
+/* A page ends at the first of them, with `next` set if there may be more. */
+struct store_page_limits {
+    size_t rows;
+    size_t scanned; /* rows that are looked at */
+    size_t bytes;   /* that the page takes, with one row more */
+};
+/* cursor: TEXT_NONE starts. */
 enum store_status store_list_rollouts(struct store_reader *reader, const struct store_rollout_filter *filter,
-                                      struct text cursor, size_t limit, size_t scan_budget, unsigned with,
+                                      struct text cursor, const struct store_page_limits *limits, unsigned with,
                                       struct store_rollouts *ret_rollouts);
+bool store_rollouts_cursor_fits(const struct store_rollout_filter *filter, struct text cursor);
 
 struct store_batches {
     struct store_batch *batches; /* each without memory of its own, and without notes, summary, sampling, verifiers,
                                     metadata, objective */
     size_t count;
     char next[64];
+    size_t scanned;
     struct store_memory *memory;
 };
 /* run TEXT_NONE: any; state -1: any. Newest first if descending. INVALID_CURSOR as above. */
 enum store_status store_list_batches(struct store_reader *reader, struct text run, int state, bool descending,
-                                     struct text cursor, size_t limit, size_t scan_budget,
+                                     struct text cursor, const struct store_page_limits *limits,
                                      struct store_batches *ret_batches);
+bool store_batches_cursor_fits(struct text run, int state, bool descending, struct text cursor);
 /* Running batches of this store's owner, oldest first. */
 enum store_status store_unfinished_batches(struct store_reader *reader, struct store_batches *ret_batches);
 void store_batches_finish(struct store_batches *batches);
@@ -536,6 +551,7 @@ struct store_runs {
     char next[64];
     struct store_memory *memory;
 };
+bool store_runs_cursor_fits(struct text cursor);
 enum store_status store_list_runs(struct store_reader *reader, struct text cursor, size_t limit,
                                   struct store_runs *ret_runs);
 void store_runs_finish(struct store_runs *runs);

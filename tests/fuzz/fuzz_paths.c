@@ -18,6 +18,7 @@ static void produce_all(struct call *call)
         _cleanup_buffer_ struct buffer out;
         buffer_init(&out, 1 << 20);
         FUZZ_CHECK(part < 1000);
+        stream->room_bytes = 1 << 16;
         state = (enum stream_state)stream->produce(stream, call->reader, &out);
     }
 }

@@ -94,7 +94,8 @@ void server_begin(size_t queue_limit)
     assert_non_null(server.loop);
     start_store(fixture);
     server.store = fixture->store;
-    server.workers = workers_create(server.loop, server.store, 1, queue_limit);
+    server.workers =
+        workers_create(server.loop, server.store, &(struct workers_limits){.threads = 1, .queue_limit = queue_limit});
     server.pool = pool_create(NULL, 0, message);
     server.batches = batches_create(&server);
     assert_true(server.workers && server.pool && server.batches);

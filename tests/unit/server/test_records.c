@@ -66,9 +66,28 @@ static void finish_batch(void)
 }
 
 /* Calls a handler with one {argument} and a query like "limit=1&order=desc"; returns the reply's JSON. */
-static json_t *ask(void (*handler)(struct call *call), const char *argument, const char *query, int status)
+static size_t parts_of_reply;
+
+static size_t append_parts(struct call *call, size_t room_bytes, struct buffer *body)
 {
-    static char pieces[512];
+    size_t count = 0;
+    int more = call->reply.stream ? STREAM_MORE : STREAM_LAST;
+    for (; more == STREAM_MORE; count++) {
+        struct buffer part;
+        buffer_init(&part, 1 << 28);
+        call->reply.stream->room_bytes = room_bytes;
+        more = call->reply.stream->produce(call->reply.stream, fixture->reader, &part);
+        buffer_append(body, part.data, part.length_bytes);
+        buffer_finish(&part);
+    }
+    assert_int_equal(more, STREAM_LAST);
+    return count;
+}
+
+static void ask_with_room(void (*handler)(struct call *call), const char *argument, const char *query, int status,
+                          size_t room_bytes, struct buffer *ret_body)
+{
+    char pieces[512];
     struct call call;
     call_init(&call);
     call.reader = fixture->reader;
@@ -82,21 +101,23 @@ static json_t *ask(void (*handler)(struct call *call), const char *argument, con
         call.query[call.query_count++] = (struct query_parameter){text_of(piece), text_of(value)};
     }
     handler(&call);
-    struct buffer body;
-    buffer_init(&body, 1 << 28);
-    buffer_append(&body, call.reply.body.data, call.reply.body.length_bytes);
-    int more = call.reply.stream != NULL;
-    while (more > 0)
-        more = call.reply.stream->produce(call.reply.stream, fixture->reader, &body);
-    assert_int_equal(more, 0);
+    buffer_init(ret_body, 1 << 28);
+    buffer_append(ret_body, call.reply.body.data, call.reply.body.length_bytes);
+    parts_of_reply = append_parts(&call, room_bytes, ret_body);
     if (call.reply.status != status)
-        fail_msg("status %d: %s", call.reply.status, body.data);
+        fail_msg("status %d: %s", call.reply.status, ret_body->data);
+    call_finish(&call);
+}
+
+static json_t *ask(void (*handler)(struct call *call), const char *argument, const char *query, int status)
+{
+    struct buffer body;
     json_error_t error;
+    ask_with_room(handler, argument, query, status, 1 << 20, &body);
     json_t *reply = json_loadb(body.data, body.length_bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &error);
     if (!reply)
         fail_msg("%s: %s", error.text, body.data);
     buffer_finish(&body);
-    call_finish(&call);
     return reply;
 }
 
@@ -356,6 +377,37 @@ static void test_batches_and_runs_are_listed(void **state)
     json_decref(reply);
 }
 
+/* F11 */
+static void test_parts_are_byte_for_byte_the_whole(void **state)
+{
+    (void)state;
+    const struct {
+        void (*handler)(struct call *call);
+        const char *argument;
+        const char *query;
+    } rows[] = {{list_rollouts, NULL, "fields=id,text,verdicts,logprobs,completion_ids,contributions"},
+                {list_rollouts, NULL, "limit=3&order=desc"},
+                {list_rollouts, NULL, "reward_min=100"},
+                {list_batch_groups, batch_id, "limit=2"},
+                {get_group, group_id, ""},
+                {answer, batch_id, ""},
+                {list_batches, NULL, ""},
+                {list_runs, NULL, ""}};
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        struct buffer whole;
+        struct buffer parts;
+        ask_with_room(rows[i].handler, rows[i].argument, rows[i].query, 200, 1 << 20, &whole);
+        assert_int_equal(parts_of_reply, 1);
+        ask_with_room(rows[i].handler, rows[i].argument, rows[i].query, 200, 1, &parts);
+        assert_int_equal(parts.length_bytes, whole.length_bytes);
+        assert_memory_equal(parts.data, whole.data, whole.length_bytes);
+        if (whole.length_bytes > 4096)
+            assert_true(parts_of_reply > 1);
+        buffer_finish(&whole);
+        buffer_finish(&parts);
+    }
+}
+
 static void test_a_request_is_given_back_as_posted(void **state)
 {
     (void)state;
@@ -398,6 +450,7 @@ int main(void)
         CLAIM(test_bad_parameters_are_named),
         CLAIM(test_the_groups_of_a_batch_are_paged),
         CLAIM(test_batches_and_runs_are_listed),
+        CLAIM(test_parts_are_byte_for_byte_the_whole),
         CLAIM(test_a_request_is_given_back_as_posted),
         CLAIM(test_without_a_database_connection_every_read_is_refused),
     };

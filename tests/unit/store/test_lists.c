@@ -36,7 +36,9 @@ static int with_rows(void **state)
 static size_t count_fitting(const struct store_rollout_filter *filter)
 {
     struct store_rollouts page;
-    assert_int_equal(store_list_rollouts(fixture->reader, filter, TEXT_NONE, 1000, 100000, 0, &page), STORE_OK);
+    assert_int_equal(store_list_rollouts(fixture->reader, filter, TEXT_NONE,
+                                         &(struct store_page_limits){1000, 100000, SIZE_MAX}, 0, &page),
+                     STORE_OK);
     assert_string_equal(page.next, "");
     size_t count = page.count;
     store_rollouts_finish(&page);
@@ -99,7 +101,9 @@ static void walk(bool descending, size_t limit, size_t scan_budget, unsigned cha
     do {
         struct store_rollouts page;
         struct text cursor = *next ? text_of(next) : TEXT_NONE;
-        assert_int_equal(store_list_rollouts(fixture->reader, &filter, cursor, limit, scan_budget, 0, &page), STORE_OK);
+        assert_int_equal(store_list_rollouts(fixture->reader, &filter, cursor,
+                                             &(struct store_page_limits){limit, scan_budget, SIZE_MAX}, 0, &page),
+                         STORE_OK);
         assert_true(page.count <= limit);
         for (size_t i = 0; i < page.count; i++) {
             seen[page.rollouts[i].seq]++;
@@ -152,7 +156,8 @@ static enum store_status list_with(struct text cursor, bool descending, struct t
     store_rollout_filter_init(&filter);
     filter.descending = descending;
     filter.run = run;
-    enum store_status status = store_list_rollouts(fixture->reader, &filter, cursor, 2, 1000, 0, &page);
+    enum store_status status =
+        store_list_rollouts(fixture->reader, &filter, cursor, &(struct store_page_limits){2, 1000, SIZE_MAX}, 0, &page);
     store_rollouts_finish(&page);
     return status;
 }
@@ -163,7 +168,9 @@ static void test_a_cursor_of_another_list_order_or_filter_is_refused(void **stat
     struct store_rollout_filter filter;
     struct store_rollouts page;
     store_rollout_filter_init(&filter);
-    assert_int_equal(store_list_rollouts(fixture->reader, &filter, TEXT_NONE, 2, 1000, 0, &page), STORE_OK);
+    assert_int_equal(store_list_rollouts(fixture->reader, &filter, TEXT_NONE,
+                                         &(struct store_page_limits){2, 1000, SIZE_MAX}, 0, &page),
+                     STORE_OK);
     char next[64];
     memcpy(next, page.next, sizeof(next));
     store_rollouts_finish(&page);
@@ -177,7 +184,8 @@ static void test_a_cursor_of_another_list_order_or_filter_is_refused(void **stat
     next[15] = next[15] == '1' ? '2' : '1';
     assert_int_equal(list_with(text_of(next), false, TEXT_NONE), STORE_INVALID_CURSOR);
     struct store_batches batches;
-    assert_int_equal(store_list_batches(fixture->reader, TEXT_NONE, -1, false, text_of(next), 1, 100, &batches),
+    assert_int_equal(store_list_batches(fixture->reader, TEXT_NONE, -1, false, text_of(next),
+                                        &(struct store_page_limits){1, 100, SIZE_MAX}, &batches),
                      STORE_INVALID_CURSOR);
     store_batches_finish(&batches);
 }
@@ -189,7 +197,8 @@ static void test_the_last_page_has_no_next(void **state)
     struct store_rollouts page;
     store_rollout_filter_init(&filter);
     filter.batch = text_of(batch_ids[0]);
-    assert_int_equal(store_list_rollouts(fixture->reader, &filter, TEXT_NONE, PER_BATCH, 1000, STORE_WITH_ALL, &page),
+    assert_int_equal(store_list_rollouts(fixture->reader, &filter, TEXT_NONE,
+                                         &(struct store_page_limits){PER_BATCH, 1000, SIZE_MAX}, STORE_WITH_ALL, &page),
                      STORE_OK);
     assert_int_equal(page.count, PER_BATCH);
     assert_string_equal(page.next, "");
@@ -203,7 +212,8 @@ static void test_batches_are_listed_by_run_and_state_in_both_orders(void **state
     (void)state;
     assert_int_equal(close_batch(fixture, batch_ids[0], STORE_BATCH_CANCELLED), STORE_OK);
     struct store_batches batches;
-    assert_int_equal(store_list_batches(fixture->reader, TEXT_LITERAL("arith"), -1, true, TEXT_NONE, 1, 100, &batches),
+    assert_int_equal(store_list_batches(fixture->reader, TEXT_LITERAL("arith"), -1, true, TEXT_NONE,
+                                        &(struct store_page_limits){1, 100, SIZE_MAX}, &batches),
                      STORE_OK);
     assert_int_equal(batches.count, 1);
     assert_string_equal(batches.batches[0].id, batch_ids[1]);
@@ -211,20 +221,21 @@ static void test_batches_are_listed_by_run_and_state_in_both_orders(void **state
     char next[64];
     memcpy(next, batches.next, sizeof(next));
     store_batches_finish(&batches);
-    assert_int_equal(
-        store_list_batches(fixture->reader, TEXT_LITERAL("arith"), -1, true, text_of(next), 1, 100, &batches),
-        STORE_OK);
+    assert_int_equal(store_list_batches(fixture->reader, TEXT_LITERAL("arith"), -1, true, text_of(next),
+                                        &(struct store_page_limits){1, 100, SIZE_MAX}, &batches),
+                     STORE_OK);
     assert_string_equal(batches.batches[0].id, batch_ids[0]);
     assert_string_equal(batches.next, "");
     store_batches_finish(&batches);
-    assert_int_equal(
-        store_list_batches(fixture->reader, TEXT_NONE, STORE_BATCH_CANCELLED, false, TEXT_NONE, 10, 100, &batches),
-        STORE_OK);
+    assert_int_equal(store_list_batches(fixture->reader, TEXT_NONE, STORE_BATCH_CANCELLED, false, TEXT_NONE,
+                                        &(struct store_page_limits){10, 100, SIZE_MAX}, &batches),
+                     STORE_OK);
     assert_int_equal(batches.count, 1);
     assert_string_equal(batches.batches[0].id, batch_ids[0]);
     store_batches_finish(&batches);
-    assert_int_equal(
-        store_list_batches(fixture->reader, TEXT_LITERAL("nobody"), -1, false, TEXT_NONE, 10, 100, &batches), STORE_OK);
+    assert_int_equal(store_list_batches(fixture->reader, TEXT_LITERAL("nobody"), -1, false, TEXT_NONE,
+                                        &(struct store_page_limits){10, 100, SIZE_MAX}, &batches),
+                     STORE_OK);
     assert_int_equal(batches.count, 0);
     store_batches_finish(&batches);
 }
