@@ -437,25 +437,6 @@ void list_batches(struct call *call)
     record_list_answer(call, &self->list);
 }
 
-/* The body as it was posted, under its own type. */
-void get_batch_request(struct call *call)
-{
-    static const char *const known[] = {NULL};
-    static const char *const types[] = {"application/json", "application/x-safetensors", "application/x-ndjson", NULL};
-    _cleanup_(store_request_finish) struct store_request request = {0};
-    if (enter(call, known) < 0 ||
-        check_status(call, store_read_request(call->reader, call->args[0], &request), "id", "batch") < 0)
-        return;
-    int type = store_name_index(types, request.content_type);
-    buffer_append(&call->reply.body, request.body.data, request.body.length_bytes);
-    if (call->reply.body.failed) {
-        call_refuse(call, ERR_INTERNAL, NULL, "the request does not fit into memory");
-        return;
-    }
-    call->reply.status = 200;
-    call->reply.content_type = type < 0 ? "application/octet-stream" : types[type];
-}
-
 /* ---- runs
  * -------------------------------------------------------------------------------------------------------------------
  */

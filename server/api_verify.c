@@ -4,11 +4,14 @@
 #include <stdio.h>
 
 #include "server/api_verify_private.h"
+#include "server/base/blocks.h"
 #include "server/json_input.h"
 #include "verifiers/registry.h"
 
 #define ITEMS_MAX 65536
 #define ITEM_ID_BYTES 256
+#define VERDICTS_BYTES 512        /* of an item, as they come from a text worker */
+#define OWN_LIST_BYTES 1024       /* of an item with verifiers of its own */
 #define UNREAD_BYTES (256 * 1024) /* verdicts of a list that could not be read; longer ones are left out */
 
 /* --- reading --- */
@@ -217,6 +220,21 @@ void verify_parse(struct call *call)
         call->parsed_destroy = verify_request_destroy;
     }
     json_input_finish(&input);
+    block_give(TAKE_PTR(call->body)); /* the frames have what is needed of it */
+}
+
+size_t verify_bytes(const struct call *call)
+{
+    const struct verify_request *request = call->parsed;
+    size_t bytes = sizeof(*request);
+
+    for (size_t i = 0; i < request->count; i++) {
+        const struct verify_item *item = &request->items[i];
+        bool own_list = item->list && item->list != request->shared;
+        bytes += sizeof(*item) + item->frame.capacity_bytes + item->unread_verdicts.capacity_bytes + VERDICTS_BYTES +
+                 (own_list ? OWN_LIST_BYTES : 0);
+    }
+    return bytes;
 }
 
 /* --- rendering --- */

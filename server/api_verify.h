@@ -27,6 +27,9 @@ void list_verifiers(struct call *call);
 /* Worker thread. Either refuses (call->reply.status != 0) or leaves call->parsed for verify_run(). */
 void verify_parse(struct call *call);
 
+/* What the parsed request takes until it is answered, verdicts included. */
+size_t verify_bytes(const struct call *call);
+
 /* Loop thread. `answered` is called once on the loop thread when call->reply is filled, never from inside verify_run();
  * the call and the context must live until then or until verify_cancel(). */
 void verify_run(struct verify_context *context, struct call *call, void (*answered)(void *arg), void *arg);

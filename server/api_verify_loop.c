@@ -15,6 +15,8 @@ static bool hung_up(struct request *request, void *arg)
 
 void verify_on_loop(struct server *server, struct request *request)
 {
+    if (!request_hold_parsed(request, verify_bytes(request_call(request))))
+        return;
     request_on_hangup(request, hung_up, NULL);
     verify_run(&server->verify, request_call(request), answered, request);
 }

@@ -48,6 +48,14 @@ static bool hold_bytes(struct request *request, size_t length_bytes)
     return true;
 }
 
+bool request_hold_parsed(struct request *request, size_t bytes)
+{
+    if (hold_bytes(request, bytes))
+        return true;
+    request_refuse(request, ERR_QUEUE_FULL, NULL, "other requests use up memory_budget; try again");
+    return false;
+}
+
 void body_release(struct request *request)
 {
     request->server->body_bytes -= (int64_t)request->held_bytes;

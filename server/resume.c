@@ -5,6 +5,7 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/live.h"
+#include "server/store/request.h"
 
 #include <math.h>
 #include <stdio.h>

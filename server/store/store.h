@@ -390,16 +390,6 @@ struct store_batch {
 enum store_status store_read_batch(struct store_reader *reader, struct text batch_id, struct store_batch *ret_batch);
 void store_batch_finish(struct store_batch *batch);
 
-struct store_request {
-    struct text body;
-    struct text content_type;
-    uint8_t sha256[SHA256_BYTES];
-    struct store_memory *memory;
-};
-enum store_status store_read_request(struct store_reader *reader, struct text batch_id,
-                                     struct store_request *ret_request);
-void store_request_finish(struct store_request *request);
-
 struct store_group {
     char id[ID_BYTES];
     char batch_id[ID_BYTES];

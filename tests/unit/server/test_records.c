@@ -391,6 +391,7 @@ static void test_parts_are_byte_for_byte_the_whole(void **state)
                 {list_batch_groups, batch_id, "limit=2"},
                 {get_group, group_id, ""},
                 {answer, batch_id, ""},
+                {get_batch_request, batch_id, ""},
                 {list_batches, NULL, ""},
                 {list_runs, NULL, ""}};
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {

@@ -1,3 +1,4 @@
+#include "server/store/request.h"
 #include "tests/unit/store/fixture.h"
 
 #include <stdio.h>
