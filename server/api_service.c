@@ -147,7 +147,7 @@ void service_set_gauges(struct server *server)
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_ROW, (int64_t)store->queued_ops);
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_BATCH, (int64_t)server->batches->count);
     metric_set(METRIC_WAL_BYTES, 0, (int64_t)store->wal_bytes);
-    metric_set(METRIC_MEMORY_USED_BYTES, 0, server->batches->bytes + server->body_bytes);
+    metric_set(METRIC_MEMORY_USED_BYTES, 0, server->batches->bytes + server->body_bytes + server->replies.held_bytes);
     metric_set(METRIC_MEMORY_LIMIT_BYTES, 0, server->batches->bytes_max);
     metric_set(METRIC_VERIFIER_ALARMS, 0, (int64_t)incidents_alarms(server->incidents));
     metric_set(METRIC_TEXT_WORKERS_ALIVE, 0, (int64_t)counts.workers_alive);

@@ -187,10 +187,8 @@ static int read_request(struct json_input *input, struct verify_request *request
     return read_items(input, read.items, request);
 }
 
-void verify_request_destroy(void *parsed)
+void verify_request_drop_items(struct verify_request *request)
 {
-    struct verify_request *request = parsed;
-
     for (size_t i = 0; i < request->count; i++) {
         struct verify_item *item = &request->items[i];
         free((char *)(uintptr_t)item->id.data);
@@ -199,7 +197,15 @@ void verify_request_destroy(void *parsed)
         buffer_finish(&item->unread_verdicts);
         free(item->job.reply);
     }
-    free(request->items);
+    free(TAKE_PTR(request->items));
+    request->count = 0;
+}
+
+void verify_request_destroy(void *parsed)
+{
+    struct verify_request *request = parsed;
+
+    verify_request_drop_items(request);
     verifier_list_unref(request->shared);
     free(request);
 }

@@ -41,6 +41,8 @@ struct verify_request {
 
 void verify_item_fail(struct verify_item *item, const char *code, const char *message, bool retryable);
 void verify_render(const struct verify_request *request, struct call *call);
+/* When they are rendered: on a worker, because a large request has a hundred thousand pieces. */
+void verify_request_drop_items(struct verify_request *request);
 void verify_request_destroy(void *parsed);
 
 #endif

@@ -35,6 +35,7 @@ static void render(struct job *job, struct store_reader *reader)
 
     (void)reader;
     verify_render(request, request->call);
+    verify_request_drop_items(request);
 }
 
 static void rendered(struct job *job)
