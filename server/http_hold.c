@@ -121,11 +121,16 @@ void reply_unwatch(struct request *request, bool completed)
 
 /* --- the end --- */
 
+void reply_stop_waiting(struct request *request)
+{
+    loop_timer_clear(request->server->loop, &request->reply_timer);
+    reply_budget_leave(&request->server->replies, &request->reply_wait);
+}
+
 void reply_finish(struct request *request)
 {
     struct reply_budget *budget = &request->server->replies;
-    loop_timer_clear(request->server->loop, &request->reply_timer);
-    reply_budget_leave(budget, &request->reply_wait);
+    reply_stop_waiting(request);
     reply_hold(request, 0);
     if (request->reply_oversize)
         reply_budget_give_oversize(budget);

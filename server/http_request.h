@@ -89,6 +89,8 @@ void reply_canned_to(struct link *link, const struct gate_refusal *refusal);
 void reply_hold(struct request *request, size_t bytes);
 /* The whole reply, which is there. 0, or -1 with the call refused: there is no room for it. */
 int reply_hold_whole(struct request *request);
+/* It has its answer, whatever it was. */
+void reply_stop_waiting(struct request *request);
 void reply_refuse_room(struct request *request);
 /* From the status line to the end of the reply: closes the connection of a client that takes nothing. */
 void reply_watch(struct request *request);

@@ -229,6 +229,7 @@ void request_submit(struct request *request)
 
 void request_answer(struct request *request)
 {
+    reply_stop_waiting(request);
     if (!request->call.reply.stream)
         (void)reply_hold_whole(request);
     else if (!stream_may_answer(request))
