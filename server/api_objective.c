@@ -80,6 +80,8 @@ static int evaluate(struct objective_call *objective, struct objective_request *
                                           .agent_count = objective->agent_count,
                                           .baselines = objective->baselines,
                                           .rollout_against_logprobs = objective->rollout_against_logprobs,
+                                          .slices = objective->slices,
+                                          .slice_count = objective->slice_count,
                                           .groups_given = objective->record_given,
                                           .shaped_given = objective->record_given,
                                           .advantages_given = objective->advantages_given,
@@ -87,68 +89,6 @@ static int evaluate(struct objective_call *objective, struct objective_request *
     if (objective_evaluate(request, ret_result, &error) < 0)
         return refuse_error(objective, &error);
     return 0;
-}
-
-/* --- keeping --- */
-
-void objective_kept_destroy(void *pointer)
-{
-    struct objective_kept *kept = pointer;
-
-    if (!kept)
-        return;
-    buffer_finish(&kept->objective_json);
-    buffer_finish(&kept->sums_json);
-    free(kept->run);
-    free(kept);
-}
-
-static void write_sums(struct json_write *json, const struct objective_result *result)
-{
-    const struct objective_sums *sums = &result->sums;
-
-    json_object_begin(json);
-    json_put_double(json, "loss", result->loss);
-    json_put_double(json, "policy_loss", result->policy_loss);
-    json_put_double(json, "kl_loss", result->kl_loss);
-    json_put_int(json, "tokens", (int64_t)sums->tokens);
-    json_put_int(json, "sequences", (int64_t)sums->sequences);
-    json_put_int(json, "clip_low", (int64_t)sums->clip_low);
-    json_put_int(json, "clip_high", (int64_t)sums->clip_high);
-    json_put_int(json, "outside_band", (int64_t)sums->outside_band);
-    json_put_int(json, "ratio_overflows", (int64_t)sums->ratio_overflows);
-    json_put_double(json, "ratio_sum", sums->ratio_sum);
-    json_put_double(json, "ratio_max", sums->ratio_max);
-    json_put_double(json, "approx_kl_k1_sum", sums->k1_sum);
-    json_put_double(json, "approx_kl_k3_sum", sums->k3_sum);
-    json_put_int(json, "kl_tokens", (int64_t)sums->kl_tokens);
-    json_put_double(json, "kl_sum", sums->kl_sum);
-    json_put_int(json, "logprob_gap_tokens", (int64_t)sums->gap_tokens);
-    json_put_double(json, "logprob_gap_sum", sums->gap_sum);
-    json_object_end(json);
-}
-
-static struct objective_kept *keep(const struct objective_call *objective, const struct objective_result *result)
-{
-    struct objective_kept *kept = xcalloc(1, sizeof *kept);
-    struct json_write json;
-
-    kept->run = xstrndup(objective->run.data, objective->run.length_bytes);
-    buffer_init(&kept->objective_json, 64 * 1024);
-    json_write_init(&json, &kept->objective_json);
-    objective_json_write(&json, &objective->knobs);
-    buffer_init(&kept->sums_json, 16 * 1024);
-    json_write_init(&json, &kept->sums_json);
-    write_sums(&json, result);
-    kept->op.kind = STORE_RECORD_OBJECTIVE;
-    kept->op.context = kept;
-    kept->op.record_objective = (struct store_record_objective){.run = {kept->run, objective->run.length_bytes},
-                                                                .optimizer_step = objective->optimizer_step,
-                                                                .ppo_epoch = objective->ppo_epoch,
-                                                                .part = objective->part,
-                                                                .objective = buffer_text(&kept->objective_json),
-                                                                .sums = buffer_text(&kept->sums_json)};
-    return kept;
 }
 
 /* --- the handlers --- */
@@ -166,7 +106,7 @@ static int answer(struct objective_call *objective, struct call *call)
         return -1;
     objective->rollout_against_logprobs = lacks_old_logprobs(objective);
     default_old_logprobs(objective);
-    if (objective_explain_read(objective) < 0)
+    if (objective_explain_read(objective) < 0 || objective_number_slices(objective) < 0)
         return -1;
     if (objective_outputs_prepare(objective) < 0 || evaluate(objective, &request, &result) < 0)
         return -1;
@@ -178,7 +118,7 @@ static int answer(struct objective_call *objective, struct call *call)
     objective_tensors_reply(objective, &request, &result);
     if (!objective->keep)
         return objective_answer(call);
-    call->parsed = keep(objective, &result);
+    call->parsed = objective_keep(objective, &result);
     call->parsed_destroy = objective_kept_destroy;
     return 0;
 }

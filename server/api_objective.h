@@ -19,11 +19,15 @@ struct objective_kept {
     char *run;
     struct buffer objective_json;
     struct buffer sums_json;
+    struct store_objective_slice *slices; /* [slice_count] */
+    char **engines;                       /* theirs; NULL: none */
+    size_t slice_count;
 };
 void objective_kept_destroy(void *pointer);
 
 void objective_handler(struct call *call);                             /* worker */
 void record_objective(struct server *server, struct request *request); /* loop */
+void list_objective_sums(struct call *call);                           /* worker; {run} */
 void presets_handler(struct call *call);                               /* worker */
 
 #endif

@@ -16,6 +16,8 @@
 #include <stdint.h>
 
 struct store_reader;
+struct store_rollout;
+struct objective_kept;
 struct objective_tensors;
 
 /* What the reply carries for each token, in the order of the reply; the bits of `returns`. */
@@ -90,6 +92,9 @@ struct objective_call {
     int64_t optimizer_step; /* -1: not said */
     int64_t ppo_epoch;
     int64_t part;
+    struct objective_slice *slices; /* [slice_count]; NULL: it is not kept */
+    size_t *samples;                /* [slice_count]: a sequence of each */
+    size_t slice_count;
 
     struct buffer notes;             /* JSON texts, separated by commas */
     struct objective_memory *memory; /* what was allocated on the way */
@@ -105,6 +110,13 @@ void objective_call_finish(struct objective_call *objective);
 
 /* Stored form: looks up every rollout, fills its sequence, finds its advantage. 0, or -1 with the call refused. */
 int objective_record_fill(struct objective_call *objective, struct store_reader *reader);
+/* The rollout of sequence `index`. */
+const struct store_rollout *objective_rollout(const struct objective_call *objective, size_t index);
+
+/* objective_keep.c: which sequences are summed together, if the call is kept. 0, or -1 with the call refused. */
+int objective_number_slices(struct objective_call *objective);
+/* What goes on record, with copies of all that it points to. */
+struct objective_kept *objective_keep(const struct objective_call *objective, const struct objective_result *result);
 void store_results_destroy(struct store_results *results);
 
 /* objective_inputs.c: 400 for a log-probability that no policy has, 422 for what is not finite, wherever a token is

@@ -137,7 +137,7 @@ static int read_rollout(struct objective_call *objective, struct store_reader *r
     return fill_sequence(objective, index, &found->rollouts[0]);
 }
 
-static const struct store_rollout *rollout_of(const struct objective_call *objective, size_t index)
+const struct store_rollout *objective_rollout(const struct objective_call *objective, size_t index)
 {
     return &objective->results->rollouts[index].rollouts[0];
 }
@@ -146,7 +146,7 @@ static int compare_ids(const void *left, const void *right, void *objective)
 {
     size_t a = *(const size_t *)left;
     size_t b = *(const size_t *)right;
-    int order = strcmp(rollout_of(objective, a)->id, rollout_of(objective, b)->id);
+    int order = strcmp(objective_rollout(objective, a)->id, objective_rollout(objective, b)->id);
     return order ? order : (a > b) - (a < b);
 }
 
@@ -161,7 +161,7 @@ static int check_twins(struct objective_call *objective)
         order[i] = i;
     qsort_r(order, objective->count, sizeof *order, compare_ids, objective);
     for (size_t k = 1; k < objective->count; k++)
-        if (strcmp(rollout_of(objective, order[k])->id, rollout_of(objective, order[k - 1])->id) == 0)
+        if (strcmp(objective_rollout(objective, order[k])->id, objective_rollout(objective, order[k - 1])->id) == 0)
             return objective_refuse(objective, ERR_INVALID_FIELD, order[k], "rollout", NO_TOKEN,
                                     "this rollout is named twice");
     return 0;
@@ -203,7 +203,7 @@ static const struct objective_sequence *member_of(const struct objective_call *o
     const struct group_record *record = &objective->results->groups[objective->sequences[index].group];
 
     for (size_t k = 0; k < record->count; k++)
-        if (record->sample_index[k] == rollout_of(objective, index)->sample_index)
+        if (record->sample_index[k] == objective_rollout(objective, index)->sample_index)
             return &record->sequences[k];
     return NULL;
 }
@@ -268,7 +268,7 @@ static int read_groups(struct objective_call *objective, struct store_reader *re
         return call_refuse(objective->call, ERR_QUEUE_FULL, NULL, "there is no memory for this request now");
     results->group_count = objective->group_count;
     for (size_t i = 0; i < objective->count; i++) {
-        const struct store_rollout *rollout = rollout_of(objective, i);
+        const struct store_rollout *rollout = objective_rollout(objective, i);
         size_t group = objective->sequences[i].group;
         if (known[group])
             continue;
@@ -377,7 +377,7 @@ static int adopt_objective(struct objective_call *objective, struct store_reader
 
     if (objective->has_objective)
         return 0;
-    if (store_read_batch(reader, text_of(rollout_of(objective, 0)->batch_id), &batch) != STORE_OK)
+    if (store_read_batch(reader, text_of(objective_rollout(objective, 0)->batch_id), &batch) != STORE_OK)
         return refuse_store(objective);
     int result = objective_json_parse(batch.objective, &objective->knobs);
     store_batch_finish(&batch);
@@ -390,9 +390,9 @@ static int adopt_objective(struct objective_call *objective, struct store_reader
 
 static void find_run(struct objective_call *objective)
 {
-    objective->run = rollout_of(objective, 0)->run;
+    objective->run = objective_rollout(objective, 0)->run;
     for (size_t i = 1; i < objective->count; i++) {
-        if (text_same(objective->run, rollout_of(objective, i)->run))
+        if (text_same(objective->run, objective_rollout(objective, i)->run))
             continue;
         if (objective->keep)
             objective_note(objective, "this call is not kept: its rollouts belong to several runs");

@@ -37,6 +37,7 @@ const struct route routes[] = {
     {"GET", "/v1/runs", ROUTE_RECORD, list_runs, NULL},
     {"GET", "/v1/runs/{run}", ROUTE_RECORD, get_run, NULL},
     {"POST", "/v1/runs/{run}/attach", ROUTE_CREATES | ROUTE_BODY | ROUTE_HASHED, parse_attach, attach_run},
+    {"GET", "/v1/runs/{run}/objective", 0, list_objective_sums, NULL},
     {"PUT", "/v1/runs/{run}/policy", ROUTE_CREATES | ROUTE_BODY | ROUTE_HASHED, parse_policy, declare_policy},
     {"POST", "/v1/runs/{run}/policy/begin", ROUTE_CREATES | ROUTE_BODY | ROUTE_HASHED, parse_policy_begin,
      begin_policy},

@@ -87,3 +87,23 @@ void block_put_bytes(const struct objective_block *block, const void *values, vo
     for (size_t k = 0; output && !block->is_run && k < block->count; k++)
         to[block->token[k]] = from[k];
 }
+
+void clear_outputs(struct objective_sequence *sequence)
+{
+    bool all_written = sequence->trainable_tokens == sequence->tokens && !sequence->counted_only;
+    double *const numbers[] = {sequence->surrogates, sequence->contributions, sequence->dloss_dlogp,
+                               sequence->ratios,     sequence->weights,       sequence->importance};
+
+    sequence->loss = 0;
+    if (sequence->kl && sequence->tokens)
+        memset(sequence->kl, 0, sequence->tokens * sizeof(double));
+    if (all_written)
+        return;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (numbers[i])
+            memset(numbers[i], 0, sequence->tokens * sizeof(double));
+    if (sequence->clipped)
+        memset(sequence->clipped, 0, sequence->tokens);
+    if (sequence->selected)
+        memset(sequence->selected, 0, sequence->tokens);
+}

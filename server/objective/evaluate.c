@@ -181,15 +181,19 @@ static bool read_inputs(struct walk *walk)
     return true;
 }
 
+/* old_logprobs of the block; NULL: there are none. */
+static const double *old_of_block(const struct walk *walk)
+{
+    if (!is_present(walk->work->request->sequences[walk->index].old_logprobs))
+        return NULL;
+    return walk->old_is_anchor ? walk->block.old : walk->block.previous;
+}
+
 /* What metrics.rollout compares with the rollout's log-probabilities. */
 static const double *policy_of_metrics(const struct walk *walk)
 {
-    const struct objective_request *request = walk->work->request;
-    const struct objective_block *block = &walk->block;
-
-    if (request->rollout_against_logprobs || !is_present(request->sequences[walk->index].old_logprobs))
-        return block->logprob;
-    return walk->old_is_anchor ? block->old : block->previous;
+    const double *old = old_of_block(walk);
+    return old && !walk->work->request->rollout_against_logprobs ? old : walk->block.logprob;
 }
 
 static int gather(struct walk *walk)
@@ -355,6 +359,13 @@ static int add_up(struct walk *walk, const struct objective_sequence *sequence)
     return 0;
 }
 
+static void slice(struct walk *walk)
+{
+    if (walk->work->request->slices)
+        slice_block(walk->work, walk->index,
+                    &(struct slice_inputs){old_of_block(walk), walk->with_rollout, walk->with_kl}, &walk->block);
+}
+
 static int flush(struct walk *walk, const struct objective_sequence *sequence)
 {
     struct objective_block *block = &walk->block;
@@ -372,32 +383,13 @@ static int flush(struct walk *walk, const struct objective_sequence *sequence)
     if (add_up(walk, sequence) < 0)
         return -1;
     meter_block(walk->work->request, block, walk->with_rollout, walk->with_kl, &walk->meter, &walk->work->result->sums);
+    slice(walk);
     block->first += block->count;
     block->count = 0;
     return 0;
 }
 
 /* --- one sequence --- */
-
-static void clear_outputs(struct objective_sequence *sequence)
-{
-    bool all_written = sequence->trainable_tokens == sequence->tokens && !sequence->counted_only;
-    double *const numbers[] = {sequence->surrogates, sequence->contributions, sequence->dloss_dlogp,
-                               sequence->ratios,     sequence->weights,       sequence->importance};
-
-    sequence->loss = 0;
-    if (sequence->kl && sequence->tokens)
-        memset(sequence->kl, 0, sequence->tokens * sizeof(double));
-    if (all_written)
-        return;
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (numbers[i])
-            memset(numbers[i], 0, sequence->tokens * sizeof(double));
-    if (sequence->clipped)
-        memset(sequence->clipped, 0, sequence->tokens);
-    if (sequence->selected)
-        memset(sequence->selected, 0, sequence->tokens);
-}
 
 static int walk_run(struct walk *walk, const struct objective_sequence *sequence)
 {
@@ -561,6 +553,8 @@ static int walk_all(struct walk *walk)
     result->kl_loss = scored ? objective_sum_value(&walk->kl) + 0.0 : NAN;
     result->loss = result->policy_loss + result->kl_loss;
     result->notes = notes(walk->work);
+    if (request->slices)
+        slices_finish(request);
     objective_fill_metrics(walk->work, &walk->meter);
     return 0;
 }

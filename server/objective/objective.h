@@ -66,6 +66,7 @@ struct objective_sequence {
     size_t group;        /* below group_count */
     size_t rollout;      /* below rollout_count of the request, for rollout_mean */
     size_t agent;        /* below agent_count, for ema_baseline */
+    size_t slice;        /* below slice_count */
     double reward;       /* NAN: none. Needed by estimators, and for the reward metrics if there is one */
     bool judged;         /* false: no part in any statistic, loss or denominator; advantage NAN, arrays 0 */
     bool untrainable;    /* its reward counts in the statistics of its group, its tokens nowhere */
@@ -134,6 +135,26 @@ struct objective_sums {
     double gap_sum; /* |old - rollout|, or |logprob - rollout| */
 };
 
+/* What is kept of a call, for the sequences of one slice: sums over their trainable tokens, and how many those are. A
+ * sum that is not known is NAN, of 0 tokens. */
+enum objective_slice_mean {
+    OBJECTIVE_SLICE_KL,          /* to the reference, by kl.estimator; also where it is in no loss */
+    OBJECTIVE_SLICE_KL_POLICY,   /* k3, old to now: e^x - 1 - x, x = logprob - old */
+    OBJECTIVE_SLICE_KL_ENGINE,   /* k3, rollout to old (rollout_against_logprobs: to logprobs) */
+    OBJECTIVE_SLICE_ENTROPY,     /* -rollout */
+    OBJECTIVE_SLICE_LOGPROB_GAP, /* |old - rollout|, likewise */
+    OBJECTIVE_SLICE_MEANS
+};
+struct objective_slice {
+    uint64_t sequences, tokens; /* judged; trainable */
+    uint64_t clip_low, clip_high;
+    double loss; /* of its sequences; NAN: none is judged */
+    struct {
+        double sum;
+        uint64_t tokens;
+    } means[OBJECTIVE_SLICE_MEANS];
+};
+
 /* One number of `metrics`. NAN = null. */
 struct objective_metrics {
     double ratio_mean, ratio_max, ratio_outside_band;
@@ -190,12 +211,14 @@ struct objective_request {
     size_t sequence_count;
     struct objective_group *groups; /* room for group_count; out, or in if groups_given */
     size_t group_count;
-    size_t rollout_count; /* 0: every sequence is its own */
-    size_t score_count;   /* names of gdpo's scores */
-    size_t agent_count;   /* 0: none */
-    double *baselines;    /* ema_baseline: out, one for each agent (one at least); NULL: not wanted */
-    bool groups_given;    /* by objective_group_advantages() or objective_advantages() over all members; the request may
-                           * hold a part of them. Only with advantages_given */
+    size_t rollout_count;           /* 0: every sequence is its own */
+    size_t score_count;             /* names of gdpo's scores */
+    size_t agent_count;             /* 0: none */
+    double *baselines;              /* ema_baseline: out, one for each agent (one at least); NULL: not wanted */
+    struct objective_slice *slices; /* room for slice_count, zeroed; out; NULL: not wanted */
+    size_t slice_count;
+    bool groups_given; /* by objective_group_advantages() or objective_advantages() over all members; the request may
+                        * hold a part of them. Only with advantages_given */
     bool advantages_given;         /* the estimator is not run; rewards feed the metrics, the filter and positive_nll */
     bool rollout_against_logprobs; /* metrics.rollout compares with logprobs, whatever old_logprobs are there: they were
                                     * taken from the rollout's own */

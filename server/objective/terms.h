@@ -54,6 +54,8 @@ bool block_read(const struct objective_block *block, struct objective_values val
 void block_put(const struct objective_block *block, double sign, const double *values, double *output);
 void block_put_sides(const struct objective_block *block, int8_t *output); /* `clipped` */
 void block_put_bytes(const struct objective_block *block, const void *values, void *output);
+/* What the blocks of the sequence will not write becomes 0. */
+void clear_outputs(struct objective_sequence *sequence);
 
 /* --- one evaluation --- */
 
@@ -268,6 +270,18 @@ struct objective_meter {
 void meter_block(const struct objective_request *request, struct objective_block *block, bool has_rollout, bool has_kl,
                  struct objective_meter *meter, struct objective_sums *sums);
 void meter_sequence(struct objective_meter *meter);
+
+/* slices.c */
+struct slice_inputs {
+    const double *old; /* old_logprobs of the block; NULL: none */
+    bool has_rollout;  /* block->rollout and rollout_x are filled */
+    bool has_kl;       /* block->kl is */
+};
+/* After everything else of the block: it writes over its KL. */
+void slice_block(const struct objective_work *work, size_t index, const struct slice_inputs *inputs,
+                 struct objective_block *block);
+void slices_finish(const struct objective_request *request); /* after the last sequence */
+
 void objective_fill_metrics(const struct objective_work *work, const struct objective_meter *meter);
 
 #endif

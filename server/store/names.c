@@ -11,6 +11,7 @@ const char *const store_logprobs_mode_names[] = {"unknown", "raw", "processed", 
 const char *const store_route_names[] = {"batches", "score", "policy", "begin", "commit", "cancel", "attach", NULL};
 const char *const store_update_mode_names[] = {"wait", "abort", "straddle", NULL};
 const char *const store_update_state_names[] = {"open", "committed", "cancelled", "expired", NULL};
+const char *const store_objective_mean_names[] = {"kl", "kl_policy", "kl_engine", "entropy", "logprob_gap", NULL};
 
 int store_name_index(const char *const *names, struct text word)
 {

@@ -133,25 +133,3 @@ int operation_set_revision(struct store *store, struct run_row *run, int64_t rev
     bind_int(insert, 4, now_us);
     return database_run(insert);
 }
-
-enum store_status operation_record_objective(struct store *store, struct store_op *op)
-{
-    const struct store_record_objective *call = &op->record_objective;
-    struct run_row run = {0};
-    int result = operation_find_run(store, call->run, &run);
-    if (result == SQLITE_DONE)
-        return operation_decline(op, STORE_NOT_FOUND, "no such run");
-    if (result != SQLITE_ROW)
-        return operation_fail(store, op, result);
-    sqlite3_stmt *record = database_statement(&store->writer, SQL_RECORD_OBJECTIVE);
-    bind_int(record, 1, run.seq);
-    bind_int(record, 2, run.incarnation);
-    bind_int(record, 3, call->optimizer_step);
-    bind_int(record, 4, call->ppo_epoch);
-    bind_int(record, 5, call->part);
-    bind_int(record, 6, clock_utc_us());
-    bind_text(record, 7, call->objective);
-    bind_text(record, 8, call->sums);
-    result = database_run(record);
-    return result == SQLITE_OK ? STORE_OK : operation_fail(store, op, result);
-}
