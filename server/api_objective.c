@@ -86,9 +86,13 @@ static int evaluate(struct objective_call *objective, struct objective_request *
                                           .shaped_given = objective->record_given,
                                           .advantages_given = objective->advantages_given,
                                           .totals = objective->has_totals ? &objective->totals : NULL};
+    if (objective->narrow) {
+        request->on_sequence = objective_outputs_narrow;
+        request->context = objective;
+    }
     if (objective_evaluate(request, ret_result, &error) < 0)
         return refuse_error(objective, &error);
-    return 0;
+    return objective_outputs_check(objective);
 }
 
 /* --- the handlers --- */

@@ -79,6 +79,11 @@ struct objective_call {
     char *outputs;        /* the arrays of the reply, as the data of a safetensors file; NULL: not yet, or given away */
     size_t outputs_bytes; /* of the file */
 
+    bool narrow;                                      /* its doubles are floats */
+    double *scratch;                                  /* narrow: where a sequence's doubles are until they are floats */
+    size_t beyond_float_sequence, beyond_float_token; /* the first number that no float holds */
+    const char *beyond_float;                         /* its array; NULL: there is none */
+
     unsigned returns; /* bits of enum objective_array */
     int arrays;       /* enum json_arrays */
 
@@ -133,8 +138,13 @@ struct objective_output {
 enum { OBJECTIVE_OUTPUTS = ARRAY_COUNT + 1 };
 extern const struct objective_output objective_outputs[OBJECTIVE_OUTPUTS];
 bool objective_output_is_wanted(const struct objective_call *objective, size_t output);
+enum safetensors_type objective_output_type(const struct objective_call *objective, size_t output); /* in the reply */
 /* Room for those that the reply carries, before the evaluation. 0, or -1 with the call refused. */
 int objective_outputs_prepare(struct objective_call *objective);
+/* narrow: for each sequence as soon as it is evaluated, its doubles into the reply. */
+void objective_outputs_narrow(void *objective, size_t index);
+/* Then, when all are: 422 where one is beyond float. */
+int objective_outputs_check(struct objective_call *objective);
 
 void objective_reply_write(struct objective_call *objective, const struct objective_request *request,
                            const struct objective_result *result);

@@ -143,7 +143,7 @@ int objective_explain_read(struct objective_call *objective)
     objective->explain_token = token;
     objective->returns = (1U << ARRAY_COUNT) - 1;
     objective->arrays = JSON_ARRAYS_PLAIN;
-    objective->keep = false;
+    objective->keep = objective->narrow = false;
     objective->sequences[sequence].importance =
         objective_allocate(objective, objective->sequences[sequence].tokens, sizeof(double));
     return objective->sequences[sequence].importance ? 0 : -1;

@@ -195,7 +195,11 @@ struct body_fields {
     json_t *objective, *sequences, *group_sizes, *totals, *returns, *pass_at;
     int64_t optimizer_step, ppo_epoch, part;
     bool store;
+    int dtype;
 };
+
+enum { DTYPE_F64, DTYPE_F32 };
+static const char *const dtypes[] = {[DTYPE_F64] = "f64", [DTYPE_F32] = "f32", NULL};
 
 static const struct field body_table[] = {
     {"objective", FIELD_OBJECT, 0, offsetof(struct body_fields, objective), 0, 0, NULL},
@@ -208,6 +212,7 @@ static const struct field body_table[] = {
     {"ppo_epoch", FIELD_INT, 0, offsetof(struct body_fields, ppo_epoch), 0, 0x1p63, NULL},
     {"part", FIELD_INT, 0, offsetof(struct body_fields, part), 0, 0x1p63, NULL},
     {"store", FIELD_BOOL, 0, offsetof(struct body_fields, store), 0, 0, NULL},
+    {"dtype", FIELD_CHOICE, 0, offsetof(struct body_fields, dtype), 0, 0, dtypes},
 };
 
 int objective_check_totals(struct objective_call *objective)
@@ -270,6 +275,17 @@ static int read_return(struct objective_call *objective, const json_t *list)
     return 0;
 }
 
+/* JSON has one kind of number, and `_f64` is part of a name: only tensors have a type of their own. */
+static int read_dtype(struct objective_call *objective, int dtype)
+{
+    if (dtype == DTYPE_F32 && !objective->call->accept_safetensors)
+        return call_refuse(objective->call, ERR_INVALID_FIELD, "dtype",
+                           "f32 is for the arrays of a safetensors reply: ask for one with Accept: "
+                           "application/x-safetensors");
+    objective->narrow = dtype == DTYPE_F32;
+    return 0;
+}
+
 static int read_query(struct objective_call *objective)
 {
     static const char *const known[] = {"arrays", "explain", NULL};
@@ -293,7 +309,7 @@ static int read_body(struct objective_call *objective)
         return -1;
     if (read_sequences(objective, fields.sequences) < 0 || read_totals(objective, fields.totals) < 0)
         return -1;
-    if (read_return(objective, fields.returns) < 0 ||
+    if (read_return(objective, fields.returns) < 0 || read_dtype(objective, fields.dtype) < 0 ||
         pass_at_read(objective->call, fields.pass_at, objective->pass_at, &objective->pass_at_count) < 0)
         return -1;
     objective->has_objective = fields.objective != NULL;

@@ -281,7 +281,7 @@ static void write_file(struct objective_call *objective, struct text json)
     for (size_t k = 0; k < OBJECTIVE_OUTPUTS; k++)
         if (objective_output_is_wanted(objective, k))
             columns[count++] =
-                (struct safetensors_column){objective_outputs[k].name, objective_outputs[k].type, tokens};
+                (struct safetensors_column){objective_outputs[k].name, objective_output_type(objective, k), tokens};
     safetensors_write_header(&reply->body, columns, count, "reply", json);
     reply->tail = TAKE_PTR(objective->outputs);
     reply->tail_bytes = objective->outputs_bytes;

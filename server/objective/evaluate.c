@@ -545,9 +545,12 @@ static int walk_all(struct walk *walk)
     const struct objective_request *request = walk->work->request;
     struct objective_result *result = walk->work->result;
 
-    for (size_t i = 0; i < request->sequence_count; i++)
+    for (size_t i = 0; i < request->sequence_count; i++) {
         if (walk_sequence(walk, i) < 0)
             return -1;
+        if (request->on_sequence)
+            request->on_sequence(request->context, i);
+    }
     bool scored = anything_judged(request);
     result->policy_loss = scored ? objective_sum_value(&walk->policy) + 0.0 : NAN;
     result->kl_loss = scored ? objective_sum_value(&walk->kl) + 0.0 : NAN;

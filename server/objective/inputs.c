@@ -1,4 +1,4 @@
-/* Arrays of a request, looked at before anything is computed from them. */
+/* Arrays as they come in and go out: looked at, and made narrower. */
 #include "server/objective/terms.h"
 
 #include <float.h>
@@ -37,4 +37,16 @@ size_t objective_find_outside(const struct objective_sequence *sequence, struct 
             return t;
     }
     return n;
+}
+
+OBJECTIVE_CLONES
+bool objective_narrow(size_t n, const double *restrict values, float *restrict ret_values)
+{
+    uint64_t far = 0;
+
+    for (size_t k = 0; k < n; k++) {
+        ret_values[k] = (float)values[k];
+        far |= objective_is_far((double)ret_values[k], INFINITY);
+    }
+    return !(far >> 63);
 }

@@ -223,7 +223,9 @@ struct objective_request {
     bool rollout_against_logprobs; /* metrics.rollout compares with logprobs, whatever old_logprobs are there: they were
                                     * taken from the rollout's own */
     bool shaped_given;             /* shaped_reward is known; only with advantages_given, where shaping is not run */
-    const struct objective_totals *totals; /* NULL: count in the request */
+    const struct objective_totals *totals;            /* NULL: count in the request */
+    void (*on_sequence)(void *context, size_t index); /* all outputs of this sequence are there; NULL: nobody asks */
+    void *context;
 };
 
 /* Everything. 0, or -1 with ret_error. Linear in the tokens but for the selections that sort; allocates once a request,
@@ -234,6 +236,9 @@ int objective_evaluate(const struct objective_request *request, struct objective
 /* The first token that is not masked and whose value is no number, infinite, or above `most` (DBL_MAX: any finite one
  * will do); sequence->tokens if there is none. Linear; absent values have none. */
 size_t objective_find_outside(const struct objective_sequence *sequence, struct objective_values values, double most);
+
+/* Doubles to the nearest floats. False: one is infinite, since no float holds it. The arrays do not overlap. */
+bool objective_narrow(size_t n, const double *values, float *ret_values);
 
 /* Only what comes before the loss: shaped_reward, advantage, advantages, kept of every sequence, and the groups. Of the
  * arrays it needs what the advantage rule needs. totals are not looked at. */
