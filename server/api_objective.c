@@ -55,6 +55,8 @@ static int refuse_error(struct objective_call *objective, const struct objective
                                             [OBJECTIVE_ERROR_MEMORY] = ERR_QUEUE_FULL};
     char path[PATH_BYTES];
 
+    if (error->code == OBJECTIVE_ERROR_REFUSED)
+        return -1;
     if (error->sequence != SIZE_MAX)
         return objective_refuse(objective, codes[error->code], error->sequence, error->field, error->token,
                                 error->message);
@@ -80,16 +82,15 @@ static int evaluate(struct objective_call *objective, struct objective_request *
                                           .agent_count = objective->agent_count,
                                           .baselines = objective->baselines,
                                           .rollout_against_logprobs = objective->rollout_against_logprobs,
+                                          .before_sequence = objective_check_inputs,
+                                          .after_sequence = objective->narrow ? objective_outputs_narrow : NULL,
+                                          .context = objective,
                                           .slices = objective->slices,
                                           .slice_count = objective->slice_count,
                                           .groups_given = objective->record_given,
                                           .shaped_given = objective->record_given,
                                           .advantages_given = objective->advantages_given,
                                           .totals = objective->has_totals ? &objective->totals : NULL};
-    if (objective->narrow) {
-        request->on_sequence = objective_outputs_narrow;
-        request->context = objective;
-    }
     if (objective_evaluate(request, ret_result, &error) < 0)
         return refuse_error(objective, &error);
     return objective_outputs_check(objective);
@@ -105,8 +106,6 @@ static int answer(struct objective_call *objective, struct call *call)
     if (objective_request_read(objective, call) < 0)
         return -1;
     if (objective->stored && objective_record_fill(objective, call->reader) < 0)
-        return -1;
-    if (objective_check_inputs(objective) < 0)
         return -1;
     objective->rollout_against_logprobs = lacks_old_logprobs(objective);
     default_old_logprobs(objective);

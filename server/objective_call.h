@@ -124,9 +124,9 @@ int objective_number_slices(struct objective_call *objective);
 struct objective_kept *objective_keep(const struct objective_call *objective, const struct objective_result *result);
 void store_results_destroy(struct store_results *results);
 
-/* objective_inputs.c: 400 for a log-probability that no policy has, 422 for what is not finite, wherever a token is
- * trainable. Before inputs that were left out are filled in. 0, or -1 with the call refused. */
-int objective_check_inputs(struct objective_call *objective);
+/* objective_inputs.c: 400 for a log-probability that no policy has, 422 for what is not finite, wherever a token of the
+ * sequence is trainable. Of an objective_call, before the sequence is evaluated. 0, or -1 with the call refused. */
+int objective_check_inputs(void *objective, size_t index);
 
 /* objective_outputs.c: the arrays of a reply, in the order of a file. */
 struct objective_output {

@@ -53,29 +53,27 @@ static bool trains_nothing(const struct objective_call *objective, const struct 
            (objective->knobs.mask.truncated && sequence->finish_reason == OBJECTIVE_FINISH_LENGTH);
 }
 
-/* The record's own log-probabilities were looked at when they came. */
-static bool is_recorded(const struct objective_call *objective, size_t index, const struct input_array *array)
+/* The record's own log-probabilities were looked at when they came, and what was filled in stands elsewhere too. */
+static bool is_given(const struct objective_call *objective, size_t index, const struct input_array *array)
 {
-    size_t offset = array->offset;
-    if (!objective->stored)
-        return false;
-    return offset == offsetof(struct objective_sequence, rollout_logprobs) ||
-           (offset == offsetof(struct objective_sequence, old_logprobs) && !objective->items[index].has_old_logprobs);
+    if (array->offset == offsetof(struct objective_sequence, old_logprobs))
+        return objective->items[index].has_old_logprobs;
+    return !objective->stored || array->offset != offsetof(struct objective_sequence, rollout_logprobs);
 }
 
-int objective_check_inputs(struct objective_call *objective)
+int objective_check_inputs(void *context, size_t index)
 {
-    for (size_t i = 0; i < objective->count; i++) {
-        const struct objective_sequence *sequence = &objective->sequences[i];
-        if (trains_nothing(objective, sequence))
+    struct objective_call *objective = context;
+    const struct objective_sequence *sequence = &objective->sequences[index];
+
+    if (trains_nothing(objective, sequence))
+        return 0;
+    for (size_t k = 0; k < ARRAY_LENGTH(arrays); k++) {
+        if (!is_given(objective, index, &arrays[k]))
             continue;
-        for (size_t k = 0; k < ARRAY_LENGTH(arrays); k++) {
-            if (is_recorded(objective, i, &arrays[k]))
-                continue;
-            size_t token = objective_find_outside(sequence, values_of(sequence, &arrays[k]), arrays[k].most);
-            if (token < sequence->tokens)
-                return refuse(objective, i, &arrays[k], token);
-        }
+        size_t token = objective_find_outside(sequence, values_of(sequence, &arrays[k]), arrays[k].most);
+        if (token < sequence->tokens)
+            return refuse(objective, index, &arrays[k], token);
     }
     return 0;
 }

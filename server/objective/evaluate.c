@@ -546,10 +546,12 @@ static int walk_all(struct walk *walk)
     struct objective_result *result = walk->work->result;
 
     for (size_t i = 0; i < request->sequence_count; i++) {
+        if (request->before_sequence && request->before_sequence(request->context, i) < 0)
+            return objective_fail(walk->work->error, OBJECTIVE_ERROR_REFUSED, i, SIZE_MAX, NULL, NULL);
         if (walk_sequence(walk, i) < 0)
             return -1;
-        if (request->on_sequence)
-            request->on_sequence(request->context, i);
+        if (request->after_sequence)
+            request->after_sequence(request->context, i);
     }
     bool scored = anything_judged(request);
     result->policy_loss = scored ? objective_sum_value(&walk->policy) + 0.0 : NAN;

@@ -195,6 +195,7 @@ enum objective_error_code {
     OBJECTIVE_ERROR_TOTALS,        /* a total smaller than this part's own count */
     OBJECTIVE_ERROR_INVALID,       /* an input that the knobs cannot use */
     OBJECTIVE_ERROR_MEMORY,
+    OBJECTIVE_ERROR_REFUSED, /* by before_sequence, which knows why */
 };
 
 struct objective_error {
@@ -223,8 +224,11 @@ struct objective_request {
     bool rollout_against_logprobs; /* metrics.rollout compares with logprobs, whatever old_logprobs are there: they were
                                     * taken from the rollout's own */
     bool shaped_given;             /* shaped_reward is known; only with advantages_given, where shaping is not run */
-    const struct objective_totals *totals;            /* NULL: count in the request */
-    void (*on_sequence)(void *context, size_t index); /* all outputs of this sequence are there; NULL: nobody asks */
+    const struct objective_totals *totals; /* NULL: count in the request */
+    /* Right before a sequence's tokens are gone through (a -1 ends it all, with OBJECTIVE_ERROR_REFUSED), and as soon
+     * as all its outputs are there: its arrays are in the cache then. NULL: nobody asks. */
+    int (*before_sequence)(void *context, size_t index);
+    void (*after_sequence)(void *context, size_t index);
     void *context;
 };
 

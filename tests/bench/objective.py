@@ -3,7 +3,7 @@
 ratios, not days.
 
     tests/bench/objective.py [--build build] [--python PYTHON-WITH-NUMPY] [--peer-python PYTHON] [--torch-python PYTHON]
-                             [--tokens 1048576] [--repeats 5] [--library-only]
+                             [--tokens 1048576] [--repeats 5] [--library-only] [--tensors-only]
 
 Library: BUILD/tests/bench/objective (ninja -C BUILD tests/bench/objective), one thread, nanoseconds of CPU for each token.
 numpy: the same loss and gradient in float64 from float32, in an interpreter that has numpy (left out without one).
@@ -67,6 +67,7 @@ def arguments():
     parser.add_argument("--peer-python", help="one with fastapi, uvicorn, numpy, orjson and safetensors")
     parser.add_argument("--torch-python", help="one with torch")
     parser.add_argument("--library-only", action="store_true")
+    parser.add_argument("--tensors-only", action="store_true", help="HTTP with safetensors, nothing else")
     parser.add_argument("--tokens", type=int, default=1 << 20)
     parser.add_argument("--repeats", type=int, default=5)
     return parser.parse_args()
@@ -197,9 +198,9 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def start_rolloutd(options, folder, media_type, body):
+def start_rolloutd(options, folder, media_type, body, name=""):
     port = free_port()
-    server = Server("rolloutd", media_type, body,
+    server = Server("rolloutd" + name, media_type, body,
                     [os.path.join(options.build, "rolloutd"), "--listen", f"127.0.0.1:{port}", "--database",
                      os.path.join(folder, "rolloutd.db"), "--set", "body_limit=512MiB"])
     server.connect(port)
@@ -228,17 +229,21 @@ def over_http(options, name, servers):
 
 def main():
     options = arguments()
-    library(options)
+    if not options.tensors_only:
+        library(options)
     if options.library_only:
         return
     material = Material(options.tokens)
     peers = ["orjson", "pydantic"] if options.peer_python else []
     with tempfile.TemporaryDirectory() as folder:
-        over_http(options, "json", [start_rolloutd(options, folder, "application/json", material.as_json())] +
-                  [start_peer(options, mode, "application/json", material.as_peer_json()) for mode in peers])
-    with tempfile.TemporaryDirectory() as folder:
-        kind = "application/x-safetensors"
-        over_http(options, "safetensors", [start_rolloutd(options, folder, kind, material.as_tensors(material.request()))] +
+        if not options.tensors_only:
+            over_http(options, "json", [start_rolloutd(options, folder, "application/json", material.as_json())] +
+                      [start_peer(options, mode, "application/json", material.as_peer_json()) for mode in peers])
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
+        kind = "application/x-safetensors"  # the peer answers in floats
+        over_http(options, "safetensors", [
+            start_rolloutd(options, folder, kind, material.as_tensors({**material.request(), "dtype": "f32"}), " f32"),
+            start_rolloutd(options, other, kind, material.as_tensors(material.request()), " f64")] +
                   [start_peer(options, "safetensors", kind, material.as_tensors()) for _ in peers[:1]])
 
 
