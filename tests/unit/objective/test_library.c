@@ -492,6 +492,56 @@ static void test_an_advantage_of_a_bad_token_beyond_double_is_refused_with_its_p
     test_free(scene);
 }
 
+/* --- arrays in and out --- */
+
+/* F07 */
+static void test_what_is_outside_is_found_wherever_it_stands_but_under_the_mask(void **state)
+{
+    enum { LONGEST = 70 };
+    const double bad[] = {2e-6, 1e300, NAN, INFINITY, -INFINITY};
+    double wide[LONGEST];
+    float narrow[LONGEST];
+    uint8_t mask[LONGEST];
+    (void)state;
+
+    for (size_t n = 1; n <= LONGEST; n++) {
+        struct objective_sequence sequence = {.tokens = n};
+        for (size_t place = 0; place < n; place++) {
+            for (size_t t = 0; t < n; t++) {
+                wide[t] = t % 3 ? -1.5 * (double)t : 1e-6;
+                narrow[t] = (float)wide[t];
+                mask[t] = t != place;
+            }
+            sequence.mask = NULL;
+            assert_int_equal(objective_find_outside(&sequence, (struct objective_values){.f64 = wide}, 1e-6), n);
+            assert_int_equal(objective_find_outside(&sequence, (struct objective_values){.f32 = narrow}, 1e-6), n);
+            wide[place] = bad[(n + place) % 5];
+            narrow[place] = (float)wide[place];
+            assert_int_equal(objective_find_outside(&sequence, (struct objective_values){.f64 = wide}, 1e-6), place);
+            assert_int_equal(objective_find_outside(&sequence, (struct objective_values){.f32 = narrow}, 1e-6), place);
+            sequence.mask = mask;
+            assert_int_equal(objective_find_outside(&sequence, (struct objective_values){.f64 = wide}, 1e-6), n);
+            assert_int_equal(objective_find_outside(&sequence, (struct objective_values){.f32 = narrow}, 1e-6), n);
+        }
+    }
+    assert_int_equal(objective_find_outside(&(struct objective_sequence){.tokens = 3}, (struct objective_values){0}, 0),
+                     3);
+}
+
+static void test_doubles_become_the_nearest_floats_and_what_is_beyond_them_is_told(void **state)
+{
+    const double values[] = {0.1, -1e-46, 1e-40, 3.4028234663852886e38, -2.5};
+    const double beyond[] = {0.1, -1e39, 1};
+    float narrow[5];
+    (void)state;
+
+    assert_true(objective_narrow(5, values, narrow));
+    for (size_t t = 0; t < 5; t++)
+        assert_true(narrow[t] == (float)values[t]);
+    assert_false(objective_narrow(3, beyond, narrow));
+    assert_true(narrow[1] == -INFINITY && narrow[2] == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -514,6 +564,8 @@ int main(void)
         cmocka_unit_test(test_the_order_of_sequences_matters_to_no_estimator_but_the_running_baseline),
         cmocka_unit_test(test_masked_tokens_touch_no_loss),
         cmocka_unit_test(test_rewards_may_be_shifted_by_a_constant_where_a_mean_is_removed),
+        cmocka_unit_test(test_what_is_outside_is_found_wherever_it_stands_but_under_the_mask),
+        cmocka_unit_test(test_doubles_become_the_nearest_floats_and_what_is_beyond_them_is_told),
         cmocka_unit_test(test_an_advantage_of_a_bad_token_beyond_double_is_refused_with_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 #include "tests/unit/store/fixture.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -192,6 +193,46 @@ static void test_the_same_part_of_an_objective_call_replaces_itself(void **state
     assert_int_equal(number_by_hand(fixture, "SELECT sums FROM objective_calls WHERE part = 3"), 2);
 }
 
+static void test_the_sums_of_a_part_are_one_row_for_each_slice_and_replaced_together(void **state)
+{
+    use(state);
+    const struct store_objective_slice slices[] = {
+        {.revision = 1, .engine = TEXT_LITERAL("e1"), .tokens = 5, .loss = 0.5, .means = {{2.5, 5}, {NAN, 0}}},
+        {.revision = 1, .engine = TEXT_LITERAL("e2"), .tokens = 6, .loss = NAN, .means = {{3.5, 6}, {NAN, 0}}},
+        {.incarnation = -1, .revision = -1, .engine = TEXT_NONE, .tokens = 7},
+    };
+    struct store_op op = {.kind = STORE_RECORD_OBJECTIVE,
+                          .record_objective = {.run = TEXT_LITERAL("arith"),
+                                               .optimizer_step = 40,
+                                               .objective = TEXT_LITERAL("{}"),
+                                               .sums = TEXT_LITERAL("{}"),
+                                               .kl_estimator = TEXT_LITERAL("k3"),
+                                               .slices = slices,
+                                               .slice_count = 3}};
+    char batch_id[ID_BYTES];
+    record_batch(fixture, 1, 1, batch_id);
+    assert_int_equal(carry_out(fixture, &op), STORE_OK);
+    op.record_objective.part = 1;
+    assert_int_equal(carry_out(fixture, &op), STORE_OK);
+    op.record_objective.slices = &slices[1];
+    op.record_objective.slice_count = 1;
+    assert_int_equal(carry_out(fixture, &op), STORE_OK);
+    assert_int_equal(number_by_hand(fixture, "SELECT sum(tokens) FROM objective_sums WHERE part = 0"), 18);
+    assert_int_equal(number_by_hand(fixture, "SELECT sum(tokens) FROM objective_sums WHERE part = 1"), 6);
+    struct store_objective_sums page;
+    assert_int_equal(store_list_objective_sums(fixture->reader, TEXT_LITERAL("arith"), 40, 0, TEXT_NONE, 100, &page),
+                     STORE_OK);
+    assert_int_equal(page.count, 4);
+    assert_true(text_equals(page.sums[0].slice.engine, "e1") && page.sums[0].slice.means[0].sum == 2.5);
+    assert_true(isnan(page.sums[0].slice.means[1].sum) && isnan(page.sums[1].slice.loss));
+    assert_true(page.sums[2].slice.revision == -1 && !page.sums[2].slice.engine.data);
+    assert_int_equal(page.sums[3].part, 1);
+    store_objective_sums_finish(&page);
+    assert_int_equal(store_list_objective_sums(fixture->reader, TEXT_LITERAL("nobody"), -1, -1, TEXT_NONE, 1, &page),
+                     STORE_NOT_FOUND);
+    store_objective_sums_finish(&page);
+}
+
 static void test_runs_are_listed_in_pages_with_their_counts(void **state)
 {
     use(state);
@@ -232,6 +273,7 @@ int main(void)
         CLAIM(test_a_start_finds_its_own_unfinished_batches_and_their_members),
         CLAIM(test_a_run_shows_its_distinct_objectives_with_the_first_batch_of_each),
         CLAIM(test_the_same_part_of_an_objective_call_replaces_itself),
+        CLAIM(test_the_sums_of_a_part_are_one_row_for_each_slice_and_replaced_together),
         CLAIM(test_runs_are_listed_in_pages_with_their_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
