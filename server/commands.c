@@ -22,6 +22,14 @@ static const struct command commands[] = {
      "\n"
      "Exit code: 0 all can be read, 1 some cannot, 2 wrong usage, or the file cannot be read.\n",
      check_references_options, check_references_command},
+    {"verify-database", "FILE", "Check a database file whole.",
+     "Reads every page: SQLite's integrity check and foreign keys, the schema, and whether counters, groups and "
+     "members\n"
+     "agree. Each thing that is wrong is a line. Nothing is written, also beside a running service, whose write-ahead\n"
+     "log cannot be shortened until this ends.\n"
+     "\n"
+     "Exit code: 0 all is in order, 1 something is wrong, or the file is no database of rolloutd, 2 wrong usage.\n",
+     verify_database_options, verify_database_command},
     {"help", "[command]", "Print this, or what a command takes.", NULL, NULL, help_command},
 };
 

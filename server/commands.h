@@ -1,7 +1,7 @@
 /* commands: THE table of what the program does besides serving: `rolloutd verify …`, `rolloutd check-references …`.
  *
  * A command is a row with its options as a table (command_line.h) and a function. They read what they are told to and
- * print; none touches the database or listens. */
+ * print; none writes to a database or listens. */
 #ifndef SERVER_COMMANDS_H
 #define SERVER_COMMANDS_H
 
@@ -30,5 +30,8 @@ int verify_command(int argc, char **argv); /* command_verify.c */
 
 extern const struct command_option check_references_options[];
 int check_references_command(int argc, char **argv); /* command_references.c */
+
+extern const struct command_option verify_database_options[];
+int verify_database_command(int argc, char **argv); /* command_database.c */
 
 #endif

@@ -40,7 +40,9 @@ static void configure_once(void)
 static int open_handle(struct database *database, const char *path, enum database_mode mode)
 {
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    flags |= mode == DATABASE_WRITER ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+    flags |= mode == DATABASE_WRITER                                  ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+             : mode == DATABASE_VERIFY || mode == DATABASE_VERIFY_LOG ? SQLITE_OPEN_READWRITE
+                                                                      : SQLITE_OPEN_READONLY;
     if (mode != DATABASE_PROBE_IMMUTABLE)
         return sqlite3_open_v2(path, &database->handle, flags, NULL);
     char uri[3 * 4096 + 64];
@@ -99,6 +101,15 @@ static int set_pragmas(sqlite3 *handle, bool writer, bool durability_normal, siz
     return result;
 }
 
+/* A connection that looks and leaves all as it was. */
+static int set_up_check(sqlite3 *handle, enum database_mode mode)
+{
+    int result = run_pragma(handle, "query_only", "ON", 0);
+    if (result != SQLITE_OK || mode == DATABASE_VERIFY)
+        return result;
+    return sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+}
+
 int database_open(struct database *database, const char *path, enum database_mode mode, bool durability_normal,
                   size_t cache_bytes)
 {
@@ -109,21 +120,26 @@ int database_open(struct database *database, const char *path, enum database_mod
         result = distrust(database->handle);
     if (result == SQLITE_OK)
         result = sqlite3_busy_timeout(database->handle, BUSY_TIMEOUT_MS);
-    if (result == SQLITE_OK && (mode == DATABASE_PROBE || mode == DATABASE_PROBE_IMMUTABLE))
-        return sqlite3_db_config(database->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    if (result == SQLITE_OK && mode != DATABASE_WRITER && mode != DATABASE_READER)
+        return set_up_check(database->handle, mode);
     if (result == SQLITE_OK)
         result = set_pragmas(database->handle, mode == DATABASE_WRITER, durability_normal, cache_bytes);
     return result;
 }
 
-int database_prepare(struct database *database, bool writes)
+static int prepare(struct database *database, int which)
+{
+    return sqlite3_prepare_v3(database->handle, statement_rows[which].sql, -1, SQLITE_PREPARE_PERSISTENT,
+                              &database->statements[which], NULL);
+}
+
+int database_prepare(struct database *database, bool writes, bool incomplete)
 {
     for (int i = 0; i < SQL_COUNT; i++) {
         if ((bool)statement_rows[i].writes != writes)
             continue;
-        int result = sqlite3_prepare_v3(database->handle, statement_rows[i].sql, -1, SQLITE_PREPARE_PERSISTENT,
-                                        &database->statements[i], NULL);
-        if (result != SQLITE_OK)
+        int result = prepare(database, i);
+        if (result != SQLITE_OK && !(incomplete && result == SQLITE_ERROR))
             return result;
     }
     return SQLITE_OK;
@@ -179,6 +195,8 @@ enum store_status database_status(const struct database *database, int result)
 
 sqlite3_stmt *database_statement(struct database *database, enum statement which)
 {
+    if (!database->statements[which])
+        (void)prepare(database, (int)which); /* if it cannot, its first step says so */
     sqlite3_stmt *statement = database->statements[which];
     sqlite3_reset(statement);
     sqlite3_clear_bindings(statement);

@@ -24,6 +24,10 @@ enum database_mode {
     DATABASE_READER,
     DATABASE_PROBE,           /* read-only, no statements, leaves the write-ahead log where it is */
     DATABASE_PROBE_IMMUTABLE, /* likewise, for a file without a log: makes no file beside it either */
+    /* For the whole check: SQLite forgets the CHECKs of a file that it may only read, so it may write, and is told not
+     * to. The log, and what is in it alone, stays where it is. */
+    DATABASE_VERIFY_LOG,
+    DATABASE_VERIFY, /* the same where there is no log: that which it makes goes with it */
 };
 
 /* Opens and sets up the connection; statements are prepared later. An SQLite result code; the handle is set even after
@@ -31,7 +35,9 @@ enum database_mode {
  * SQLite's own. */
 int database_open(struct database *database, const char *path, enum database_mode mode, bool durability_normal,
                   size_t cache_bytes);
-int database_prepare(struct database *database, bool writes);
+/* Statements that cannot be prepared yet, because an index is still to be built, are left to their first use if the
+ * database is `incomplete`. */
+int database_prepare(struct database *database, bool writes, bool incomplete);
 void database_close(struct database *database); /* zeroed is fine */
 
 /* What an SQLite result code means; OK, ROW and DONE are STORE_OK. */

@@ -1,7 +1,6 @@
 #include "server/store/inspect.h"
 
 #include "server/base/clock.h"
-#include "server/base/log.h"
 #include "server/store/database.h"
 #include "server/store/migrate.h"
 
@@ -12,8 +11,9 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-/* How long the pages of a large file are read at a start. What was not read by then is not known to be damaged. */
-enum { CHECK_AFTER_CRASH_US = 2000 * 1000, CHECK_AFTER_STOP_US = 500 * 1000, CHECK_STEPS = 2000 };
+/* A small file is checked whole at a start, a larger one only where a service reads and writes first. A slow disk ends
+ * either: what was not read by then is not known to be damaged. */
+enum { CHECK_WHOLE_BYTES = 4 << 20, CHECK_US = 1000 * 1000, CHECK_STEPS = 2000 };
 
 static const char file_magic[16] = "SQLite format 3";
 
@@ -84,11 +84,13 @@ int inspect_place(const char *path, char message[STORE_MESSAGE_BYTES])
 }
 
 /* Looks at the first bytes, without SQLite. 1: there is a database; 0: absent or empty; negative: refused. */
-static int inspect_header(const char *path, char message[STORE_MESSAGE_BYTES])
+static int inspect_header(const char *path, int access_mode, char message[STORE_MESSAGE_BYTES])
 {
-    _cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    _cleanup_close_ int fd = open(path, access_mode | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return errno == ENOENT ? 0 : store_refuse(errno, message, "the database %s is not writable: %m", path);
+        return errno == ENOENT ? 0
+                               : store_refuse(errno, message, "the database %s cannot be %s: %m", path,
+                                              access_mode == O_RDWR ? "written" : "read");
     struct stat status;
     if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
         return store_refuse(EINVAL, message, "the database %s is not a regular file", path);
@@ -129,7 +131,7 @@ static int read_number(struct database *database, const char *sql, int64_t *ret_
     return result;
 }
 
-static int inspect_version(struct database *database, const char *path, char message[STORE_MESSAGE_BYTES])
+int inspect_version(struct database *database, const char *path, char message[STORE_MESSAGE_BYTES])
 {
     int64_t application = 0;
     int64_t version = 0;
@@ -154,12 +156,9 @@ static int is_past(void *deadline_us)
     return clock_monotonic_us() > *(const int64_t *)deadline_us;
 }
 
-/* Reads every page that fits the time, and checks the CHECK constraints on the way. */
-static int inspect_pages(struct database *database, const char *path, bool after_crash,
-                         char message[STORE_MESSAGE_BYTES])
+/* Every page. Not the CHECKs: SQLite forgets those of a file that it may only read. */
+static int inspect_all_pages(struct database *database, const char *path, char message[STORE_MESSAGE_BYTES])
 {
-    int64_t deadline_us = clock_monotonic_us() + (after_crash ? CHECK_AFTER_CRASH_US : CHECK_AFTER_STOP_US);
-    sqlite3_progress_handler(database->handle, CHECK_STEPS, is_past, &deadline_us);
     sqlite3_stmt *statement = NULL;
     int result = sqlite3_prepare_v2(database->handle, "PRAGMA quick_check(1)", -1, &statement, NULL);
     if (result == SQLITE_OK)
@@ -167,20 +166,123 @@ static int inspect_pages(struct database *database, const char *path, bool after
     int refused = 0;
     if (result == SQLITE_ROW && !text_equals(column_view(statement, 0), "ok"))
         refused = refuse_damaged(database, path, (const char *)sqlite3_column_text(statement, 0), message);
-    else if ((result & 0xFF) == SQLITE_INTERRUPT)
-        log_event(LOG_LEVEL_WARNING, "database is too large to be checked whole at a start", "database", path, NULL);
-    else if (result != SQLITE_ROW)
+    else if (result != SQLITE_ROW && (result & 0xFF) != SQLITE_INTERRUPT)
         refused = refuse_damaged(database, path, NULL, message);
     sqlite3_finalize(statement);
+    return refused;
+}
+
+/* Of each table and index the way from the root to the first entry, of tables to the last one, too: the newest rows.
+ * What cannot be asked of it (rowid of a table without, a partial index) is left out by failing to prepare. */
+static const char *const edge_forms[] = {
+    "SELECT 1 FROM \"%w\" NOT INDEXED LIMIT 1",
+    "SELECT max(rowid) FROM \"%w\" NOT INDEXED",
+    "SELECT 1 FROM \"%w\" INDEXED BY \"%w\" LIMIT 1",
+};
+
+static int read_edge(struct database *database, const char *form, const char *table, const char *index)
+{
+    sqlite3_stmt *statement = NULL;
+    char *sql = sqlite3_mprintf(form, table, index);
+    int result = sql ? sqlite3_prepare_v2(database->handle, sql, -1, &statement, NULL) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(statement);
+    else if (result == SQLITE_ERROR)
+        result = SQLITE_DONE;
+    sqlite3_finalize(statement);
+    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+static int read_edges(struct database *database)
+{
+    static const char list[] = "SELECT type = 'index', tbl_name, name FROM sqlite_schema WHERE rootpage > 0";
+    sqlite3_stmt *thing = NULL;
+    int result = sqlite3_prepare_v2(database->handle, list, -1, &thing, NULL);
+    int step = result;
+    while (result == SQLITE_OK && (step = sqlite3_step(thing)) == SQLITE_ROW) {
+        bool is_index = sqlite3_column_int(thing, 0);
+        const char *table = (const char *)sqlite3_column_text(thing, 1);
+        const char *name = (const char *)sqlite3_column_text(thing, 2);
+        for (size_t i = is_index ? 2 : 0; i < (is_index ? 3U : 2U) && result == SQLITE_OK; i++)
+            result = read_edge(database, edge_forms[i], table, name);
+    }
+    if (result == SQLITE_OK && step != SQLITE_DONE)
+        result = step;
+    sqlite3_finalize(thing);
+    return result;
+}
+
+static int inspect_edges(struct database *database, const char *path, char message[STORE_MESSAGE_BYTES])
+{
+    int result = read_edges(database);
+    return result == SQLITE_OK || (result & 0xFF) == SQLITE_INTERRUPT ? 0
+                                                                      : refuse_damaged(database, path, NULL, message);
+}
+
+/* Without a log the file has all its pages; with one the last of them may still be there alone. */
+static int inspect_size(struct database *database, const char *path, int64_t size_bytes,
+                        char message[STORE_MESSAGE_BYTES])
+{
+    int64_t pages = 0;
+    int64_t page_bytes = 0;
+    char detail[96];
+    if (read_number(database, "PRAGMA page_count", &pages) != SQLITE_OK ||
+        read_number(database, "PRAGMA page_size", &page_bytes) != SQLITE_OK)
+        return refuse_damaged(database, path, NULL, message);
+    if (size_bytes >= pages * page_bytes)
+        return 0;
+    snprintf(detail, sizeof(detail), "%lld of its %lld bytes are there", (long long)size_bytes,
+             (long long)(pages * page_bytes));
+    return refuse_damaged(database, path, detail, message);
+}
+
+/* The start reads a bounded part of the file, whatever its size; the whole is read by `rolloutd verify-database`. */
+static int inspect_pages(struct database *database, const char *path, bool after_crash,
+                         char message[STORE_MESSAGE_BYTES])
+{
+    int64_t deadline_us = clock_monotonic_us() + CHECK_US;
+    struct stat status;
+    int refused = 0;
+    if (stat(path, &status) < 0)
+        return store_refuse(errno, message, "the database %s cannot be read: %m", path);
+    sqlite3_progress_handler(database->handle, CHECK_STEPS, is_past, &deadline_us);
+    if (!after_crash)
+        refused = inspect_size(database, path, status.st_size, message);
+    if (refused == 0 && status.st_size <= CHECK_WHOLE_BYTES)
+        refused = inspect_all_pages(database, path, message);
+    else if (refused == 0)
+        refused = inspect_edges(database, path, message);
     sqlite3_progress_handler(database->handle, 0, NULL, NULL);
     return refused;
 }
 
+/* SQLite would take the log of an empty file for a left-over and delete it, with every row that is in it alone. */
+static int inspect_lost(const char *path, char message[STORE_MESSAGE_BYTES])
+{
+    if (!is_filled(path, "-wal"))
+        return 0;
+    return store_refuse(EUCLEAN, message,
+                        "the database %s is missing or empty, but its write-ahead log %s-wal is there: put the file "
+                        "back, or move the log away; both were left untouched",
+                        path, path);
+}
+
+int inspect_to_read(const char *path, char message[STORE_MESSAGE_BYTES])
+{
+    int present = inspect_header(path, O_RDONLY, message);
+    if (present == 0)
+        return store_refuse(ENOENT, message, "the database %s is missing or empty", path);
+    return present < 0 ? present : 0;
+}
+
 int inspect_file(const char *path, char message[STORE_MESSAGE_BYTES])
 {
-    int present = inspect_header(path, message);
+    int present = inspect_header(path, O_RDWR, message);
+    if (present == 0)
+        return inspect_lost(path, message);
     /* A rollback journal is what a first start leaves when it is killed before the file was ever a database of ours. */
-    if (present <= 0 || is_filled(path, "-journal"))
+    if (present < 0 || is_filled(path, "-journal"))
         return present < 0 ? present : 0;
     bool after_crash = is_filled(path, "-wal");
     struct database database = {0};

@@ -10,6 +10,11 @@ int inspect_resolve(const char *path, char **ret_path, char message[STORE_MESSAG
 int inspect_place(const char *path, char message[STORE_MESSAGE_BYTES]);
 /* The file: ours, not newer, not damaged, writable. An absent or empty one is fine. */
 int inspect_file(const char *path, char message[STORE_MESSAGE_BYTES]);
+/* The file has the header of a database; for whoever only reads it. */
+int inspect_to_read(const char *path, char message[STORE_MESSAGE_BYTES]);
+struct database;
+/* The open database is ours, and not newer. */
+int inspect_version(struct database *database, const char *path, char message[STORE_MESSAGE_BYTES]);
 /* Why a file system with this magic number (statfs) is refused: its name, or NULL if it is fine. */
 const char *inspect_network_name(unsigned long magic);
 

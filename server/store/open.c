@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
@@ -90,11 +89,16 @@ static int open_database(struct store *store, bool durability_normal, char messa
     if (result == SQLITE_OK)
         result = migrate(database);
     if (result == SQLITE_OK)
-        result = database_prepare(database, true);
+        result = database_prepare(database, true, false);
     if (result == SQLITE_OK)
         result = register_owner(store);
     if (result == SQLITE_OK)
+        result = indexes_find_missing(database, &store->missing);
+    if (result == SQLITE_OK) {
+        store->missing_left = store->missing.count;
+        files_remember(store);
         return 0;
+    }
     bool full = database_status(database, result) == STORE_DISK_FULL;
     return store_refuse(full ? ENOSPC : EIO, message, "the database %s cannot be opened: %s", store->path,
                         sqlite3_errmsg(database->handle));
@@ -140,6 +144,7 @@ static void store_free(struct store *store)
         close(store->lock_fd);
     pthread_cond_destroy(&store->changed);
     pthread_mutex_destroy(&store->lock);
+    indexes_finish(&store->missing);
     free(store->owner);
     free(store->path);
     free(store);
@@ -186,6 +191,22 @@ int store_check(const struct store_options *options, char message[STORE_MESSAGE_
 int64_t store_owner_epoch(const struct store *store)
 {
     return store->owner_epoch;
+}
+
+bool store_is_migrating(const struct store *store)
+{
+    return store->missing_left > 0;
+}
+
+void store_say_migration(const struct store *store, char ret_text[STORE_MESSAGE_BYTES])
+{
+    size_t left = store->missing_left;
+    size_t at = store->missing.count - left;
+    if (left == 0)
+        *ret_text = '\0';
+    else
+        snprintf(ret_text, STORE_MESSAGE_BYTES, "migrating: the index %s is built, %zu of %zu",
+                 store->missing.list[at].name, at + 1, store->missing.count);
 }
 
 const struct store_metrics *store_metrics(const struct store *store)

@@ -13,7 +13,7 @@ struct store_reader *store_reader_create(struct store *store, char message[STORE
     int result =
         database_open(&reader->database, store->path, DATABASE_READER, false, store->cache_bytes / STORE_READER_SHARE);
     if (result == SQLITE_OK)
-        result = database_prepare(&reader->database, false);
+        result = database_prepare(&reader->database, false, store_is_migrating(store));
     if (result == SQLITE_OK)
         return reader;
     snprintf(message, STORE_MESSAGE_BYTES, "the database %s cannot be read: %s", store->path,

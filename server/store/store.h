@@ -10,6 +10,7 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include "server/base/buffer.h"
 #include "server/base/cleanup.h"
 #include "server/base/hash.h"
 #include "server/base/ids.h"
@@ -83,7 +84,9 @@ struct store_options {
 
 struct store;
 
-/* Opens or creates the database, brings it to the current schema, starts the writer thread. The file is refused, and
+/* Opens or creates the database, brings it to the current schema, starts the writer thread. Reads a bounded part of the
+ * file, whatever its size; indexes that it lacks are built by the writer before its first operation
+ * (store_is_migrating()). The file is refused, and
  * left untouched, if it is open elsewhere, damaged, of a newer version or of another program, not writable, or on a
  * network file system: NULL with a sentence for people in `message` and an errno value (EWOULDBLOCK, EUCLEAN,
  * EPROTONOSUPPORT, EMEDIUMTYPE, EACCES, EREMOTE…). */
@@ -92,6 +95,26 @@ struct store *store_open(const struct store_options *options, char message[STORE
 void store_close(struct store *store);
 /* Everything store_open() would refuse, except a lock, without writing anything. 0, or a negative errno value. */
 int store_check(const struct store_options *options, char message[STORE_MESSAGE_BYTES]);
+
+/* Any thread. Operations are queued, and carried out when this has ended. */
+bool store_is_migrating(const struct store *store);
+void store_say_migration(const struct store *store, char ret_text[STORE_MESSAGE_BYTES]); /* "": it is not */
+/* Any thread. Why the files under the store are not those that were opened (deleted, replaced, truncated); NULL: they
+ * are. Looked at before and after each commit, and once a second: until they are back, operations end with
+ * STORE_UNAVAILABLE. */
+const char *store_lost(const struct store *store);
+
+struct store_verify_report {
+    int64_t schema_version;
+    int64_t batches;
+    int64_t rollouts;
+    size_t problems;
+};
+/* Reads every page of the file and compares what is on record with itself: SQLite's integrity and foreign keys, the
+ * schema, counters. Writes nothing, also beside a running service. Each thing that is wrong is a line of `problems`. 0,
+ * or a negative errno value with a message: it is no database of ours, or cannot be read. */
+int store_verify(const char *path, struct buffer *problems, struct store_verify_report *ret_report,
+                 char message[STORE_MESSAGE_BYTES]);
 
 int64_t store_owner_epoch(const struct store *store); /* counts the starts of this owner, from 1 */
 

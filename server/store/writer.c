@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#define LOOK_PERIOD_US (1 * US_PER_S) /* at the files, while there is nothing to write */
+
 const int64_t store_commit_bucket_us[STORE_COMMIT_BUCKETS] = {500,   1000,   2500,    10000,
                                                               50000, 250000, 1000000, INT64_MAX};
 
@@ -108,12 +110,25 @@ static void gather(struct store *store)
     store->gathering = false;
 }
 
+/* For the first operation. Meanwhile the files are looked at. The lock is held, but not while that takes place. */
+static void wait_for_work(struct store *store)
+{
+    while (!store->first && !store->closing) {
+        int64_t until_us = clock_monotonic_us() + LOOK_PERIOD_US;
+        struct timespec until = {until_us / US_PER_S, (until_us % US_PER_S) * 1000};
+        if (pthread_cond_timedwait(&store->changed, &store->lock, &until) != ETIMEDOUT)
+            continue;
+        pthread_mutex_unlock(&store->lock);
+        (void)files_check(store);
+        pthread_mutex_lock(&store->lock);
+    }
+}
+
 /* The next group, at most commit_rows long; NULL when the store closes and nothing is left. */
 static struct store_op *take_group(struct store *store)
 {
     pthread_mutex_lock(&store->lock);
-    while (!store->first && !store->closing)
-        pthread_cond_wait(&store->changed, &store->lock);
+    wait_for_work(store);
     if (store->first)
         gather(store);
     struct store_op *group = store->first;
@@ -142,11 +157,12 @@ static bool transaction_is_gone(struct store *store)
     return sqlite3_get_autocommit(store->writer.handle);
 }
 
-static void fail_group(struct store *store, struct store_op *group, int result)
+/* lost: why nothing of it will be found; NULL: SQLite's result says what is wrong. */
+static void fail_group(struct store *store, struct store_op *group, int result, const char *lost)
 {
     enum store_status status = database_status(&store->writer, result);
-    const char *detail = sqlite3_errmsg(store->writer.handle);
-    if (status == STORE_OK || status == STORE_REFUSED)
+    const char *detail = lost ? lost : sqlite3_errmsg(store->writer.handle);
+    if (lost || status == STORE_OK || status == STORE_REFUSED)
         status = STORE_UNAVAILABLE;
     for (struct store_op *op = group; op; op = op->next) {
         op->status = status;
@@ -250,18 +266,59 @@ static void show_log_size(struct store *store, const char *log_path)
 static void commit_group(struct store *store, struct store_op *group)
 {
     int64_t start_us = clock_monotonic_us();
-    int result = run_group(store, group);
+    const char *lost = files_check(store);
+    int result = lost ? SQLITE_IOERR : run_group(store, group);
     if (result == SQLITE_OK)
+        lost = files_check(store);
+    if (result == SQLITE_OK && !lost)
         count_commit(store, group, clock_monotonic_us() - start_us);
     else
-        fail_group(store, group, result);
+        fail_group(store, group, result, lost);
     for (const struct store_op *op = group; op; op = op->next)
         atomic_fetch_add_explicit(&store->metrics.operations, 1, memory_order_relaxed);
+}
+
+/* ---- what a migration left
+ * ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_interrupted(void *arg)
+{
+    return ((const struct store *)arg)->interrupted;
+}
+
+static void wait_before_next_try(struct store *store)
+{
+    int64_t until_us = clock_monotonic_us() + LOOK_PERIOD_US;
+    struct timespec until = {until_us / US_PER_S, (until_us % US_PER_S) * 1000};
+    pthread_mutex_lock(&store->lock);
+    while (!store->closing && pthread_cond_timedwait(&store->changed, &store->lock, &until) != ETIMEDOUT)
+        continue;
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* One after the other, each a transaction; one that cannot be built is tried again, for the service must not serve
+ * without it. */
+static void build_indexes(struct store *store)
+{
+    for (size_t i = 0; i < store->missing.count && !store->interrupted;) {
+        const struct missing_index *index = &store->missing.list[i];
+        log_event(LOG_LEVEL_INFO, "building an index", "index", index->name, NULL);
+        int result = indexes_build(&store->writer, index, is_interrupted, store);
+        if (result == SQLITE_OK) {
+            log_event(LOG_LEVEL_INFO, "index built", "index", index->name, NULL);
+            store->missing_left = store->missing.count - ++i;
+        } else if (result != SQLITE_INTERRUPT) {
+            log_event(LOG_LEVEL_ERROR, "an index cannot be built", "index", index->name, "why",
+                      sqlite3_errmsg(store->writer.handle), NULL);
+            wait_before_next_try(store);
+        }
+    }
 }
 
 static void *writer_main(void *arg)
 {
     struct store *store = arg;
+    build_indexes(store);
     _cleanup_free_ char *log_path = xasprintf("%s-wal", store->path);
     for (struct store_op *group; (group = take_group(store));) {
         commit_group(store, group);
@@ -287,6 +344,7 @@ void writer_stop(struct store *store)
 {
     pthread_mutex_lock(&store->lock);
     store->closing = true;
+    store->interrupted = true;
     pthread_cond_signal(&store->changed);
     pthread_mutex_unlock(&store->lock);
     pthread_join(store->thread, NULL);
