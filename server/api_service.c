@@ -90,17 +90,35 @@ static void write_engines(struct json_write *json, const struct engines *engines
     json_array_end(json);
 }
 
+/* As in every refusal. */
+static void put_migrating(struct json_write *json, const struct call *call, const char *message)
+{
+    json_key(json, "error");
+    json_object_begin(json);
+    json_put_string(json, "code", error_rows[ERR_MIGRATING].code);
+    json_put_string(json, "message", message);
+    json_put_null(json, "path");
+    json_put_string(json, "request_id", call->request_id);
+    json_object_end(json);
+}
+
 void get_ready(struct server *server, struct request *request)
 {
     struct call *call = request_call(request);
     struct verify_pool_counts counts;
     verify_pool_count(server->verify_pool, &counts);
     size_t engines = pool_count(server->pool);
+    char migration[STORE_MESSAGE_BYTES];
+    store_say_migration(server->store, migration);
+    const char *lost = store_lost(server->store);
     const struct part parts[] = {
         {"admission", !server->draining, "the service is draining"},
         {"resume", server->ready, "unfinished batches are being read back"},
-        {"store", !server->batches->store_failing,
-         server->batches->store_failure == STORE_DISK_FULL ? "the disk is full" : "the database cannot be written"},
+        {"store", !migration[0] && !lost && !server->batches->store_failing,
+         migration[0]                                        ? migration
+         : lost                                              ? lost
+         : server->batches->store_failure == STORE_DISK_FULL ? "the disk is full"
+                                                             : "the database cannot be written"},
         {"verifiers", counts.workers_alive > 0, "no text worker is alive"},
         {"engines", engines == 0 || engines_up(server->pool) > 0, "no engine answers"},
     };
@@ -111,6 +129,8 @@ void get_ready(struct server *server, struct request *request)
     struct json_write json;
     begin(&json, call);
     json_put_bool(&json, "ready", ready);
+    if (migration[0])
+        put_migrating(&json, call, migration);
     if (call->authorized) {
         json_key(&json, "parts");
         json_object_begin(&json);

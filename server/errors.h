@@ -34,6 +34,7 @@
     ROW(INTERNAL, 500, "internal_error")                                                                               \
     ROW(NO_ENGINE, 503, "no_engine")                                                                                   \
     ROW(DRAINING, 503, "draining")                                                                                     \
+    ROW(MIGRATING, 503, "migrating")                                                                                   \
     ROW(STORE_UNAVAILABLE, 503, "store_unavailable")                                                                   \
     ROW(HTTP_VERSION, 505, "http_version")                                                                             \
     ROW(DISK_FULL, 507, "disk_full")

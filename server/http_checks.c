@@ -226,6 +226,8 @@ static int check_all(struct request *request, const char *method, const struct h
     if (check_query(request) < 0 || check_body(request, headers, length_bytes) < 0 ||
         check_preferences(request, headers) < 0)
         return -1;
+    if (request->server->migrating && !(request->route->flags & ROUTE_ALWAYS))
+        return call_refuse(call, ERR_MIGRATING, NULL, "the database is brought to a new schema; see /readyz");
     if (request->server->leaving || (request->server->draining && request->route->flags & ROUTE_CREATES))
         return call_refuse(call, ERR_DRAINING, NULL, "the service is shutting down and takes no new work");
     return 0;

@@ -12,10 +12,10 @@
 #include "server/base/cleanup.h"
 
 const struct route routes[] = {
-    {"GET", "/healthz", ROUTE_OPEN, NULL, get_health},
-    {"GET", "/readyz", ROUTE_OPEN, NULL, get_ready},
-    {"GET", "/metrics", 0, NULL, get_metrics},
-    {"GET", "/openapi.yaml", 0, NULL, get_openapi},
+    {"GET", "/healthz", ROUTE_OPEN | ROUTE_ALWAYS, NULL, get_health},
+    {"GET", "/readyz", ROUTE_OPEN | ROUTE_ALWAYS, NULL, get_ready},
+    {"GET", "/metrics", ROUTE_ALWAYS, NULL, get_metrics},
+    {"GET", "/openapi.yaml", ROUTE_ALWAYS, NULL, get_openapi},
 
     {"POST", "/v1/batches", ROUTE_CREATES | ROUTE_BODY | ROUTE_HASHED, parse_batch, create_batch},
     {"GET", "/v1/batches", ROUTE_RECORD, list_batches, NULL},

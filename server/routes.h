@@ -16,6 +16,7 @@ enum route_flags {
     ROUTE_HASHED = 16,     /* call->body_sha256 is wanted */
     ROUTE_NO_BODY = 32,    /* or none */
     ROUTE_RECORD = 64,     /* the worker part reads the record: it has threads of its own */
+    ROUTE_ALWAYS = 128,    /* answered while the database is migrated, too */
 };
 
 struct route {

@@ -26,6 +26,7 @@
 #define QUEUE_MARGIN 1024  /* jobs of requests, beside those that samples reserve */
 #define COMMIT_PATIENCE 25 /* rows wait so many times commit_delay for others, as long as others are under way */
 #define GAUGE_PERIOD_US (5 * US_PER_S)
+#define LOOK_AT_MIGRATION_US (20 * US_PER_MS)
 #define EXIT_CANNOT_START 1
 
 /* --- hosts for the rooms that do not know the loop ----------------------------------------------------- */
@@ -304,11 +305,23 @@ static int64_t before_wait(void *arg)
     return limit_us;
 }
 
+/* Unfinished batches are read back when all can be read. */
+static void begin_service(void *arg)
+{
+    struct server *server = arg;
+    server->migrating = store_is_migrating(server->store);
+    if (server->migrating)
+        loop_timer_set(server->loop, &server->migration_timer, loop_now_us(server->loop) + LOOK_AT_MIGRATION_US,
+                       begin_service, server);
+    else
+        resume_unfinished(server, resumed);
+}
+
 static void run(struct server *server)
 {
     probe_engines(server->batches);
     refresh_gauges(server);
-    resume_unfinished(server, resumed);
+    begin_service(server);
     loop_run(server->loop, before_wait, server);
     loop_unwatch(server->signal_source);
     close(server->signal_fd);

@@ -41,7 +41,8 @@ struct server {
     int argc;    /* as the settings were read, and are read again */
     char **argv;
     char url[128];
-    bool ready; /* unfinished batches were read back: new ones may come */
+    bool migrating; /* the store builds what its file lacks: nothing but health is answered */
+    bool ready;     /* unfinished batches were read back: new ones may come */
     bool draining;
     bool failed;        /* it ran, but the start was not completed */
     bool leaving;       /* the last replies are on their way */
@@ -50,6 +51,7 @@ struct server {
     int64_t drain_until_us;
     int64_t leave_at_us;
     struct loop_timer drain_timer;
+    struct loop_timer migration_timer;
     struct loop_timer gauge_timer;
     struct memory_trim trim;
     struct loop_timer transport_timer;
