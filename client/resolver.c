@@ -143,10 +143,9 @@ static void look_up(struct resolver *resolver, struct resolved_name *name)
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     error = pthread_create(&thread, &attributes, lookup_thread, lookup);
     pthread_attr_destroy(&attributes);
-    name->state = error ? RESOLVED_FAILED : RESOLVED_LOOKING;
+    name->state = error ? RESOLVED_NOT : RESOLVED_LOOKING; /* without a thread it is asked for again */
     if (!error)
         return;
-    snprintf(name->addresses, sizeof(name->addresses), "no thread for the lookup (error %d)", error);
     lookup_destroy(lookup);
     mailbox_release(resolver->mailbox);
 }

@@ -32,6 +32,7 @@ struct transport_host {
 
 struct transport_settings {
     size_t connections_max; /* kept open for reuse: the sum of the engines' limits */
+    size_t descriptors_max; /* connections at all; a transfer beyond waits for one. 0: no limit */
     const char *user_agent; /* "rolloutd/0.1.0" */
     /* NULL: getaddrinfo. Tests put a slow or failing one here. Called on a thread of its own. */
     int (*lookup)(const char *host, const char *port, char *ret_addresses, size_t size_bytes);
@@ -81,6 +82,8 @@ struct transfer_request {
 /* Never NULL; a failure comes through `done`, which is never called from inside this function. `done` is called once,
  * on the loop thread, and the transfer is gone then. The reply lives until `done` returns: buffer_steal() its body, or
  * move it. */
+/* A want of descriptors, buffers or threads of our own is nobody's failure: the transfer waits, and its time with it.
+ */
 struct transfer *transport_start(struct transport *transport, const struct transfer_request *request,
                                  void (*done)(void *arg, struct transfer_reply *reply), void *arg);
 
@@ -93,6 +96,9 @@ void transport_send(struct transport *transport, const struct transfer_request *
 
 /* After engines came or went: how many connections are kept open for reuse. */
 void transport_keep_connections(struct transport *transport, size_t count);
+
+/* A request for a sample would begin at once. A few descriptors are kept for probes. */
+bool transport_has_room(const struct transport *transport);
 
 size_t transport_in_flight(const struct transport *transport);
 

@@ -7,7 +7,7 @@
 
 #include <curl/curl.h>
 
-enum transfer_place { AT_NOWHERE, AT_NAME, AT_CURL, AT_END };
+enum transfer_place { AT_NOWHERE, AT_NAME, AT_MEANS, AT_CURL, AT_END };
 
 struct transfer_list {
     struct transfer *first, *last;
@@ -28,11 +28,15 @@ struct transport {
     CURLM *multi;
     struct resolver *resolver;
     struct transfer_list waiting;  /* for a name */
+    struct transfer_list held;     /* for a descriptor or a thread of our own */
     struct transfer_list running;  /* in curl */
     struct transfer_list finished; /* to be called back */
     struct known_url *urls;
     size_t count;
-    int64_t curl_timer_us; /* NEVER_US: curl wants none */
+    size_t running_count;
+    size_t descriptors_max;
+    int64_t short_until_us; /* the system had nothing left: nothing is begun before; 0: it had */
+    int64_t curl_timer_us;  /* NEVER_US: curl wants none */
 };
 
 struct transfer {
@@ -47,6 +51,8 @@ struct transfer {
     int64_t deadline_us;
     int64_t connect_timeout_us;
     int64_t wait_until_us; /* for the name */
+    int64_t held_us;       /* since when it is held; 0: it is not */
+    int own_error;         /* errno of a socket that could not be made; 0: it could */
     CURL *easy;
     struct curl_slist *headers;
     struct curl_slist *resolve;

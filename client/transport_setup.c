@@ -3,8 +3,10 @@
 #include "server/base/clock.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define HEADER_BYTES_MAX (256 * 1024)
 #define RECEIVE_BYTES (32 * 1024L) /* one for each transfer; glibc tidies the whole heap when 64 KiB are freed */
@@ -46,6 +48,17 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *arg)
     buffer_append(&transfer->reply.body, bytes, size * count);
     transfer->too_large = transfer->reply.body.failed;
     return transfer->too_large ? 0 : size * count;
+}
+
+/* As curl does it, but we know why it could not. */
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct transfer *transfer = arg;
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    (void)purpose;
+    if (fd < 0)
+        transfer->own_error = errno;
+    return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
 /* --- where it goes ------------------------------------------------------------------------------- */
@@ -179,6 +192,8 @@ static void set_options(struct transfer *transfer)
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
     curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, count_send);
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
     curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)transfer->reply.body.maximum_bytes);

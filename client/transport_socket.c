@@ -97,6 +97,9 @@ void transport_set_timer(struct transport *transport)
 
     if (transport->finished.first)
         at_us = 0;
+    if (transport->held.first && transport->running_count < transport->descriptors_max &&
+        transport->short_until_us < at_us)
+        at_us = transport->short_until_us; /* 0: at once */
     for (const struct transfer *transfer = transport->waiting.first; transfer; transfer = transfer->next)
         if (patience_us(transfer) < at_us)
             at_us = patience_us(transfer);

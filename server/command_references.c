@@ -8,6 +8,7 @@
 #include "server/base/cleanup.h"
 #include "server/base/json_write.h"
 #include "server/json_memory.h"
+#include "server/limits.h"
 #include "server/safe_print.h"
 #include "verifiers/registry.h"
 
@@ -365,9 +366,12 @@ int check_references_command(int argc, char **argv)
 {
     static const struct command_line line = {COMMAND, check_references_options, take_file};
     _cleanup_(arguments_finish) struct arguments arguments = {.field = "reference"};
+    char limit[LIMITS_MESSAGE_BYTES];
 
     json_memory_setup(TREE_BYTES);
     if (command_line_read(&line, argc, argv, &arguments) < 0 || complete(&arguments) < 0)
         return EXIT_USAGE;
+    if (limits_check_worker(limit) < 0)
+        return command_refuse(COMMAND, limit);
     return check_file(&arguments);
 }

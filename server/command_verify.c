@@ -10,6 +10,7 @@
 #include "server/base/utf8.h"
 #include "server/call.h"
 #include "server/judge_once.h"
+#include "server/limits.h"
 #include "server/safe_print.h"
 #include "verifiers/registry.h"
 
@@ -464,12 +465,15 @@ int verify_command(int argc, char **argv)
     _cleanup_(question_finish) struct question question = {.completion_tokens = -1};
     struct arguments arguments = {.completion_tokens = -1, .timeout_us = TIMEOUT_US};
     char how[JUDGE_HOW_BYTES];
+    char limit[LIMITS_MESSAGE_BYTES];
     struct verdict_set set;
     int code;
 
     buffer_init(&question.completion, INPUT_BYTES);
     if (command_line_read(&line, argc, argv, &arguments) < 0 || read_question(&arguments, &question) < 0)
         return EXIT_USAGE;
+    if (limits_check_worker(limit) < 0)
+        return command_refuse(COMMAND, limit);
     ask(&question, arguments.timeout_us, &set, how);
     print_reference(&arguments, &question);
     code = print_answer(&arguments, &question, &set, how);

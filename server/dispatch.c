@@ -7,9 +7,10 @@
 
 #include <stdio.h>
 
-#define REPLY_BYTES_PER_TOKEN 200        /* what engines write: 95 (vLLM) to 200 (llama.cpp) */
-#define WAIT_MIN_US (5 * US_PER_MS)      /* a probe under way names no time */
-#define REPEAT_LEAST_US (10 * US_PER_MS) /* with less no engine is worth asking again */
+#define REPLY_BYTES_PER_TOKEN 200           /* what engines write: 95 (vLLM) to 200 (llama.cpp) */
+#define WAIT_MIN_US (5 * US_PER_MS)         /* a probe under way names no time */
+#define REPEAT_LEAST_US (10 * US_PER_MS)    /* with less no engine is worth asking again */
+#define DESCRIPTOR_WAIT_US (50 * US_PER_MS) /* the end of another sample is mostly sooner */
 #define REPLY_BYTES_BASE ((size_t)64 * 1024)
 
 /* --- queues -------------------------------------------------------------------------------------------- */
@@ -124,10 +125,28 @@ static bool reserve_place(struct batches *batches)
     return true;
 }
 
+static void dispatch_again(void *arg)
+{
+    dispatch(arg);
+}
+
+static void come_back(struct batches *batches, int64_t at_us, int64_t now_us)
+{
+    int64_t least_us = now_us + WAIT_MIN_US;
+    at_us = at_us > least_us ? at_us : least_us;
+    if (!batches->dispatch_timer.place || at_us < batches->dispatch_timer.at_us)
+        loop_timer_set(batches->server->loop, &batches->dispatch_timer, at_us, dispatch_again, batches);
+}
+
 /* NULL, or what is used up. */
 static const char *reserve(struct batches *batches, size_t bytes)
 {
     static const char later[] = "a place in the verifiers' and the store's queues";
+    if (!transport_has_room(batches->server->transport)) {
+        int64_t now_us = clock_monotonic_us();
+        come_back(batches, now_us + DESCRIPTOR_WAIT_US, now_us);
+        return "a connection to an engine, of which the limit of open files allows no more";
+    }
     if (batches->places >= batches->places_max)
         return later;
     if (!batches_take_flight_bytes(batches, bytes))
@@ -174,11 +193,6 @@ static void fail_for_time(struct live_batch *live, uint32_t rollout)
     fail_one(live, rollout, &error);
 }
 
-static void dispatch_again(void *arg)
-{
-    dispatch(arg);
-}
-
 /* Equal prompts go to one engine, which has computed the first part of the next one's already. */
 static uint64_t prefix_of(struct live_batch *live, uint32_t group)
 {
@@ -192,14 +206,6 @@ static uint64_t prefix_of(struct live_batch *live, uint32_t group)
     else
         *prefix = pool_prefix(spec->prompt.data ? spec->prompt : spec->messages);
     return *prefix;
-}
-
-static void come_back(struct batches *batches, int64_t at_us, int64_t now_us)
-{
-    int64_t least_us = now_us + WAIT_MIN_US;
-    at_us = at_us > least_us ? at_us : least_us;
-    if (!batches->dispatch_timer.place || at_us < batches->dispatch_timer.at_us)
-        loop_timer_set(batches->server->loop, &batches->dispatch_timer, at_us, dispatch_again, batches);
 }
 
 /* NOT_NOW: this rollout has to wait, another batch's may not; FULL: whatever comes next would have to wait, too. */

@@ -19,11 +19,15 @@ static void nudge(void *arg)
     (void)shutdown(link->fd, SHUT_RD);
 }
 
-static void cut_off(void *arg)
+void link_cut(struct link *link)
 {
-    struct link *link = arg;
     link->gate.over = true;
     (void)shutdown(link->fd, SHUT_RDWR);
+}
+
+static void cut_off(void *arg)
+{
+    link_cut(arg);
 }
 
 void link_linger(struct link *link)

@@ -40,5 +40,7 @@ void link_watch_hangup(struct link *link);
 /* A canned reply was sent. What still comes is thrown away for a second, so that a reset does not overtake the reply.
  */
 void link_linger(struct link *link);
+/* The connection ends now. */
+void link_cut(struct link *link);
 
 #endif

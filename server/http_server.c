@@ -27,6 +27,7 @@ struct http {
     int listen_fd;
     int port;
     bool quiesced;
+    bool made_room; /* a connection has ended since the library looked for new ones */
     struct request *requests;
 };
 
@@ -141,6 +142,14 @@ bool request_reads_body(const struct request *request)
     return request->first_call_done && request->state == REQUEST_READING && !request->body_refused;
 }
 
+/* Without the patience that other refusals have: the next one waits for this one's place. */
+static void refuse_client(struct link *link)
+{
+    reply_canned_to(link, &(struct gate_refusal){.code = ERR_QUEUE_FULL,
+                                                 .message = "as many clients as connection_limit allows; try again"});
+    link_cut(link);
+}
+
 static void connection_changed(void *arg, struct MHD_Connection *connection, void **socket_context,
                                enum MHD_ConnectionNotificationCode what)
 {
@@ -149,8 +158,11 @@ static void connection_changed(void *arg, struct MHD_Connection *connection, voi
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         *socket_context = link_create(
             http->server, MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+        if (http_connections(http) > http->server->shares.clients)
+            refuse_client(*socket_context);
         return;
     }
+    http->made_room = true;
     if (link->request) /* the library forgets those whose headers it could not take */
         request_destroy(http, link->request);
     link_destroy(link);
@@ -388,12 +400,14 @@ static int bound_port(int fd)
     return ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
 }
 
+/* A few connections more than there may be: they are told so, where the library would let them wait. */
 static bool start_daemon(struct http *http, const struct settings *settings)
 {
+    const struct descriptor_shares *shares = &http->server->shares;
     http->daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle, http,
         MHD_OPTION_EXTERNAL_LOGGER, log_library, http, MHD_OPTION_LISTEN_SOCKET, http->listen_fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)settings->connection_limit, MHD_OPTION_CONNECTION_TIMEOUT,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)(shares->clients + shares->refusals), MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)(settings->connection_timeout_us / US_PER_S), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         CONNECTION_MEMORY_BYTES, MHD_OPTION_NOTIFY_COMPLETED, end_request, http, MHD_OPTION_NOTIFY_CONNECTION,
         connection_changed, http, MHD_OPTION_URI_LOG_CALLBACK, begin_request, http, MHD_OPTION_UNESCAPE_CALLBACK,
@@ -446,12 +460,24 @@ void http_destroy(struct http *http)
     free(http);
 }
 
+/* At its limit the library stops listening, and looks whether it may again before it sees that connections have ended,
+ * not behind: without another turn those that wait would do so until something else happens. */
+static bool begins_again(struct http *http)
+{
+    const struct descriptor_shares *shares = &http->server->shares;
+    bool made_room = http->made_room;
+    http->made_room = false;
+    return made_room && http_connections(http) + shares->refusals >= shares->clients;
+}
+
 int64_t http_run(struct http *http)
 {
     MHD_UNSIGNED_LONG_LONG timeout_ms;
 
     reply_budget_serve(&http->server->replies);
     MHD_run(http->daemon);
+    if (begins_again(http))
+        return 0;
     if (MHD_get_timeout(http->daemon, &timeout_ms) != MHD_YES)
         return NEVER_US;
     return timeout_ms > 3600000 ? 3600 * US_PER_S : (int64_t)timeout_ms * US_PER_MS;

@@ -1,6 +1,7 @@
 /* rolloutd: between a reinforcement-learning trainer and its inference engines. */
 #include "client/transport.h"
 #include "server/commands.h"
+#include "server/limits.h"
 #include "server/routes.h"
 #include "server/server.h"
 #include "server/settings.h"
@@ -38,8 +39,9 @@ static int check(const struct settings *settings)
 {
     struct store_options options = {.path = settings->database};
     char message[STORE_MESSAGE_BYTES];
+    struct descriptor_shares shares;
     settings_find_unknown(print_unknown);
-    if (store_check(&options, message) < 0) {
+    if (limits_check(settings, false, &shares, message) < 0 || store_check(&options, message) < 0) {
         fprintf(stderr, "rolloutd: %s\n", message);
         return 1;
     }

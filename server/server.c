@@ -20,7 +20,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 
 #define QUEUE_MARGIN 1024  /* jobs of requests, beside those that samples reserve */
@@ -139,6 +138,7 @@ static bool make_transport(struct server *server)
                                   .unwatch = host_unwatch,
                                   .set_timer = host_set_timer};
     struct transport_settings settings = {.connections_max = pool_in_flight_limit(server->pool) + 8,
+                                          .descriptors_max = server->shares.engines,
                                           .user_agent = "rolloutd/" ROLLOUTD_VERSION};
     server->transport = transport_create(&host, &settings);
     if (!server->transport)
@@ -246,9 +246,8 @@ static bool watch_signals(struct server *server)
 }
 
 /* Before threads, so that all of them inherit the mask. */
-static void prepare_process(const struct settings *settings)
+static void prepare_process(void)
 {
-    struct rlimit files;
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
@@ -256,12 +255,6 @@ static void prepare_process(const struct settings *settings)
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signals_ignore_meaningless();
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &files);
-        if (files.rlim_cur < (rlim_t)settings->connection_limit * 2)
-            log_event(LOG_LEVEL_WARNING, "the limit of open files is below twice connection_limit", NULL);
-    }
 }
 
 static bool write_ready_file(struct server *server)
@@ -332,16 +325,31 @@ static void log_unknown(const char *name, const char *nearest)
     log_event(LOG_LEVEL_WARNING, "there is no setting of this name", "variable", name, "did_you_mean", nearest, NULL);
 }
 
+static void log_fewer_clients(const struct descriptor_shares *shares)
+{
+    char clients[24];
+    char engines[24];
+    snprintf(clients, sizeof(clients), "%zu", shares->clients);
+    snprintf(engines, sizeof(engines), "%zu", shares->engines);
+    log_event(LOG_LEVEL_WARNING, "the limit of open files (ulimit -n) allows fewer clients than connection_limit",
+              "clients", clients, "engine_connections", engines, NULL);
+}
+
 int server_run(const struct settings *settings, int argc, char **argv)
 {
     static struct server the_server; /* reachable to the end, for whatever unfinished batches leave behind */
     struct server *server = &the_server;
     const char *templates[64];
+    char message[LIMITS_MESSAGE_BYTES];
     struct spawner spawner;
 
     log_setup((enum log_level)settings->log_level, (enum log_format)settings->log_format);
     settings_find_unknown(log_unknown);
-    prepare_process(settings);
+    prepare_process();
+    if (limits_check(settings, true, &server->shares, message) < 0)
+        return cannot_start(message);
+    if (server->shares.clients < (size_t)settings->connection_limit)
+        log_fewer_clients(&server->shares);
     memory_setup(settings);
     for (size_t i = 0; i < route_count; i++)
         templates[i] = routes[i].pattern;

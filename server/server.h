@@ -5,6 +5,7 @@
 
 #include "server/api_verify.h"
 #include "server/http_log.h"
+#include "server/limits.h"
 #include "server/loop.h"
 #include "server/memory.h"
 #include "server/reply_budget.h"
@@ -25,6 +26,7 @@ struct verify_pool;
 
 struct server {
     const struct settings *settings;
+    struct descriptor_shares shares;
     struct loop *loop;
     struct store *store;
     struct workers *workers;

@@ -14,6 +14,7 @@
 #define FIRST_DELAY_US (100 * US_PER_MS)
 #define LAST_DELAY_US (5 * US_PER_S)
 #define HOPELESS_FAILURES 4 /* this many starts failed in a row: queued jobs are not kept waiting */
+#define HOPELESS_WANTS 20   /* the same, where the system has no descriptor, process or memory: it may have soon */
 
 /* --- the queue --- */
 
@@ -170,6 +171,11 @@ static void worker_made(struct verify_pool *pool, const struct spawner_event *ev
         verify_worker_crashed(worker);
 }
 
+static bool is_want_of_means(int error)
+{
+    return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM || error == ENOBUFS;
+}
+
 static void worker_failed(struct verify_pool *pool, const struct spawner_event *event)
 {
     struct verify_worker *worker = find_worker(pool, event->id);
@@ -178,6 +184,7 @@ static void worker_failed(struct verify_pool *pool, const struct spawner_event *
     if (!worker)
         return;
     worker->state = WORKER_NONE;
+    pool->wants_means = is_want_of_means(event->error);
     verify_retry_later(pool);
 }
 
@@ -254,11 +261,12 @@ static void retry(void *arg)
 {
     struct verify_pool *pool = arg;
 
-    if (pool->failures >= HOPELESS_FAILURES)
+    if (pool->failures >= (pool->wants_means ? HOPELESS_WANTS : HOPELESS_FAILURES))
         fail_queued(pool);
     if (!pool->spawner_source) {
         spawner_stop(&pool->spawner);
         if (spawner_start(&pool->spawner) < 0 || !use_spawner(pool)) {
+            pool->wants_means = is_want_of_means(errno);
             log_event(LOG_LEVEL_ERROR, "the spawner cannot be started", "error", strerror(errno), NULL);
             verify_retry_later(pool);
             return;

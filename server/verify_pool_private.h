@@ -37,6 +37,7 @@ struct verify_pool {
     struct loop_source *spawner_source;
     struct loop_timer retry;
     unsigned failures; /* starts that failed since one worker served a job */
+    bool wants_means;  /* the last one failed for want of descriptors, processes or memory */
     uint32_t next_id;
     size_t queue_limit;
     size_t queued;

@@ -90,7 +90,8 @@ void server_begin(size_t queue_limit)
     metrics_setup(templates, route_count);
     stop_store(fixture);
     fixture->options.finished = ops_finished;
-    server = (struct server){.settings = &settings, .loop = loop_create()};
+    server = (struct server){
+        .settings = &settings, .shares = {.clients = 100, .refusals = 4, .engines = 100}, .loop = loop_create()};
     assert_non_null(server.loop);
     start_store(fixture);
     server.store = fixture->store;
