@@ -117,6 +117,27 @@ def test_a_reader_that_holds_a_page_lets_the_log_grow_and_it_shrinks_again(start
         engine.close()
 
 
+def test_a_client_that_reads_slowly_holds_no_page(start, tmp_path):
+    """R52: the record is read in short transactions, none of which waits for the client."""
+    engine = CannedEngine(tmp_path, "--tokens", "2048", "--text-bytes", "8192")
+    try:
+        service = start(engine)
+        log = lambda: os.path.getsize(service.database + "-wal")
+        size = lambda count: make_batch(*groups_of(count), verifiers=LOOSE, sampling=sampling(16, max_tokens=2048), deadline="5m")
+        large = service.batch(size(32), arrays="none")["id"]
+        with service.wire() as slow:
+            slow.send(f"GET /v1/batches/{large} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").more()
+            begun = os.path.getsize(service.database)
+            while os.path.getsize(service.database) < begun + (80 << 20):
+                assert service.batch(size(32), arrays="none")["summary"]["failed"] == 0
+                assert log() <= 64 << 20
+                slow.more()
+        eventually(lambda: Watch(service)("wal_bytes") == log(), "the metric to say so")
+        assert "locked" not in service.log()
+    finally:
+        engine.close()
+
+
 # -- damage -------------------------------------------------------------------------------------------------------------------
 
 def test_a_file_that_is_damaged_in_the_middle_makes_named_errors(start, canned):
