@@ -326,7 +326,7 @@ def test_a_death_in_the_middle_costs_the_index_that_was_being_built(lacking):
     service.start()
     assert built(service) == set(LACKING)
     service.terminate()
-    assert "lacks" not in verify(service.database).stdout
+    assert "the schema lacks" not in verify(service.database).stdout
 
 
 def test_a_stop_in_the_middle_is_a_clean_one(lacking):
