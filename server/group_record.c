@@ -91,8 +91,7 @@ void group_record_judge_by_advantage(struct group_record *record)
 
 /* --- scores by name --- */
 
-static void take_score(struct objective_sequence *sequence, double *scores, json_t *names, const char *name,
-                       const json_t *part)
+static void take_score(double *scores, json_t *names, const char *name, const json_t *part)
 {
     json_t *number = json_object_get(names, name);
     const json_t *score = json_object_get(part, "score");
@@ -106,9 +105,9 @@ static void take_score(struct objective_sequence *sequence, double *scores, json
         return;
     scores[json_integer_value(number)] = json_number_value(score);
     scores[GROUP_RECORD_SCORES + json_integer_value(number)] = json_is_number(weight) ? json_number_value(weight) : 1;
-    sequence->judged = true;
 }
 
+/* Whether a member is judged was said by its recorded reward, in which `missing` had its say. */
 static void take_scores(struct group_record *record, size_t index, struct text text, json_t *names)
 {
     struct objective_sequence *sequence = &record->sequences[index];
@@ -118,13 +117,12 @@ static void take_scores(struct group_record *record, size_t index, struct text t
 
     for (size_t k = 0; k < GROUP_RECORD_SCORES; k++)
         scores[k] = NAN;
-    sequence->judged = false;
     sequence->scores = scores;
     sequence->weights_of_scores = scores + GROUP_RECORD_SCORES;
     json_auto_t *rewards = text.data ? json_loadb(text.data, text.length_bytes, JSON_ALLOW_NUL, NULL) : NULL;
     json_object_foreach(rewards, name, part)
     {
-        take_score(sequence, scores, names, name, part);
+        take_score(scores, names, name, part);
     }
 }
 

@@ -365,6 +365,7 @@ static json_t *name_scores(struct objective_call *objective)
     return names;
 }
 
+/* Whether the sequence is judged was said by its reward, in which `missing` had its say. */
 static void take_scores(struct objective_call *objective, size_t index, const json_t *names, double *scores)
 {
     struct objective_sequence *sequence = &objective->sequences[index];
@@ -374,7 +375,6 @@ static void take_scores(struct objective_call *objective, size_t index, const js
 
     for (size_t k = 0; k < n; k++)
         scores[k] = NAN;
-    sequence->judged = false;
     json_object_foreach(objective->items[index].rewards, name, part)
     {
         size_t k = (size_t)json_integer_value(json_object_get(names, name));
@@ -382,7 +382,6 @@ static void take_scores(struct objective_call *objective, size_t index, const js
         const json_t *weight = json_object_get(part, "weight");
         scores[k] = json_is_number(score) ? json_number_value(score) : NAN;
         scores[n + k] = weight ? json_number_value(weight) : 1;
-        sequence->judged = sequence->judged || json_is_number(score);
     }
     sequence->scores = scores;
     sequence->weights_of_scores = scores + n;
