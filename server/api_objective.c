@@ -57,9 +57,11 @@ static int refuse_error(struct objective_call *objective, const struct objective
 
     if (error->code == OBJECTIVE_ERROR_REFUSED)
         return -1;
-    if (error->sequence != SIZE_MAX)
-        return objective_refuse(objective, codes[error->code], error->sequence, error->field, error->token,
-                                error->message);
+    if (error->sequence != SIZE_MAX) {
+        bool by_name = strcmp(error->field, "reward") == 0 && objective->items[error->sequence].rewards;
+        return objective_refuse(objective, codes[error->code], error->sequence, by_name ? "rewards" : error->field,
+                                error->token, error->message);
+    }
     bool of_totals = error->code != OBJECTIVE_ERROR_NON_FINITE;
     if (error->code == OBJECTIVE_ERROR_MEMORY)
         return call_refuse(objective->call, ERR_QUEUE_FULL, NULL, "%s", error->message);

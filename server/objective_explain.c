@@ -17,7 +17,7 @@ struct formula {
 };
 
 static const struct formula estimators[] = {
-    {"grpo", "(R - mean) / (std + eps), std by `scale`; 0 where max == min", NULL},
+    {"grpo", "(R - mean) / (std + eps), std by `scale`; 0 where the rewards are equal", NULL},
     {"reward", "R", NULL},
     {"rloo", "R - mean of the others", NULL},
     {"loo_mean_loo_std", "(R - mean of the others) / (sample std of the others + eps)", NULL},
@@ -254,7 +254,8 @@ static void write_reward(struct explanation *explanation)
              explanation->sequence.reward);
         if (shaped)
             step(explanation, "shaped_reward", "R after `shaping`", explanation->sequence.shaped_reward);
-        step(explanation, "group_judged", "members of the group that have a reward", (double)group->judged);
+        step(explanation, "group_judged", "members of the group that have a reward; a rollout is one",
+             (double)group->judged);
         step(explanation, "group_mean", "mean of R over them", group->mean);
         step(explanation, "group_deviation", "deviation of R over them, by `ddof`", group->std);
     }

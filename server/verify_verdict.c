@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "server/objective/math.h"
 #include "server/verify_pool.h"
 #include "server/verify_spec.h"
 #include "verifiers/registry.h"
@@ -281,6 +282,7 @@ struct reward reward_combine(const struct verifier_list *list, const struct verd
 {
     struct reward reward = {.value = 0};
     size_t scored = 0;
+    double size = 0; /* sum of |term| */
     bool shut = false;
 
     for (size_t i = 0; i < set->count; i++) {
@@ -296,10 +298,10 @@ struct reward reward_combine(const struct verifier_list *list, const struct verd
         }
         scored++;
         reward.value += spec->weight * record->score;
+        size += fabs(spec->weight * record->score);
         shut = shut || (spec->gate && record->score == 0);
     }
-    if (shut)
-        reward.value = 0;
+    reward.value = shut ? 0 : objective_sum_or_nothing(reward.value, size);
     /* A missing score wins over a shut gate: a failure is never a number. */
     if (!reward.rewarded || (reward.failure && (missing == REWARD_MISSING_NULL || scored == 0)))
         reward.value = NAN;

@@ -16,7 +16,7 @@ double centred(const struct objective_work *work, size_t index)
 
     if (group->seen.count == 1)
         return work->knobs->advantage.singleton == OBJECTIVE_SINGLETON_RAW ? reward : 0;
-    return statistics_constant(&group->seen) ? 0 : reward - group->seen.mean;
+    return statistics_centred(&group->seen, reward);
 }
 
 /* A = R. Source: Williams 1992 (REINFORCE) without a baseline. */
@@ -30,15 +30,8 @@ static int estimate_reward(struct objective_work *work)
 /* The deviation of the rewards of all groups that the filter kept. */
 static int batch_deviation(struct objective_work *work, double *ret_std)
 {
-    struct objective_statistics all = {0};
+    struct objective_statistics all = statistics_of_request(work, seen_of);
 
-    for (size_t i = 0; i < work->request->sequence_count; i++)
-        if (!isnan(work->parts[i].seen) && work->request->sequences[i].kept)
-            statistics_first(&all, work->parts[i].seen);
-    statistics_turn(&all);
-    for (size_t i = 0; i < work->request->sequence_count; i++)
-        if (!isnan(work->parts[i].seen) && work->request->sequences[i].kept)
-            statistics_second(&all, work->parts[i].seen);
     *ret_std = statistics_deviation(&all, work->knobs->advantage.ddof);
     if (all.count > 0 && !isfinite(all.mean))
         return objective_fail(work->error, OBJECTIVE_ERROR_NON_FINITE, SIZE_MAX, SIZE_MAX, "reward",
@@ -46,7 +39,7 @@ static int batch_deviation(struct objective_work *work, double *ret_std)
     return 0;
 }
 
-/* (R - mean) / (std + eps) inside the group. max == min gives exactly 0.
+/* (R - mean) / (std + eps) inside the group. Equal rewards give exactly 0.
  * Source: DeepSeekMath (arXiv 2402.03300) section 4.1; Dr. GRPO (arXiv 2503.20783) is scale none; scale batch: TRL
  * `scale_rewards`. The population deviation is the default, so that [0,0,1,1] gives [-1,-1,1,1]; TRL
  * (GRPOTrainer._generate_and_score_completions) and verl (compute_grpo_outcome_advantage) take the sample one. One

@@ -1,5 +1,5 @@
 /* One function for each estimator that gives one advantage to a sequence, from the rewards of its group or of the whole
- * request. Groups that the filter dropped are in no statistic over the request. */
+ * request. Groups that the filter dropped are in no statistic over the request, and a rollout counts once in each. */
 #include "server/objective/terms.h"
 
 /* --- relative to the others of a group --- */
@@ -15,24 +15,29 @@ static void rloo_of_sequence(struct objective_work *work, size_t index)
     sequence->advantage = n > 1 ? n / (n - 1) * own : own;
 }
 
+static double advantage_of(const struct objective_work *work, size_t index)
+{
+    return work->request->sequences[index].judged ? work->request->sequences[index].advantage : NAN;
+}
+
+/* Advantages that were centred in their groups have a mean of 0: what rounding left of that is not taken off. */
+static double mean_of_advantages(const struct objective_statistics *all)
+{
+    double largest = -all->minimum > all->maximum ? -all->minimum : all->maximum;
+    return fabs(all->mean) <= 1e-12 * largest ? 0 : all->mean;
+}
+
 static void normalize_over_request(struct objective_work *work, int ddof, double eps, bool with_mean)
 {
-    struct objective_statistics all = {0};
-
-    for (size_t i = 0; i < work->request->sequence_count; i++)
-        if (work->request->sequences[i].judged && work->request->sequences[i].kept)
-            statistics_first(&all, work->request->sequences[i].advantage);
-    statistics_turn(&all);
-    for (size_t i = 0; i < work->request->sequence_count; i++)
-        if (work->request->sequences[i].judged && work->request->sequences[i].kept)
-            statistics_second(&all, work->request->sequences[i].advantage);
+    struct objective_statistics all = statistics_of_request(work, advantage_of);
     double std = statistics_deviation(&all, ddof);
-    double mean = with_mean && all.count > 0 ? all.mean : 0;
-    bool constant = with_mean && statistics_constant(&all);
+    bool as_they_are = !with_mean || mean_of_advantages(&all) == 0;
+
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         struct objective_sequence *sequence = &work->request->sequences[i];
         if (sequence->judged)
-            sequence->advantage = constant ? 0 : divide(sequence->advantage - mean, std + eps);
+            sequence->advantage =
+                divide(as_they_are ? sequence->advantage : statistics_centred(&all, sequence->advantage), std + eps);
     }
 }
 
@@ -46,7 +51,7 @@ int estimate_rloo(struct objective_work *work)
     return 0;
 }
 
-/* Mean and sample deviation of the members of `group` but `skip`, in two passes. */
+/* Mean and sample deviation of the rollouts of `group` but `skip`, in two passes. */
 static struct objective_statistics others_of(const struct objective_work *work, size_t group, size_t skip)
 {
     struct objective_statistics others = {0};
@@ -54,7 +59,7 @@ static struct objective_statistics others_of(const struct objective_work *work, 
     for (int pass = 0; pass < 2; pass++) {
         for (size_t k = work->group_first[group]; k < work->group_first[group + 1]; k++) {
             size_t i = work->by_group[k];
-            if (i == skip || isnan(work->parts[i].seen))
+            if (i == skip || isnan(work->parts[i].seen) || !is_first_of_rollout(work, i))
                 continue;
             if (pass == 0)
                 statistics_first(&others, work->parts[i].seen);
@@ -67,52 +72,80 @@ static struct objective_statistics others_of(const struct objective_work *work, 
     return others;
 }
 
-/* How many members stand at the group's minimum and maximum: only then can the others be all equal. */
+/* The two ends of a group: without the rollout at an end, the second one is the end. */
 struct ends {
-    size_t at_minimum, at_maximum;
+    size_t lowest, highest; /* the first sequence of the rollout that is there */
+    double low, second_low, high, second_high;
 };
 
-static struct ends count_ends(const struct objective_work *work, size_t group)
+static void take_end(struct ends *ends, size_t index, double reward)
 {
-    const struct objective_statistics *seen = &work->request->groups[group].seen;
-    struct ends ends = {0};
+    if (reward < ends->low) {
+        ends->second_low = ends->low;
+        ends->low = reward;
+        ends->lowest = index;
+    } else if (reward < ends->second_low)
+        ends->second_low = reward;
+    if (reward > ends->high) {
+        ends->second_high = ends->high;
+        ends->high = reward;
+        ends->highest = index;
+    } else if (reward > ends->second_high)
+        ends->second_high = reward;
+}
+
+static struct ends find_ends(const struct objective_work *work, size_t group)
+{
+    struct ends ends = {.lowest = NO_SEQUENCE,
+                        .highest = NO_SEQUENCE,
+                        .low = INFINITY,
+                        .second_low = INFINITY,
+                        .high = -INFINITY,
+                        .second_high = -INFINITY};
 
     for (size_t k = work->group_first[group]; k < work->group_first[group + 1]; k++) {
-        double reward = work->parts[work->by_group[k]].seen;
-        ends.at_minimum += reward == seen->minimum;
-        ends.at_maximum += reward == seen->maximum;
+        size_t i = work->by_group[k];
+        if (!isnan(work->parts[i].seen) && is_first_of_rollout(work, i))
+            take_end(&ends, i, work->parts[i].seen);
     }
     return ends;
 }
 
-/* The others' squares are the group's without the own share, unless that share is so large that the difference would
- * lose its digits: then they are summed anew, which happens at most for a few members of a group. */
+/* The sample deviation of the others, 0 where they are equal. Their squares are the group's without the own share,
+ * unless that share is so large that the difference would lose its digits: then they are summed anew, which happens at
+ * most for a few members of a group. */
+static double deviation_of_others(const struct objective_work *work, size_t index, const struct ends *ends)
+{
+    size_t group = work->request->sequences[index].group;
+    const struct objective_statistics *seen = &work->request->groups[group].seen;
+    size_t head = work->parts[index].head;
+    double n = (double)seen->count;
+    double own = centred(work, index) / seen->unit;
+    double squares = statistics_squares(seen);
+    double share = own * own * n / (n - 1);
+
+    if (values_are_equal(head == ends->lowest ? ends->second_low : ends->low,
+                         head == ends->highest ? ends->second_high : ends->high))
+        return 0;
+    if (share > 0.5 * squares) {
+        struct objective_statistics others = others_of(work, group, head);
+        return statistics_deviation(&others, 1);
+    }
+    return sqrt((squares - share) / (n - 2)) * seen->unit;
+}
+
 static void loo_of_sequence(struct objective_work *work, size_t index, const struct ends *ends)
 {
     struct objective_sequence *sequence = &work->request->sequences[index];
     const struct objective_statistics *seen = &work->request->groups[sequence->group].seen;
     double n = (double)seen->count;
-    double reward = work->parts[index].seen;
-    double own = (reward - seen->mean) / seen->unit;
-    double squares = seen->squares - seen->drift * seen->drift / n;
-    double share = own * own * n / (n - 1);
-    double std = NAN;
-    double difference = centred(work, index) * n / (n - 1);
-    bool alone_low = reward == seen->minimum && ends->at_maximum + 1 == seen->count;
-    bool alone_high = reward == seen->maximum && ends->at_minimum + 1 == seen->count;
 
-    if (alone_low || alone_high) { /* the others are equal */
-        sequence->advantage = difference;
+    sequence->advantage = 0;
+    if (n < 2 || statistics_constant(seen))
         return;
-    }
-    if (share > 0.5 * squares) {
-        struct objective_statistics others = others_of(work, sequence->group, index);
-        std = statistics_deviation(&others, 1);
-        difference = reward - others.mean;
-    } else if (n > 2) {
-        std = sqrt((squares - share) / (n - 2)) * seen->unit;
-    }
-    sequence->advantage = std > 0 ? difference / (std + work->knobs->advantage.eps) : difference;
+    double std = deviation_of_others(work, index, ends);
+    double difference = centred(work, index) * n / (n - 1);
+    sequence->advantage = std > 0 ? divide(difference, std + work->knobs->advantage.eps) : difference;
 }
 
 /* (R - mean of the others) / (sample std of the others + eps); std 0: not divided; one member: 0.
@@ -120,17 +153,10 @@ static void loo_of_sequence(struct objective_work *work, size_t index, const str
 int estimate_loo(struct objective_work *work)
 {
     for (size_t g = 0; g < work->request->group_count; g++) {
-        const struct objective_statistics *seen = &work->request->groups[g].seen;
-        struct ends ends = count_ends(work, g);
-        for (size_t k = work->group_first[g]; k < work->group_first[g + 1]; k++) {
-            size_t i = work->by_group[k];
-            if (!work->request->sequences[i].judged)
-                continue;
-            if (seen->count < 2 || statistics_constant(seen))
-                work->request->sequences[i].advantage = 0;
-            else
-                loo_of_sequence(work, i, &ends);
-        }
+        struct ends ends = find_ends(work, g);
+        for (size_t k = work->group_first[g]; k < work->group_first[g + 1]; k++)
+            if (work->request->sequences[work->by_group[k]].judged)
+                loo_of_sequence(work, work->by_group[k], &ends);
     }
     return 0;
 }
@@ -146,8 +172,8 @@ int estimate_maxrl(struct objective_work *work)
             continue;
         bool guarded = work->knobs->advantage.guard_nonpositive_mean && seen->mean <= 0;
         bool nothing = guarded || statistics_constant(seen);
-        sequence->advantage =
-            nothing ? 0 : (work->parts[i].seen - seen->mean) / (seen->mean + work->knobs->advantage.eps);
+        double own = statistics_centred(seen, work->parts[i].seen);
+        sequence->advantage = nothing ? 0 : own / (seen->mean + work->knobs->advantage.eps);
     }
     return 0;
 }
@@ -159,13 +185,13 @@ static void passk_of_group(struct objective_work *work, size_t group)
     double best = -INFINITY;
     double second = -INFINITY;
     double divisor = 1;
-    size_t winner = SIZE_MAX;
+    size_t winner = NO_SEQUENCE;
 
     for (size_t k = work->group_first[group]; k < work->group_first[group + 1]; k++) {
         size_t i = work->by_group[k];
         double reward = work->parts[i].seen;
         work->request->sequences[i].advantage = 0;
-        if (isnan(reward) || reward < second)
+        if (isnan(reward) || reward < second || !is_first_of_rollout(work, i))
             continue;
         if (reward > best) {
             second = best;
@@ -175,11 +201,12 @@ static void passk_of_group(struct objective_work *work, size_t group)
             second = reward;
         }
     }
-    if (work->request->groups[group].seen.count < 2 || best == second)
+    if (work->request->groups[group].seen.count < 2 || values_are_equal(second, best))
         return;
     if (work->knobs->advantage.norm)
         divisor = std_of_group(work, group) + work->knobs->advantage.eps;
-    work->request->sequences[winner].advantage = divide(best - second, divisor);
+    for (size_t i = winner; i != NO_SEQUENCE; i = work->parts[i].next)
+        work->request->sequences[i].advantage = divide(best - second, divisor);
 }
 
 int estimate_passk(struct objective_work *work)
@@ -200,29 +227,35 @@ static double mask_tokens(const struct objective_sequence *sequence)
     return n;
 }
 
-/* R - sum of n*R / sum of n over the group, n = trainable tokens; one member: R.
+static void opo_of_group(struct objective_work *work, size_t group)
+{
+    const struct objective_statistics *seen = &work->request->groups[group].seen;
+    double weighted = 0;
+    double tokens = 0;
+
+    for (size_t k = work->group_first[group]; k < work->group_first[group + 1]; k++) {
+        size_t i = work->by_group[k];
+        if (isnan(work->parts[i].seen))
+            continue;
+        double n = mask_tokens(&work->request->sequences[i]);
+        weighted += n * statistics_centred(seen, work->parts[i].seen);
+        tokens += n;
+    }
+    double baseline = tokens > 0 ? weighted / tokens : 0;
+    for (size_t k = work->group_first[group]; k < work->group_first[group + 1]; k++) {
+        size_t i = work->by_group[k];
+        double reward = work->parts[i].seen;
+        work->request->sequences[i].advantage = seen->count == 1 ? reward : statistics_centred(seen, reward) - baseline;
+    }
+}
+
+/* R - sum of n*R / sum of n over the group, n = trainable tokens (of a rollout: of all its sequences); one member: R.
+ * Taken about the mean, so that a large offset costs no digits.
  * Source: OPO (arXiv 2505.23585), verl `compute_opo_outcome_advantage`. */
 int estimate_opo(struct objective_work *work)
 {
-    for (size_t g = 0; g < work->request->group_count; g++) {
-        const struct objective_statistics *seen = &work->request->groups[g].seen;
-        double weighted = 0;
-        double tokens = 0;
-        for (size_t k = work->group_first[g]; k < work->group_first[g + 1]; k++) {
-            size_t i = work->by_group[k];
-            if (isnan(work->parts[i].seen))
-                continue;
-            double n = mask_tokens(&work->request->sequences[i]);
-            weighted += n * work->parts[i].seen;
-            tokens += n;
-        }
-        double baseline = seen->count == 1 ? 0 : tokens > 0 ? weighted / tokens : seen->mean;
-        bool constant = seen->count > 1 && statistics_constant(seen);
-        for (size_t k = work->group_first[g]; k < work->group_first[g + 1]; k++) {
-            size_t i = work->by_group[k];
-            work->request->sequences[i].advantage = constant ? 0 : work->parts[i].seen - baseline;
-        }
-    }
+    for (size_t g = 0; g < work->request->group_count; g++)
+        opo_of_group(work, g);
     return 0;
 }
 
@@ -236,7 +269,7 @@ int estimate_gpg(struct objective_work *work)
     double nonzero = 0;
 
     for (size_t i = 0; i < work->request->sequence_count; i++) {
-        if (isnan(work->parts[i].seen) || !work->request->sequences[i].kept)
+        if (isnan(work->parts[i].seen) || !work->request->sequences[i].kept || !is_first_of_rollout(work, i))
             continue;
         all++;
         nonzero += work->parts[i].seen != 0;
@@ -245,9 +278,9 @@ int estimate_gpg(struct objective_work *work)
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         struct objective_sequence *sequence = &work->request->sequences[i];
         const struct objective_statistics *seen = &work->request->groups[sequence->group].seen;
-        bool constant = seen->count > 1 && statistics_constant(seen);
-        double mean = seen->count == 1 ? 0 : seen->mean;
-        sequence->advantage = constant ? 0 : alpha * (work->parts[i].seen - mean) / work->knobs->advantage.f_norm;
+        double reward = work->parts[i].seen;
+        double own = seen->count == 1 ? reward : statistics_centred(seen, reward);
+        sequence->advantage = alpha * own / work->knobs->advantage.f_norm;
     }
     return 0;
 }
@@ -262,69 +295,109 @@ int estimate_rpp_baseline_sequence(struct objective_work *work)
     return 0;
 }
 
-/* A = R - b, then b <- decay*b + (1-decay)*R, in order of the request, one b for each agent.
+/* What an agent's baseline was before the rollout at hand. */
+struct agent_before {
+    size_t rollout; /* its first sequence + 1; 0: none yet */
+    double baseline;
+};
+
+static void ema_of_rollout(struct objective_work *work, size_t head, double *baselines, struct agent_before *agents)
+{
+    double decay = work->knobs->advantage.decay;
+
+    for (size_t i = head; i != NO_SEQUENCE; i = work->parts[i].next) {
+        struct objective_sequence *sequence = &work->request->sequences[i];
+        size_t agent = work->request->agent_count ? sequence->agent : 0;
+        if (agents[agent].rollout != head + 1) {
+            agents[agent] = (struct agent_before){head + 1, baselines[agent]};
+            baselines[agent] = decay * baselines[agent] + (1 - decay) * work->parts[i].seen;
+        }
+        sequence->advantage = work->parts[i].seen - agents[agent].baseline;
+    }
+}
+
+/* A = R - b, then b <- decay*b + (1-decay)*R, in order of the request, one b for each agent; a rollout moves it once.
  * Source: RAE (arXiv 2506.24119), prime-rl `rae.py`. */
 int estimate_ema_baseline(struct objective_work *work)
 {
     const struct objective_request *request = work->request;
     size_t agents = request->agent_count ? request->agent_count : 1;
-    double decay = work->knobs->advantage.decay;
     double *baselines = request->baselines ? request->baselines : work_allocate(work, agents, sizeof *baselines);
+    struct agent_before *before = work_allocate(work, agents, sizeof *before);
 
-    if (!baselines)
+    if (!baselines || !before)
         return -1;
     for (size_t a = 0; a < agents; a++)
         baselines[a] = work->knobs->advantage.initial;
     for (size_t i = 0; i < request->sequence_count; i++) {
-        struct objective_sequence *sequence = &request->sequences[i];
-        if (!sequence->judged)
-            continue;
-        sequence->advantage = 0; /* of a group that the filter dropped: it moves no baseline */
-        if (!sequence->kept)
-            continue;
-        double *baseline = &baselines[request->agent_count ? sequence->agent : 0];
-        sequence->advantage = work->parts[i].seen - *baseline;
-        *baseline = decay * *baseline + (1 - decay) * work->parts[i].seen;
+        const struct objective_sequence *sequence = &request->sequences[i];
+        if (sequence->judged && !sequence->kept)
+            request->sequences[i].advantage = 0; /* of a group that the filter dropped: it moves no baseline */
+        else if (sequence->judged && is_first_of_rollout(work, i))
+            ema_of_rollout(work, i, baselines, before);
     }
     return 0;
 }
 
 /* --- rewards by name --- */
 
-static double score_of(const struct objective_sequence *sequence, size_t name)
+/* Of the first sequence of its rollout. */
+static double score_of(const struct objective_work *work, size_t index, size_t name)
 {
+    const struct objective_sequence *sequence = &work->request->sequences[work->parts[index].head];
     return sequence->judged && sequence->scores ? sequence->scores[name] : NAN;
 }
 
-/* Adds weight * (score - mean) / (std + eps_group) of one name to the advantages of a group. */
-static void add_score(struct objective_work *work, size_t group, size_t name)
+static struct objective_statistics statistics_of_scores(const struct objective_work *work, size_t group, size_t name)
 {
-    const size_t *first = work->by_group + work->group_first[group];
-    const size_t *end = work->by_group + work->group_first[group + 1];
     struct objective_statistics scores = {0};
 
-    for (const size_t *at = first; at < end; at++)
-        if (!isnan(score_of(&work->request->sequences[*at], name)))
-            statistics_first(&scores, score_of(&work->request->sequences[*at], name));
-    statistics_turn(&scores);
-    for (const size_t *at = first; at < end; at++)
-        if (!isnan(score_of(&work->request->sequences[*at], name)))
-            statistics_second(&scores, score_of(&work->request->sequences[*at], name));
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t k = work->group_first[group]; k < work->group_first[group + 1]; k++) {
+            double score = score_of(work, work->by_group[k], name);
+            if (isnan(score) || !is_first_of_rollout(work, work->by_group[k]))
+                continue;
+            if (pass == 0)
+                statistics_first(&scores, score);
+            else
+                statistics_second(&scores, score);
+        }
+        if (pass == 0)
+            statistics_turn(&scores);
+    }
+    return scores;
+}
+
+/* Adds weight * (score - mean) / (std + eps_group) of one name to the advantages of a group; sizes[] adds up |term|. A
+ * name of weight 0 adds nothing. */
+static void add_score(struct objective_work *work, size_t group, size_t name, double *sizes)
+{
+    struct objective_statistics scores = statistics_of_scores(work, group, name);
+    double std = statistics_deviation(&scores, work->knobs->advantage.ddof) + work->knobs->advantage.eps_group;
+
     if (statistics_constant(&scores))
         return;
-    double std = statistics_deviation(&scores, work->knobs->advantage.ddof) + work->knobs->advantage.eps_group;
-    for (const size_t *at = first; at < end; at++) {
-        struct objective_sequence *sequence = &work->request->sequences[*at];
-        double score = score_of(sequence, name);
-        if (!isnan(score))
-            sequence->advantage += sequence->weights_of_scores[name] * divide(score - scores.mean, std);
+    for (size_t k = work->group_first[group]; k < work->group_first[group + 1]; k++) {
+        size_t i = work->by_group[k];
+        const struct objective_sequence *head = &work->request->sequences[work->parts[i].head];
+        double score = score_of(work, i, name);
+        if (isnan(score) || head->weights_of_scores[name] == 0)
+            continue;
+        double term = head->weights_of_scores[name] * divide(statistics_centred(&scores, score), std);
+        work->request->sequences[i].advantage += term;
+        sizes[i] += fabs(term);
     }
 }
 
-/* Each name normalised in its group, weighted sum S, then (S - mean) / (std + eps_batch) over the request.
+/* Each name normalised in its group, weighted sum S, then (S - mean) / (std + eps_batch) over the request. Names that
+ * cancel leave 0, not the rounding of it. Each name adds up to 0 over its group, so the mean of S is 0.
  * Source: GDPO, TRL `multi_objective_aggregation="normalize_then_sum"`. */
 int estimate_gdpo(struct objective_work *work)
 {
+    double *sizes = work_allocate(work, work->request->sequence_count, sizeof *sizes);
+
+    if (!sizes)
+        return -1;
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         struct objective_sequence *sequence = &work->request->sequences[i];
         if (sequence->judged && !sequence->scores)
@@ -334,25 +407,15 @@ int estimate_gdpo(struct objective_work *work)
     }
     for (size_t g = 0; g < work->request->group_count; g++)
         for (size_t name = 0; name < work->request->score_count; name++)
-            add_score(work, g, name);
+            add_score(work, g, name, sizes);
+    for (size_t i = 0; i < work->request->sequence_count; i++)
+        if (fabs(work->request->sequences[i].advantage) <= 1e-12 * sizes[i])
+            work->request->sequences[i].advantage = 0;
     normalize_over_request(work, work->knobs->advantage.ddof, work->knobs->advantage.eps_batch, true);
     return 0;
 }
 
 /* --- own levels of mean and deviation --- */
-
-struct level {
-    bool constant, single;
-    double mean, std;
-};
-
-static struct level level_of(const struct objective_statistics *statistics, int ddof)
-{
-    return (struct level){.constant = statistics_constant(statistics),
-                          .single = statistics->count <= 1,
-                          .mean = statistics->mean,
-                          .std = statistics_deviation(statistics, ddof)};
-}
 
 static void normalize_sequence(struct objective_work *work, size_t index, const struct objective_statistics *all)
 {
@@ -361,42 +424,26 @@ static void normalize_sequence(struct objective_work *work, size_t index, const 
     const struct objective_statistics *group = &work->request->groups[sequence->group].seen;
     const struct objective_statistics *about = knobs->advantage.mean == OBJECTIVE_SCALE_BATCH ? all : group;
     const struct objective_statistics *over = knobs->advantage.scale == OBJECTIVE_SCALE_BATCH ? all : group;
-    struct level mean = level_of(about, knobs->advantage.ddof);
-    struct level scale = level_of(over, knobs->advantage.ddof);
-    double reward = work->parts[index].seen;
     double n = (double)about->count;
     bool raw = knobs->advantage.singleton == OBJECTIVE_SINGLETON_RAW;
-    double own = reward;
+    double own = work->parts[index].seen;
 
-    if (knobs->advantage.mean != OBJECTIVE_SCALE_NONE) {
-        own = mean.single ? (raw ? reward : 0) : mean.constant ? 0 : reward - mean.mean;
-        if (knobs->advantage.leave_one_out && !mean.single)
+    if (knobs->advantage.mean != OBJECTIVE_SCALE_NONE && !(n <= 1 && raw)) {
+        own = statistics_centred(about, own);
+        if (knobs->advantage.leave_one_out && n > 1)
             own = own * n / (n - 1);
     }
-    if (knobs->advantage.scale == OBJECTIVE_SCALE_NONE)
-        sequence->advantage = own;
-    else
-        sequence->advantage = divide(own, (scale.single && raw ? 1 : scale.std) + knobs->advantage.eps);
+    double std = over->count <= 1 && raw ? 1 : statistics_deviation(over, knobs->advantage.ddof);
+    bool scaled = knobs->advantage.scale != OBJECTIVE_SCALE_NONE;
+    sequence->advantage = scaled ? divide(own, std + knobs->advantage.eps) : own;
 }
 
 /* (R - mean) / (std + eps), each by its own level. Source: AReaL `Normalization` (`mean_level`, `std_level`,
  * `mean_leave1out`, `std_unbiased`). */
 int estimate_normalization(struct objective_work *work)
 {
-    struct objective_statistics all = {0};
+    struct objective_statistics all = statistics_of_request(work, seen_of);
 
-    for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < work->request->sequence_count; i++) {
-            if (isnan(work->parts[i].seen) || !work->request->sequences[i].kept)
-                continue;
-            if (pass == 0)
-                statistics_first(&all, work->parts[i].seen);
-            else
-                statistics_second(&all, work->parts[i].seen);
-        }
-        if (pass == 0)
-            statistics_turn(&all);
-    }
     for (size_t i = 0; i < work->request->sequence_count; i++)
         if (work->request->sequences[i].judged)
             normalize_sequence(work, i, &all);

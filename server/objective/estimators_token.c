@@ -98,13 +98,12 @@ static void whiten(struct objective_work *work)
     double eps = knobs->advantage.eps;
     double divisor =
         knobs->advantage.form == OBJECTIVE_FORM_MAX_EPS ? sqrt(variance > eps ? variance : eps) : sqrt(variance + eps);
-    bool constant = statistics_constant(&all);
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         const struct objective_sequence *sequence = &work->request->sequences[i];
         double *values = work->advantages + work->parts[i].first;
         for (size_t t = 0; t < sequence->tokens; t++)
             if (token_counts(sequence, t))
-                values[t] = constant ? 0 : divide(values[t] - all.mean, divisor);
+                values[t] = divide(statistics_centred(&all, values[t]), divisor);
     }
 }
 
@@ -143,6 +142,8 @@ static int gather_steps(struct objective_work *work, struct objective_statistics
         if (!sequence->steps)
             return objective_fail(work->error, OBJECTIVE_ERROR_MISSING_INPUT, i, SIZE_MAX, "step_rewards",
                                   "the estimator process needs them");
+        if (!is_first_of_rollout(work, i))
+            continue;
         for (size_t s = 0; s < sequence->step_count; s++) {
             void (*add)(struct objective_statistics *, double) = second ? statistics_second : statistics_first;
             add(&groups[sequence->group], sequence->steps[s].reward);
@@ -157,13 +158,11 @@ static double normalized_step(const struct objective_knobs *knobs, const struct 
                               const struct objective_statistics *all, double reward)
 {
     bool single = group->count == 1;
-    double own = reward - group->mean;
+    double own = statistics_centred(group, reward);
     double std = statistics_deviation(group, knobs->advantage.ddof);
 
     if (single)
         own = knobs->advantage.singleton == OBJECTIVE_SINGLETON_RAW ? reward : 0;
-    else if (statistics_constant(group))
-        own = 0;
     if (knobs->advantage.scale == OBJECTIVE_SCALE_NONE)
         return own;
     if (knobs->advantage.scale == OBJECTIVE_SCALE_BATCH)
@@ -208,11 +207,14 @@ int estimate_process(struct objective_work *work)
 
 /* --- a baseline for each place --- */
 
-/* Over the members of a group that have a trainable token at a place. */
+/* Over the members of a group that have a trainable token at a place. G is taken about one of them, so that a large
+ * offset costs no digits. */
 struct place {
-    double weighted, weight; /* sums of G*W and of W */
+    double about;            /* the first G */
+    double weighted, weight; /* sums of (G - about)*W and of W */
     double minimum, maximum; /* of G */
     size_t members;
+    size_t here; /* sequences of the rollout at hand that reach it: they share one weight */
 };
 
 /* W_t = sum over s <= t of 1 - 2 pi_s + sum of squared probabilities, in work->spare. */
@@ -249,12 +251,34 @@ static void add_places(const struct objective_work *work, size_t index, struct p
         struct place *place = &places[t];
         if (!token_counts(sequence, t))
             continue;
-        place->weighted += returns[t] * weights[t];
-        place->weight += weights[t];
+        double weight = weights[t] / (double)place->here;
+        if (place->members == 0)
+            place->about = returns[t];
+        place->weighted += (returns[t] - place->about) * weight;
+        place->weight += weight;
         place->minimum = place->members == 0 || returns[t] < place->minimum ? returns[t] : place->minimum;
         place->maximum = place->members == 0 || returns[t] > place->maximum ? returns[t] : place->maximum;
         place->members++;
     }
+}
+
+static void count_places(const struct objective_work *work, size_t index, struct place *places, bool over)
+{
+    const struct objective_sequence *sequence = &work->request->sequences[index];
+
+    for (size_t t = 0; t < sequence->tokens; t++)
+        if (token_counts(sequence, t))
+            places[t].here = over ? 0 : places[t].here + 1;
+}
+
+static void add_rollout(const struct objective_work *work, size_t head, struct place *places)
+{
+    for (size_t i = head; i != NO_SEQUENCE; i = work->parts[i].next)
+        count_places(work, i, places, false);
+    for (size_t i = head; i != NO_SEQUENCE; i = work->parts[i].next)
+        add_places(work, i, places);
+    for (size_t i = head; i != NO_SEQUENCE; i = work->parts[i].next)
+        count_places(work, i, places, true);
 }
 
 static void subtract_places(const struct objective_work *work, size_t index, const struct place *places)
@@ -266,9 +290,11 @@ static void subtract_places(const struct objective_work *work, size_t index, con
         const struct place *place = &places[t];
         if (!token_counts(sequence, t))
             continue;
-        bool constant = place->minimum == place->maximum;
-        double divisor = place->weight + work->knobs->advantage.eps;
-        returns[t] = constant ? 0 : returns[t] - place->weighted / divisor;
+        bool constant = values_are_equal(place->minimum, place->maximum);
+        double eps = work->knobs->advantage.eps;
+        double divisor = place->weight + eps;
+        double offset = eps > 0 ? place->about * (eps / divisor) : 0;
+        returns[t] = constant ? 0 : returns[t] - place->about - place->weighted / divisor + offset;
     }
 }
 
@@ -298,7 +324,8 @@ int estimate_optimal_token_baseline(struct objective_work *work)
         size_t reach = 0;
         for (size_t k = work->group_first[g]; k < work->group_first[g + 1]; k++) {
             size_t tokens = work->request->sequences[work->by_group[k]].tokens;
-            add_places(work, work->by_group[k], places);
+            if (is_first_of_rollout(work, work->by_group[k]))
+                add_rollout(work, work->by_group[k], places);
             reach = tokens > reach ? tokens : reach;
         }
         for (size_t k = work->group_first[g]; k < work->group_first[g + 1]; k++)

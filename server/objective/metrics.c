@@ -132,21 +132,22 @@ static void fill_rollout_metrics(const struct objective_meter *meter, struct obj
 
 /* --- over sequences and groups --- */
 
-static void fill_reward_metrics(const struct objective_request *request, struct objective_metrics *metrics)
+static void fill_reward_metrics(const struct objective_work *work, struct objective_metrics *metrics)
 {
+    const struct objective_request *request = work->request;
     struct objective_statistics rewards = {0};
-    double zero_sequences = 0;
+    double zero_rollouts = 0;
     double groups = 0;
 
     for (size_t i = 0; i < request->sequence_count; i++) {
-        if (isnan(request->sequences[i].reward))
+        if (isnan(request->sequences[i].reward) || !is_first_of_rollout(work, i))
             continue;
         statistics_first(&rewards, request->sequences[i].reward);
-        zero_sequences += request->groups[request->sequences[i].group].zero_variance;
+        zero_rollouts += request->groups[request->sequences[i].group].zero_variance;
     }
     statistics_turn(&rewards);
     for (size_t i = 0; i < request->sequence_count; i++)
-        if (!isnan(request->sequences[i].reward))
+        if (!isnan(request->sequences[i].reward) && is_first_of_rollout(work, i))
             statistics_second(&rewards, request->sequences[i].reward);
     for (size_t g = 0; g < request->group_count; g++) {
         groups += request->groups[g].judged > 0;
@@ -154,7 +155,7 @@ static void fill_reward_metrics(const struct objective_request *request, struct 
     }
     metrics->reward_mean = rewards.mean;
     metrics->reward_std = statistics_deviation(&rewards, 1);
-    metrics->frac_reward_zero_std = share(zero_sequences, (double)rewards.count);
+    metrics->frac_reward_zero_std = share(zero_rollouts, (double)rewards.count);
     metrics->frac_groups_zero_std = share((double)metrics->zero_variance_groups, groups);
 }
 
@@ -194,7 +195,7 @@ void objective_fill_metrics(const struct objective_work *work, const struct obje
     fill_sums(meter, &result->sums);
     fill_token_metrics(result);
     fill_rollout_metrics(meter, &result->metrics);
-    fill_reward_metrics(request, &result->metrics);
+    fill_reward_metrics(work, &result->metrics);
     fill_length_metrics(request, &result->metrics);
 }
 

@@ -13,22 +13,26 @@
 #define OBJECTIVE_OBJECTIVE_H
 
 #include "server/objective/knobs.h"
+#include "server/objective/math.h"
 
 /* --- rewards and advantages --- */
 
-/* R = sum of weight * score. A null score (NAN) with weight other than 0 makes R null (NAN) by OBJECTIVE_MISSING_NULL,
- * or counts as 0 by OBJECTIVE_MISSING_SKIP (then R is null only if every score is). n = 0 gives NAN. */
+/* R = sum of weight * score; 0 where the sum is nothing but the rounding of its terms. A null score (NAN) with weight
+ * other than 0 makes R null (NAN) by OBJECTIVE_MISSING_NULL, or counts as 0 by OBJECTIVE_MISSING_SKIP (then R is null
+ * only if every score is). n = 0 gives NAN. */
 double objective_combine_rewards(size_t n, const double *scores, const double *weights, int missing);
 
 struct objective_statistics { /* the room's own: sums of the two passes */
     size_t count;
-    double sum, minimum, maximum;
-    double mean, unit, squares, drift;
+    struct objective_sum sum, drift; /* drift: what rounding left of the mean, over `unit` */
+    double size;                     /* sum of |value| */
+    double minimum, maximum;
+    double mean, unit, squares;
 };
 
 struct objective_group {
     size_t members;                                /* all sequences that name it */
-    size_t judged;                                 /* those with a reward: all statistics are over these */
+    size_t judged;                                 /* rollouts with a reward: all statistics are over these */
     size_t correct;                                /* those with a raw reward above 0 */
     double mean, minimum, maximum;                 /* of the raw rewards */
     double std;                                    /* by `ddof`; NAN where judged <= ddof */
@@ -64,7 +68,7 @@ struct objective_step {
 struct objective_sequence {
     /* in */
     size_t group;        /* below group_count */
-    size_t rollout;      /* below rollout_count of the request, for rollout_mean */
+    size_t rollout;      /* below rollout_count of the request: its sequences have one reward, which counts once */
     size_t agent;        /* below agent_count, for ema_baseline */
     size_t slice;        /* below slice_count */
     double reward;       /* NAN: none. Needed by estimators, and for the reward metrics if there is one */

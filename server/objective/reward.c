@@ -6,17 +6,19 @@
 double objective_combine_rewards(size_t n, const double *scores, const double *weights, int missing)
 {
     double sum = 0;
+    double size = 0;
     size_t known = 0;
 
     for (size_t i = 0; i < n; i++) {
         if (!isnan(scores[i])) {
             sum += weights[i] * scores[i];
+            size += fabs(weights[i] * scores[i]);
             known++;
         } else if (missing == OBJECTIVE_MISSING_NULL && weights[i] != 0) {
             return NAN;
         }
     }
-    return known ? sum : NAN;
+    return known ? objective_sum_or_nothing(sum, size) : NAN;
 }
 
 /* --- raw rewards --- */
@@ -25,6 +27,7 @@ static int sum_token_rewards(struct objective_work *work, size_t index)
 {
     struct objective_sequence *sequence = &work->request->sequences[index];
     double value;
+    double size = 0;
 
     sequence->reward = 0;
     for (size_t t = 0; t < sequence->tokens; t++) {
@@ -33,8 +36,22 @@ static int sum_token_rewards(struct objective_work *work, size_t index)
         if (work_read(work, index, t, sequence->token_rewards, "token_rewards", &value) < 0)
             return -1;
         sequence->reward += value;
+        size += fabs(value);
     }
+    sequence->reward = objective_sum_or_nothing(sequence->reward, size);
     return 0;
+}
+
+static void sum_step_rewards(struct objective_sequence *sequence)
+{
+    double size = 0;
+
+    sequence->reward = 0;
+    for (size_t s = 0; s < sequence->step_count; s++) {
+        sequence->reward += sequence->steps[s].reward;
+        size += fabs(sequence->steps[s].reward);
+    }
+    sequence->reward = objective_sum_or_nothing(sequence->reward, size);
 }
 
 /* Rewards of tokens or steps stand for one of the sequence in metrics, filter and statistics: their sum. */
@@ -44,11 +61,8 @@ static int take_raw_rewards(struct objective_work *work)
         struct objective_sequence *sequence = &work->request->sequences[i];
         if (sequence->judged && is_present(sequence->token_rewards) && sum_token_rewards(work, i) < 0)
             return -1;
-        if (sequence->judged && sequence->steps) {
-            sequence->reward = 0;
-            for (size_t s = 0; s < sequence->step_count; s++)
-                sequence->reward += sequence->steps[s].reward;
-        }
+        if (sequence->judged && sequence->steps)
+            sum_step_rewards(sequence);
         if (sequence->judged && isinf(sequence->reward))
             return objective_fail(work->error, OBJECTIVE_ERROR_NON_FINITE, i, SIZE_MAX, "reward",
                                   "it is beyond double");
@@ -80,6 +94,7 @@ static int kl_of_block(struct objective_work *work, size_t index, struct objecti
 static int kl_of_sequence(struct objective_work *work, size_t index, struct objective_block *block)
 {
     const struct objective_sequence *sequence = &work->request->sequences[index];
+    double *seen = &work->parts[work->parts[index].head].seen;
     double old;
     double reference;
     double sum = 0;
@@ -101,11 +116,12 @@ static int kl_of_sequence(struct objective_work *work, size_t index, struct obje
     }
     if (block->count && kl_of_block(work, index, block, &sum) < 0)
         return -1;
-    work->parts[index].seen -= sum;
+    *seen = add_rewards(*seen, -sum);
     return 0;
 }
 
-/* rho_t = -beta * kl_t, with R on the last trainable token; estimators on sequences see R - beta * sum of kl_t.
+/* rho_t = -beta * kl_t, with R on the last trainable token; estimators on sequences see R - beta * sum of kl_t, summed
+ * over all sequences of the rollout.
  * Source: InstructGPT (arXiv 2203.02155) eq. 2; verl `use_kl_in_reward`, TRL RLOOTrainer. */
 int put_kl_into_rewards(struct objective_work *work)
 {
@@ -130,8 +146,6 @@ int put_kl_into_rewards(struct objective_work *work)
 
 /* --- statistics of groups --- */
 
-typedef double reward_of(const struct objective_work *work, size_t index);
-
 static double raw_of(const struct objective_work *work, size_t index)
 {
     return work->request->sequences[index].reward;
@@ -142,7 +156,7 @@ static double shaped_of(const struct objective_work *work, size_t index)
     return work->request->sequences[index].shaped_reward;
 }
 
-static double seen_of(const struct objective_work *work, size_t index)
+double seen_of(const struct objective_work *work, size_t index)
 {
     return work->parts[index].seen;
 }
@@ -155,11 +169,11 @@ static int gather_statistics(struct objective_work *work, size_t group, reward_o
 
     *ret_statistics = (struct objective_statistics){0};
     for (const size_t *at = member; at < end; at++)
-        if (!isnan(of(work, *at)))
+        if (!isnan(of(work, *at)) && is_first_of_rollout(work, *at))
             statistics_first(ret_statistics, of(work, *at));
     statistics_turn(ret_statistics);
     for (const size_t *at = member; at < end; at++) {
-        if (isnan(of(work, *at)))
+        if (isnan(of(work, *at)) || !is_first_of_rollout(work, *at))
             continue;
         if (!isfinite(ret_statistics->mean))
             return objective_fail(work->error, OBJECTIVE_ERROR_NON_FINITE, *at, SIZE_MAX, field,
@@ -188,7 +202,7 @@ static int describe_groups(struct objective_work *work)
     for (size_t g = 0; g < work->request->group_count; g++) {
         groups[g] = (struct objective_group){.members = work->group_first[g + 1] - work->group_first[g]};
         for (size_t k = work->group_first[g]; k < work->group_first[g + 1]; k++)
-            groups[g].correct += work->request->sequences[work->by_group[k]].reward > 0;
+            groups[g].correct += is_first_of_rollout(work, work->by_group[k]) && raw_of(work, work->by_group[k]) > 0;
         if (gather_statistics(work, g, raw_of, "reward", &groups[g].raw) < 0 ||
             gather_statistics(work, g, shaped_of, "reward", &groups[g].shaped) < 0)
             return -1;
@@ -208,8 +222,16 @@ static int describe_seen(struct objective_work *work)
 
 /* --- filter --- */
 
+/* By more than the rounding of its rewards. */
+static bool is_below(const struct objective_statistics *on, double left, double right)
+{
+    double largest = fabs(on->minimum) > fabs(on->maximum) ? fabs(on->minimum) : fabs(on->maximum);
+    return left < right && right - left > 1e-12 * largest;
+}
+
 /* Source: nonzero_variance: DAPO's dynamic sampling (arXiv 2503.14476), verl `filter_groups`; range: SkyRL
- * `zero_variance_filter`; mean_interval: OpenRLHF `dynamic_filtering`. Variance is max != min, never a rounded number.
+ * `zero_variance_filter`; mean_interval: OpenRLHF `dynamic_filtering`. Variance is a difference of rewards, never a
+ * rounded number.
  */
 static bool is_kept(const struct objective_knobs *knobs, const struct objective_group *group)
 {
@@ -219,11 +241,11 @@ static bool is_kept(const struct objective_knobs *knobs, const struct objective_
         return true;
     switch (knobs->filter.rule) {
     case OBJECTIVE_FILTER_NONZERO_VARIANCE:
-        return on->maximum != on->minimum;
+        return !statistics_constant(on);
     case OBJECTIVE_FILTER_RANGE:
-        return on->count == 1 || on->maximum - on->minimum > knobs->filter.tol;
+        return on->count == 1 || (!statistics_constant(on) && on->maximum - on->minimum > knobs->filter.tol);
     case OBJECTIVE_FILTER_MEAN_INTERVAL:
-        return knobs->filter.lo < on->mean && on->mean < knobs->filter.hi;
+        return is_below(on, knobs->filter.lo, on->mean) && is_below(on, on->mean, knobs->filter.hi);
     default:
         return true;
     }
@@ -251,7 +273,7 @@ int work_rewards(struct objective_work *work)
 
     if (take_raw_rewards(work) < 0)
         return -1;
-    if (!request->advantages_given && shape_rewards(work) < 0)
+    if (!request->advantages_given && (shape_rewards(work) < 0 || check_rollouts(work) < 0))
         return -1;
     for (size_t i = 0; i < request->sequence_count; i++)
         work->parts[i].seen = request->sequences[i].judged ? request->sequences[i].shaped_reward : NAN;
@@ -259,6 +281,7 @@ int work_rewards(struct objective_work *work)
         return -1;
     if (put_kl_into_rewards(work) < 0)
         return -1;
+    share_seen(work);
     if (work->reward_kl && describe_seen(work) < 0)
         return -1;
     filter_groups(work);

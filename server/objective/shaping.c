@@ -43,7 +43,7 @@ static int soft_overlong(struct objective_work *work, const struct objective_sha
         return 0;
     if (shaper->capped && excess > shaper->buffer)
         excess = shaper->buffer;
-    *reward += -excess / shaper->buffer * shaper->factor;
+    *reward = add_rewards(*reward, -excess / shaper->buffer * shaper->factor);
     return 0;
 }
 
@@ -114,7 +114,8 @@ static int linear_map(struct objective_work *work, const struct objective_shaper
 
     (void)work;
     (void)index;
-    *reward = target[0] + (inside - source[0]) / (source[1] - source[0]) * (target[1] - target[0]);
+    double above = add_rewards(inside, -source[0]);
+    *reward = add_rewards(target[0], above / (source[1] - source[0]) * (target[1] - target[0]));
     return 0;
 }
 
@@ -124,7 +125,7 @@ static int bias_scale_clip(struct objective_work *work, const struct objective_s
 {
     (void)work;
     (void)index;
-    *reward = clip((*reward + shaper->bias) * shaper->scale, -shaper->clip, shaper->clip);
+    *reward = clip(add_rewards(*reward, shaper->bias) * shaper->scale, -shaper->clip, shaper->clip);
     return 0;
 }
 
@@ -179,7 +180,7 @@ static int repetition(struct objective_work *work, const struct objective_shaper
     for (size_t i = 1; i < all; i++)
         distinct += compare_ngrams(&starts[i - 1], &starts[i], &ngrams) != 0;
     free(starts);
-    *reward += (1 - (double)distinct / (double)all) * shaper->max_penalty;
+    *reward = add_rewards(*reward, (1 - (double)distinct / (double)all) * shaper->max_penalty);
     return 0;
 }
 
@@ -206,7 +207,8 @@ static int measure(struct objective_work *work, const struct objective_shaper *s
             return missing(work, i, "prompt_tokens", "w_in of linear_length_penalty needs them");
         if (shaper->w_turns != 0 && sequence->turns < 0)
             return missing(work, i, "turns", "w_turns of linear_length_penalty needs them");
-        statistics_first(&group->rewards, sequence->shaped_reward);
+        if (is_first_of_rollout(work, i))
+            statistics_first(&group->rewards, sequence->shaped_reward);
         group->out = larger(group->out, (double)sequence->length);
         group->in = larger(group->in, (double)sequence->prompt_tokens);
         group->turns = larger(group->turns, (double)sequence->turns);
@@ -234,7 +236,7 @@ static int linear_length(struct objective_work *work, const struct objective_sha
             share += shaper->w_in * (double)sequence->prompt_tokens / larger(group->in, 1);
         if (shaper->w_turns != 0)
             share += shaper->w_turns * (double)sequence->turns / larger(group->turns, 1);
-        sequence->shaped_reward -= group->rewards.mean * share;
+        sequence->shaped_reward = add_rewards(sequence->shaped_reward, -group->rewards.mean * share);
         if (!isfinite(sequence->shaped_reward))
             return objective_fail(work->error, OBJECTIVE_ERROR_NON_FINITE, i, SIZE_MAX, "reward",
                                   "shaping takes it beyond double");

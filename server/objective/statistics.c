@@ -2,39 +2,85 @@
 
 #include <math.h>
 
+static double larger(double left, double right)
+{
+    return left > right ? left : right;
+}
+
+bool values_are_equal(double minimum, double maximum)
+{
+    double size = larger(fabs(minimum), fabs(maximum));
+    return isfinite(size) && maximum - minimum <= 1e-12 * size;
+}
+
+double add_rewards(double left, double right)
+{
+    return objective_sum_or_nothing(left + right, fabs(left) + fabs(right));
+}
+
 void statistics_first(struct objective_statistics *statistics, double value)
 {
     if (statistics->count == 0 || value < statistics->minimum)
         statistics->minimum = value;
     if (statistics->count == 0 || value > statistics->maximum)
         statistics->maximum = value;
-    statistics->sum += value;
+    objective_sum_add(&statistics->sum, value);
+    statistics->size += fabs(value);
     statistics->count++;
+}
+
+/* Squares of ordinary numbers stay as they are: only far from 1 would they leave double. */
+static double unit_of(const struct objective_statistics *statistics)
+{
+    double range = statistics->maximum - statistics->minimum;
+    double size = isfinite(range) ? range : larger(fabs(statistics->minimum), fabs(statistics->maximum));
+    bool ordinary = statistics_constant(statistics) || !isfinite(size) || (size > 1e-140 && size < 1e140);
+    return ordinary ? 1 : objective_power_of_two(size);
 }
 
 void statistics_turn(struct objective_statistics *statistics)
 {
-    if (statistics->count == 0) {
+    double n = (double)statistics->count;
+
+    if (statistics->count == 0)
         statistics->mean = NAN;
-        return;
-    }
-    double range = statistics->maximum - statistics->minimum;
-    statistics->mean = range == 0 ? statistics->minimum : statistics->sum / (double)statistics->count;
-    /* Squares of ordinary numbers stay as they are: only far from 1 would they leave double. */
-    bool ordinary = range == 0 || !isfinite(range) || (range > 1e-140 && range < 1e140);
-    statistics->unit = ordinary ? 1 : objective_power_of_two(range);
+    else if (statistics->minimum == statistics->maximum)
+        statistics->mean = statistics->minimum;
+    else
+        statistics->mean = objective_sum_or_nothing(objective_sum_value(&statistics->sum), statistics->size) / n;
+    statistics->unit = unit_of(statistics);
+}
+
+static double deviation_of(const struct objective_statistics *statistics, double value)
+{
+    return value / statistics->unit - statistics->mean / statistics->unit;
 }
 
 void statistics_second(struct objective_statistics *statistics, double value)
 {
-    double deviation = (value - statistics->mean) / statistics->unit;
+    double deviation = deviation_of(statistics, value);
     statistics->squares += deviation * deviation;
-    statistics->drift += deviation;
+    objective_sum_add(&statistics->drift, deviation);
 }
 
 bool statistics_constant(const struct objective_statistics *statistics)
 {
-    return statistics->count == 0 || statistics->maximum == statistics->minimum;
+    return statistics->count == 0 || values_are_equal(statistics->minimum, statistics->maximum);
+}
+
+double statistics_centred(const struct objective_statistics *statistics, double value)
+{
+    if (statistics_constant(statistics))
+        return 0;
+    double rest = objective_sum_value(&statistics->drift) / (double)statistics->count;
+    return (deviation_of(statistics, value) - rest) * statistics->unit;
+}
+
+double statistics_squares(const struct objective_statistics *statistics)
+{
+    double drift = objective_sum_value(&statistics->drift);
+    /* Chan, Golub and LeVeque's corrected two-pass formula. */
+    return larger(statistics->squares - drift * drift / (double)statistics->count, 0);
 }
 
 double statistics_deviation(const struct objective_statistics *statistics, int ddof)
@@ -43,8 +89,25 @@ double statistics_deviation(const struct objective_statistics *statistics, int d
         return NAN;
     if (statistics_constant(statistics))
         return 0;
-    double n = (double)statistics->count;
-    /* The drift is what rounding left of the mean: Chan, Golub and LeVeque's corrected two-pass formula. */
-    double squares = statistics->squares - statistics->drift * statistics->drift / n;
-    return sqrt(squares / (n - ddof)) * statistics->unit;
+    return sqrt(statistics_squares(statistics) / ((double)statistics->count - ddof)) * statistics->unit;
+}
+
+struct objective_statistics statistics_of_request(const struct objective_work *work, reward_of *of)
+{
+    struct objective_statistics all = {0};
+
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < work->request->sequence_count; i++) {
+            double value = of(work, i);
+            if (isnan(value) || !is_first_of_rollout(work, i) || !work->request->sequences[i].kept)
+                continue;
+            if (pass == 0)
+                statistics_first(&all, value);
+            else
+                statistics_second(&all, value);
+        }
+        if (pass == 0)
+            statistics_turn(&all);
+    }
+    return all;
 }

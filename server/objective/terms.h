@@ -59,10 +59,14 @@ void clear_outputs(struct objective_sequence *sequence);
 
 /* --- one evaluation --- */
 
+#define NO_SEQUENCE SIZE_MAX
+
 /* What is kept of a sequence beside its outputs. */
 struct objective_part {
     size_t first; /* of its tokens in arrays over the whole request */
-    double seen;  /* its reward as the estimator sees it; NAN: none */
+    double seen;  /* the reward of its rollout as the estimator sees it; NAN: none */
+    size_t head;  /* the first sequence of its rollout */
+    size_t next;  /* the next one; NO_SEQUENCE: none */
     double weight;
     bool live; /* its tokens enter the loss: judged, trainable, not truncated, group kept */
 };
@@ -115,6 +119,12 @@ static inline double value_at(struct objective_values values, size_t token)
     return values.f64 ? values.f64[token] : (double)values.f32[token];
 }
 
+/* It stands for its rollout in the statistics of rewards. */
+static inline bool is_first_of_rollout(const struct objective_work *work, size_t index)
+{
+    return work->parts[index].head == index;
+}
+
 static inline bool is_masked(const struct objective_sequence *sequence, size_t token)
 {
     return sequence->mask && !sequence->mask[token];
@@ -152,6 +162,12 @@ int shape_rewards(struct objective_work *work);
 void filter_groups(struct objective_work *work);
 int put_kl_into_rewards(struct objective_work *work);
 
+/* --- rollouts.c --- */
+
+int work_link_rollouts(struct objective_work *work); /* head, next */
+int check_rollouts(struct objective_work *work);     /* one group, one reward before and after shaping */
+void share_seen(struct objective_work *work);        /* every sequence sees the reward of its rollout's first */
+
 /* --- advantages --- */
 
 /* Fills `advantage` of every judged sequence, or the array of work. 0, or -1 with the error. */
@@ -162,9 +178,12 @@ objective_estimate estimate_rpp_baseline_sequence, estimate_gdpo, estimate_norma
 objective_estimate estimate_remax, estimate_reward_to_go, estimate_rpp, estimate_rpp_baseline, estimate_process;
 objective_estimate estimate_optimal_token_baseline;
 
-/* value / divisor, 0 where the divisor is 0 or no number: a deviation that does not exist scales nothing up. */
+/* value / divisor, 0 where the divisor is 0 or no number: a deviation that does not exist scales nothing up. NAN where
+ * the divisor is beyond double. */
 static inline double divide(double value, double divisor)
 {
+    if (isinf(divisor))
+        return NAN;
     return divisor > 0 ? value / divisor : 0;
 }
 double std_of_group(const struct objective_work *work, size_t group);
@@ -244,12 +263,25 @@ int work_aggregation(struct objective_work *work);
 
 /* --- statistics --- */
 
+/* The one rule of equality: largest - smallest <= 1e-12 * the largest |value|. Rounding is no difference. */
+bool values_are_equal(double minimum, double maximum);
+/* left + right, 0 where that is nothing but their rounding. */
+double add_rewards(double left, double right);
+
 /* Mean and deviation in two passes, with the squares scaled by a power of two where they would overflow or vanish. */
 void statistics_first(struct objective_statistics *statistics, double value);
 void statistics_turn(struct objective_statistics *statistics); /* between the passes */
 void statistics_second(struct objective_statistics *statistics, double value);
-bool statistics_constant(const struct objective_statistics *statistics); /* nothing in it, or maximum == minimum */
+bool statistics_constant(const struct objective_statistics *statistics); /* nothing in it, or all are equal */
 double statistics_deviation(const struct objective_statistics *statistics, int ddof); /* NAN where count <= ddof */
+double statistics_squares(const struct objective_statistics *statistics); /* of what is centred, over unit * unit */
+/* value - mean, centred once more: over all values these add up to 0. Exactly 0 where all are equal. */
+double statistics_centred(const struct objective_statistics *statistics, double value);
+
+/* Over the rollouts of the groups that the filter kept; NAN: not in it. */
+typedef double reward_of(const struct objective_work *work, size_t index);
+struct objective_statistics statistics_of_request(const struct objective_work *work, reward_of *of);
+reward_of seen_of;
 
 /* --- metrics --- */
 

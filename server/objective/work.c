@@ -64,7 +64,7 @@ int work_init(struct objective_work *work, const struct objective_request *reque
         work->tokens += request->sequences[i].tokens;
     }
     sort_by_group(work);
-    return 0;
+    return work_link_rollouts(work);
 }
 
 int work_need(struct objective_work *work, size_t index, struct objective_values values, const char *field,

@@ -68,13 +68,13 @@ def kinds():
 def made(draw, estimator, wild):
     """Six sequences in three groups with every input; masked, flat, unjudged or far beyond what exp can take."""
     lengths, groups, ordinary = (3, 1, 2, 4, 1, 2), "aaabbc", (1, 0, 0.5, 1, 1, 2)
-    for length, group, reward in zip(lengths, groups, ordinary):
+    for place, (length, group, reward) in enumerate(zip(lengths, groups, ordinary)):
         def values():
             return [draw.choice(WILD) if wild else -draw.expovariate(1) for _ in range(length)]
         reward = draw.choice(REWARDS) if wild else reward
         by = {"gdpo": {"rewards": {"r": {"score": reward, "weight": 1}}},
               "process": {"step_rewards": [[length, reward or 0]]}}.get(estimator, {"reward": reward})
-        yield {"group": group, "rollout": group, "agent": group, **by, "logprobs": values(), "old_logprobs": values(), "ref_logprobs": values(),
+        yield {"group": group, "rollout": f"{group}-{place}", "agent": group, **by, "logprobs": values(), "old_logprobs": values(), "ref_logprobs": values(),
                "rollout_logprobs": values(), "teacher_logprobs": values(), "entropy": [abs(value) for value in values()],
                "sum_pi_squared": [0.5] * length, "mask": [draw.randint(0, 1) if wild else 1 for _ in range(length)],
                "finish_reason": draw.choice(["stop", "length"]), "greedy_reward": 0.25, "completion_ids": [7] * length, "prompt_tokens": 3, "turns": 1}

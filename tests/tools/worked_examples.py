@@ -22,7 +22,9 @@ BATCH = [
     {"group": "a", "rollout": "a-2", "right": "0", "form": "1", "mask": [1, 1, 0],
      "logprobs": ["-1.5", "-0.2", "-3"], "old_logprobs": ["-1", "-1.5", "-1"], "ref_logprobs": ["-1", "-0.3", "-1"],
      "rollout_logprobs": ["-1", "-1.6", "-1"]},
-    {"group": "a", "rollout": "a-2", "right": "0", "form": "0", "mask": [1],
+    {"group": "a", "rollout": "a-2", "right": "0", "form": "1", "mask": [1],
+     "logprobs": ["-0.9"], "old_logprobs": ["-0.7"], "ref_logprobs": ["-0.8"], "rollout_logprobs": ["-0.6"]},
+    {"group": "a", "rollout": "a-3", "right": "0", "form": "0", "mask": [1],
      "logprobs": ["-0.6"], "old_logprobs": ["-0.6"], "ref_logprobs": ["-0.5"], "rollout_logprobs": ["-1.8"]},
     {"group": "b", "rollout": "b-1", "right": "0", "form": "1", "mask": [1],
      "logprobs": ["-4"], "old_logprobs": ["-3.9"], "ref_logprobs": ["-1"], "rollout_logprobs": ["-3.9"]},
@@ -147,6 +149,18 @@ def spread(sequence, value):
     sequence.advantage = [value] * len(sequence.mask)
 
 
+def once(rule):
+    """A rollout counts once in every statistic of rewards: its first sequence stands for it, and its advantage is that of all."""
+    def apply(sequences):
+        first = {}
+        for sequence in sequences:
+            first.setdefault(sequence.rollout, sequence)
+        rule(list(first.values()))
+        for sequence in sequences:
+            spread(sequence, first[sequence.rollout].advantage[0])
+    return apply
+
+
 def normalised(values, ddof, eps, raw_singleton=False):
     if len(values) == 1:
         return [values[0] / (ONE + eps)] if raw_singleton else [ZERO]
@@ -154,6 +168,7 @@ def normalised(values, ddof, eps, raw_singleton=False):
 
 
 def group_relative(ddof, eps, raw_singleton=False, limit=None):
+    @once
     def apply(sequences):
         for members in groups(sequences):
             rewards = [member.reward if limit is None else min(max(member.reward, -D(limit)), D(limit)) for member in members]
@@ -162,6 +177,7 @@ def group_relative(ddof, eps, raw_singleton=False, limit=None):
     return apply
 
 
+@once
 def centred(sequences):
     for members in groups(sequences):
         for member in members:
@@ -170,6 +186,7 @@ def centred(sequences):
 
 def others(rule):
     """rule(reward, rewards of the others); alone: 0."""
+    @once
     def apply(sequences):
         for members in groups(sequences):
             for member in members:
@@ -188,6 +205,7 @@ def leave_one_out_scaled(reward, rest):
     return (reward - mean(rest)) / (sigma + D("1e-6")) if sigma else reward - mean(rest)
 
 
+@once
 def max_rl(sequences):
     for members in groups(sequences):
         center = mean([member.reward for member in members])
@@ -196,7 +214,7 @@ def max_rl(sequences):
 
 
 def opo(sequences):
-    """The baseline weights rewards by lengths; alone there is none."""
+    """The baseline weights rewards by lengths, that of a rollout by all its sequences; alone there is none."""
     for members in groups(sequences):
         lengths = sum(len(member.tokens) for member in members)
         baseline = sum((len(member.tokens) * member.reward for member in members), ZERO) / lengths if len(members) > 1 else ZERO
@@ -204,6 +222,7 @@ def opo(sequences):
             spread(member, member.reward - baseline)
 
 
+@once
 def gpg(sequences):
     factor = D(len(sequences)) / sum(1 for sequence in sequences if sequence.reward)
     for members in groups(sequences):
@@ -245,6 +264,7 @@ def baseline_whitened(sequences):
     whiten(sequences, "1e-8")
 
 
+@once
 def gdpo(sequences):
     sums = {sequence.index: ZERO for sequence in sequences}
     for members in groups(sequences):
@@ -382,7 +402,7 @@ PRESETS = {
     "cispo": (GRPO, GRPO_TEXT, cispo(5), "−sg(min(r, 5))·A·lp", by_token, "1/T", {}),
     "gmpo": (GRPO, GRPO_TEXT, gmpo("0.4"), "−A·exp(mean c); c = min(x, 0.4) for A > 0, max(x, −0.4) for A < 0", by_sequence, "1/(n·N)", {}),
     "sapo": (GRPO, GRPO_TEXT, sapo, "−(4/τ)·sigmoid(τ(r − 1))·A; τ = 1 for A > 0, else 1.05", by_sequence, "1/(n·N)", {}),
-    "gpg": (gpg, "(6/5)·(R − μ): five of the six rewards are not 0; alone μ = 0", reinforce, "−A·lp", by_token, "1/T", {}),
+    "gpg": (gpg, "(6/5)·(R − μ): five of the six rollouts have a reward other than 0; alone μ = 0", reinforce, "−A·lp", by_token, "1/T", {}),
     "opo": (opo, "R − Σ nR/Σ n of the group, alone R", PPO, PPO_TEXT, by_sequence, "1/(n·N)", {}),
     "remax": (remax, "R − 0.25, the greedy completion's reward", PPO, PPO_TEXT, by_sequence, "1/(n·N)", {}),
     "gdpo": (gdpo, "z = (score − μ)/(σ + 1e-4) of each name in its group, sample σ; S = z(right) + z(form)/2; (S − mean S)/(sample σ of S + 1e-4)",
@@ -446,7 +466,7 @@ def section(name):
     worked = work(name)
     shown = [row[:1] if len(set(row)) <= 1 else row for row in worked["advantages"]]
     also = f"; {more['also']}" if "also" in more else ""
-    return "\n".join([f"## `{name}`", "", f"A = {advantage}; {loss}; weight {weight}{also}.", "", "| | a-1 · a-2 · a-2 · b-1 · b-2 · c-1 |", "|---|---|",
+    return "\n".join([f"## `{name}`", "", f"A = {advantage}; {loss}; weight {weight}{also}.", "", "| | a-1 · a-2 · a-2 · a-3 · b-1 · b-2 · c-1 |", "|---|---|",
                       f"| A | {rows(shown)} |", f"| `dloss_dlogp` | {rows(worked['gradient'])} |", f"| `loss` | {digits(worked['loss'])} |", ""])
 
 
@@ -455,9 +475,9 @@ HEAD = """# Presets, one worked example each
 Written by `tests/tools/worked_examples.py` from the formulas of papers and trainers, in fifty digits and without any code of the service;
 `tests/http/test_presets.py` asks the service for the same numbers. What each knob of a preset is: [objective.md](objective.md).
 
-The batch is the same for all: six completions in three groups, μ and σ of a group, n trainable tokens of a sequence, N = 6 sequences,
-T = 9 trainable tokens. R = `right` + `form`/2, so group a has rewards 1.5, 0.5 and 0, group b two of 0.5, group c one of 12. The third token
-of the second completion is masked. x = lp − lo, r = e^x; lo, lr, lb are the old, the reference's and the engine's log-probabilities.
+The batch is the same for all: six rollouts in three groups, μ and σ of a group, n trainable tokens of a sequence, N = 7 sequences,
+T = 10 trainable tokens. R = `right` + `form`/2, so group a has rewards 1.5, 0.5 and 0, group b two of 0.5, group c one of 12. Rollout a-2 comes
+as two sequences: its reward counts once, and both have its advantage. The third token of the first of them is masked. x = lp − lo, r = e^x; lo, lr, lb are the old, the reference's and the engine's log-probabilities.
 
 ```json
 {"objective": {"preset": "…"}, "sequences": [

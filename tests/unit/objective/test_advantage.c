@@ -270,6 +270,77 @@ static void test_scores_combine_by_weight_and_by_the_rule_for_missing_ones(void 
     assert_true(isnan(objective_combine_rewards(0, none, weights, OBJECTIVE_MISSING_SKIP)));
 }
 
+/* F01 */
+static void test_rewards_are_equal_up_to_a_billionth_of_a_thousandth(void **state)
+{
+    struct objective_knobs knobs = grpo();
+    const double equal[] = {0.1 + 0.2, 0.3, 0.3 * (1 - 0.9e-12)};
+    const double apart[] = {0.3, 0.3 * (1 + 1e-9)};
+    double got[3];
+    struct objective_group group;
+    (void)state;
+
+    assert_int_equal(objective_group_advantages(&knobs, 3, equal, got, &group), 0);
+    assert_true(group.zero_variance);
+    assert_exactly(group.std, 0);
+    for (size_t i = 0; i < 3; i++)
+        assert_exactly(got[i], 0);
+    assert_int_equal(objective_group_advantages(&knobs, 2, apart, got, &group), 0);
+    assert_false(group.zero_variance);
+    assert_near(got[0], -1, 1e-12);
+    assert_near(got[1], 1, 1e-12);
+}
+
+/* F01 */
+static void test_a_sum_that_is_nothing_but_rounding_is_0(void **state)
+{
+    const double scores[] = {0.1, 0.2, -0.3};
+    const double more[] = {0.1, 0.2, -0.2999};
+    const double huge[] = {1.7e308, -1e308, 0};
+    const double ones[] = {1, 1, 1};
+    (void)state;
+
+    assert_exactly(objective_combine_rewards(3, scores, ones, OBJECTIVE_MISSING_NULL), 0);
+    assert_near(objective_combine_rewards(3, more, ones, OBJECTIVE_MISSING_NULL), 1e-4, 1e-12);
+    assert_exactly(objective_combine_rewards(3, huge, ones, OBJECTIVE_MISSING_NULL), 1.7e308 - 1e308);
+}
+
+/* F01 */
+static void test_advantages_add_up_to_nothing_at_any_offset(void **state)
+{
+    enum { MEMBERS = 1000 };
+    static double rewards[MEMBERS], got[MEMBERS];
+    struct objective_knobs knobs = grpo();
+    struct objective_group group;
+    uint64_t seed = 1;
+    (void)state;
+
+    for (double offset = 1; offset < 1e16; offset *= -1000) {
+        double sum = 0;
+        for (size_t i = 0; i < MEMBERS; i++)
+            rewards[i] = offset + fabs(offset) * 1e-10 * scene_random(&seed);
+        assert_int_equal(objective_group_advantages(&knobs, MEMBERS, rewards, got, &group), 0);
+        assert_false(group.zero_variance);
+        for (size_t i = 0; i < MEMBERS; i++)
+            sum += got[i];
+        assert_near(1 + sum, 1, 1e-9);
+    }
+}
+
+/* F01 */
+static void test_a_range_beyond_double_scales_too(void **state)
+{
+    struct objective_knobs knobs = grpo();
+    const double rewards[] = {1.7e308, -1.7e308};
+    double got[2];
+    struct objective_group group;
+    (void)state;
+
+    assert_int_equal(objective_group_advantages(&knobs, 2, rewards, got, &group), 0);
+    assert_exactly(got[0], 1);
+    assert_exactly(got[1], -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +363,10 @@ int main(void)
         cmocka_unit_test(test_the_estimator_reward_has_no_baseline),
         cmocka_unit_test(test_the_clip_of_the_advantage_comes_last),
         cmocka_unit_test(test_scores_combine_by_weight_and_by_the_rule_for_missing_ones),
+        cmocka_unit_test(test_rewards_are_equal_up_to_a_billionth_of_a_thousandth),
+        cmocka_unit_test(test_a_sum_that_is_nothing_but_rounding_is_0),
+        cmocka_unit_test(test_advantages_add_up_to_nothing_at_any_offset),
+        cmocka_unit_test(test_a_range_beyond_double_scales_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -276,6 +276,50 @@ static void test_rollout_metrics_match_their_formulas(void **state)
     test_free(scene);
 }
 
+/* F05: every reward is that of a rollout; the copies are further sequences of it. */
+static void copy_as_rollouts(struct scene *scene, size_t copies)
+{
+    for (size_t i = 0; i < SEQUENCES + copies; i++) {
+        scene->sequences[i].rollout = i % SEQUENCES;
+        if (i < SEQUENCES)
+            continue;
+        const struct objective_sequence *first = &scene->sequences[i % SEQUENCES];
+        size_t index = scene_add(scene, first->group, first->reward, 1);
+        scene->sequences[index].rollout = first->rollout;
+    }
+    scene->request.rollout_count = SEQUENCES;
+}
+
+static void test_more_sequences_of_a_rollout_change_no_advantage(void **state)
+{
+    static const int estimators[] = {OBJECTIVE_ESTIMATOR_GRPO,
+                                     OBJECTIVE_ESTIMATOR_RLOO,
+                                     OBJECTIVE_ESTIMATOR_LOO,
+                                     OBJECTIVE_ESTIMATOR_MAXRL,
+                                     OBJECTIVE_ESTIMATOR_PASSK,
+                                     OBJECTIVE_ESTIMATOR_GPG,
+                                     OBJECTIVE_ESTIMATOR_RPP_BASELINE_SEQUENCE,
+                                     OBJECTIVE_ESTIMATOR_NORMALIZATION,
+                                     OBJECTIVE_ESTIMATOR_EMA_BASELINE};
+    (void)state;
+
+    for (uint64_t seed = 0; seed < 20; seed++)
+        for (size_t e = 0; e < sizeof estimators / sizeof estimators[0]; e++) {
+            struct scene *alone = random_scene(seed);
+            struct scene *copied = random_scene(seed);
+            alone->knobs.advantage.estimator = copied->knobs.advantage.estimator = estimators[e];
+            copy_as_rollouts(copied, 1 + seed % 8);
+            assert_int_equal(scene_run(alone), 0);
+            assert_int_equal(scene_run(copied), 0);
+            for (size_t i = 0; i < copied->request.sequence_count; i++)
+                assert_near(copied->sequences[i].advantage, alone->sequences[i % SEQUENCES].advantage, 1e-14);
+            assert_exactly(copied->result.metrics.reward_mean, alone->result.metrics.reward_mean);
+            assert_exactly(copied->result.metrics.reward_std, alone->result.metrics.reward_std);
+            test_free(alone);
+            test_free(copied);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_single_and_double_arrays_of_the_same_numbers_give_the_same_bits),
         cmocka_unit_test(test_the_terms_of_single_rollouts_sum_to_the_loss_at_the_closing),
         cmocka_unit_test(test_rollout_metrics_match_their_formulas),
+        cmocka_unit_test(test_more_sequences_of_a_rollout_change_no_advantage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
