@@ -166,8 +166,8 @@ static int read_in_flight(struct call *call, struct engine_fields *fields)
     fields->in_flight_value = 0;
     if (json_is_string(value) && strcmp(json_string_value(value), "auto") == 0)
         return 0;
-    fields->in_flight_value = json_is_integer(value) ? json_integer_value(value) : -1;
-    if (fields->in_flight_value >= 1 && fields->in_flight_value <= IN_FLIGHT_MAX)
+    if (json_whole(value, &fields->in_flight_value) && fields->in_flight_value >= 1 &&
+        fields->in_flight_value <= IN_FLIGHT_MAX)
         return 0;
     return call_refuse(call, ERR_INVALID_FIELD, "in_flight", "expected \"auto\" or an integer from 1 to %d",
                        IN_FLIGHT_MAX);

@@ -104,8 +104,8 @@ static const struct field sampling_table[] = {
     {"min_p", FIELD_DOUBLE, 0, SAMPLING(min_p), 0, 1, NULL},
     {"stop", FIELD_ANY, 0, SAMPLING(stop), 0, 0, NULL},
     {"stop_token_ids", FIELD_NUMBERS, 0, SAMPLING(stop_token_ids), 0, 0, NULL},
-    {"chat_template_kwargs", FIELD_OBJECT, 0, SAMPLING(chat_template_kwargs), 0, 0, NULL},
-    {"engine_options", FIELD_OBJECT, 0, SAMPLING(engine_options), 0, 0, NULL},
+    {"chat_template_kwargs", FIELD_OBJECT, FIELD_NULLABLE, SAMPLING(chat_template_kwargs), 0, 0, NULL},
+    {"engine_options", FIELD_OBJECT, FIELD_NULLABLE, SAMPLING(engine_options), 0, 0, NULL},
 };
 
 static int read_stop(struct batch_spec *spec, const json_t *stop, const char *path, struct sampling *sampling)
@@ -263,7 +263,7 @@ static const struct field batch_table[] = {
     {"max_staleness", FIELD_INT, FIELD_NULLABLE, BATCH(max_staleness), 0, 9223372036854775807.0, NULL},
     {"strict_references", FIELD_BOOL, 0, BATCH(strict_references), 0, 0, NULL},
     {"return", FIELD_ARRAY, 0, BATCH(returns), 0, 0, NULL},
-    {"metadata", FIELD_OBJECT, 0, BATCH(metadata), 0, 0, NULL},
+    {"metadata", FIELD_OBJECT, FIELD_NULLABLE, BATCH(metadata), 0, 0, NULL},
     {"groups", FIELD_ARRAY, FIELD_REQUIRED | FIELD_LIFTED, BATCH(groups), 0, 0, NULL},
     {"pass_at", FIELD_ARRAY, 0, BATCH(pass_at), 0, 0, NULL},
     {"pass_verifier", FIELD_TEXT, 0, BATCH(pass_verifier), 0, 0, NULL},
@@ -283,7 +283,7 @@ static const struct field score_table[] = {
     {"strict_references", FIELD_BOOL, 0, BATCH(strict_references), 0, 0, NULL},
     {"store", FIELD_BOOL, 0, BATCH(store), 0, 0, NULL},
     {"return", FIELD_ARRAY, 0, BATCH(returns), 0, 0, NULL},
-    {"metadata", FIELD_OBJECT, 0, BATCH(metadata), 0, 0, NULL},
+    {"metadata", FIELD_OBJECT, FIELD_NULLABLE, BATCH(metadata), 0, 0, NULL},
     {"groups", FIELD_ARRAY, FIELD_REQUIRED | FIELD_LIFTED, BATCH(groups), 0, 0, NULL},
     {"pass_at", FIELD_ARRAY, 0, BATCH(pass_at), 0, 0, NULL},
     {"pass_verifier", FIELD_TEXT, 0, BATCH(pass_verifier), 0, 0, NULL},

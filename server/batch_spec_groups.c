@@ -35,7 +35,7 @@ static const struct field group_table[] = {
     {"reference", FIELD_ANY, 0, GROUP(reference), 0, 0, NULL},
     {"sampling", FIELD_OBJECT, 0, GROUP(sampling), 0, 0, NULL},
     {"verifiers", FIELD_ARRAY, 0, GROUP(verifiers), 0, 0, NULL},
-    {"metadata", FIELD_OBJECT, 0, GROUP(metadata), 0, 0, NULL},
+    {"metadata", FIELD_OBJECT, FIELD_NULLABLE, GROUP(metadata), 0, 0, NULL},
 };
 
 static const struct field score_group_table[] = {
@@ -48,7 +48,7 @@ static const struct field score_group_table[] = {
     {"prompt_ids", FIELD_NUMBERS, 0, GROUP(prompt_ids), 0, 0, NULL},
     {"reference", FIELD_ANY, 0, GROUP(reference), 0, 0, NULL},
     {"verifiers", FIELD_ARRAY, 0, GROUP(verifiers), 0, 0, NULL},
-    {"metadata", FIELD_OBJECT, 0, GROUP(metadata), 0, 0, NULL},
+    {"metadata", FIELD_OBJECT, FIELD_NULLABLE, GROUP(metadata), 0, 0, NULL},
     {"completions", FIELD_ARRAY, FIELD_REQUIRED | FIELD_LIFTED, GROUP(completions), 0, 0, NULL},
 };
 
@@ -156,7 +156,8 @@ static int check_template_options(struct batch_spec *spec, const char *path, con
 {
     if (fields->messages || !sampling_has_template_options(&group->sampling))
         return 0;
-    if (json_object_get(fields->sampling, "chat_template_kwargs") && !spec->input.call->resumed)
+    const json_t *kwargs = json_object_get(fields->sampling, "chat_template_kwargs");
+    if (kwargs && !json_is_null(kwargs) && !spec->input.call->resumed)
         return refuse(spec, path, "sampling.chat_template_kwargs", ERR_INVALID_FIELD,
                       "a chat template is used for messages, and this group has none");
     group->sampling.chat_template_kwargs = TEXT_NONE;

@@ -5,6 +5,7 @@
 #include "server/json_input_private.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 /* --- paths --- */
@@ -96,6 +97,18 @@ static bool has_bounds(const struct field *field)
     return field->minimum != 0 || field->maximum != 0;
 }
 
+bool json_whole(const json_t *value, int64_t *ret_integer)
+{
+    double number = json_number_value(value);
+    *ret_integer = json_is_integer(value) ? json_integer_value(value) : 0;
+    if (json_is_integer(value))
+        return true;
+    if (!json_is_real(value) || trunc(number) != number || fabs(number) >= 0x1p53)
+        return false;
+    *ret_integer = (int64_t)number;
+    return true;
+}
+
 static int read_int(const struct reading *reading)
 {
     const struct field *field = reading->field;
@@ -104,9 +117,9 @@ static int read_int(const struct reading *reading)
     int64_t maximum = has_bounds(field) ? bound_of(field->maximum) : INT64_MAX;
     if (has_bounds(field))
         snprintf(expected, sizeof(expected), "an integer from %" PRId64 " to %" PRId64, minimum, maximum);
-    if (!json_is_integer(reading->value))
+    int64_t integer;
+    if (!json_whole(reading->value, &integer))
         return refuse_value(reading, expected);
-    int64_t integer = json_integer_value(reading->value);
     if (integer < minimum || integer > maximum)
         return refuse_range(reading, expected);
     *(int64_t *)reading->target = integer;

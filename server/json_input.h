@@ -89,6 +89,9 @@ int json_read_numbers(struct json_input *input, const json_t *value, const char 
  * same object, changed inside, or a new one that the input owns. */
 json_t *json_input_restore(struct json_input *input, json_t *value);
 
+/* A whole number is an integer however it is written: 8, 8.0, 8e0. Beyond 2^53 only digits say which one is meant. */
+bool json_whole(const json_t *value, int64_t *ret_integer);
+
 /* Joins "groups[3]" and "task" into the buffer of the caller: "groups[3].task"; long paths are cut. */
 #define PATH_BYTES 160
 void path_join(char ret_path[PATH_BYTES], const char *path, const char *name);

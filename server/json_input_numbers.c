@@ -65,6 +65,22 @@ static int refuse_memory(struct json_input *input, const char *path)
     return call_refuse(input->call, ERR_QUEUE_FULL, path, "there is no memory for this array now");
 }
 
+static bool is_exact_whole(double value)
+{
+    return trunc(value) == value && fabs(value) <= EXACT_INTEGER;
+}
+
+/* 5.0 is an integer, too. */
+static bool are_whole(const struct lifted_array *lifted)
+{
+    size_t i = 0;
+    if (lifted->all_integer)
+        return true;
+    while (i < lifted->count && (isnan(lifted->values[i]) || is_exact_whole(lifted->values[i])))
+        i++;
+    return i == lifted->count;
+}
+
 static int read_small(struct json_input *input, const json_t *array, const char *path, struct numbers *ret_numbers)
 {
     size_t count = json_array_size(array);
@@ -79,7 +95,7 @@ static int read_small(struct json_input *input, const json_t *array, const char 
             return refuse_element(input, path, i);
         entry->values[i] = null ? NAN : json_number_value(element);
         numbers.has_null |= null;
-        numbers.all_integer &= null || (json_is_integer(element) && fabs(entry->values[i]) <= EXACT_INTEGER);
+        numbers.all_integer &= null || is_exact_whole(entry->values[i]);
     }
     *ret_numbers = numbers;
     return 0;
@@ -89,7 +105,7 @@ int json_read_numbers(struct json_input *input, const json_t *value, const char 
 {
     const struct lifted_array *lifted = json_input_lifted(input, value);
     if (lifted) {
-        *ret_numbers = (struct numbers){lifted->values, lifted->count, lifted->has_null, lifted->all_integer};
+        *ret_numbers = (struct numbers){lifted->values, lifted->count, lifted->has_null, are_whole(lifted)};
         return 0;
     }
     if (!json_is_array(value))

@@ -103,14 +103,16 @@ static int read_number(const struct reader *reader, const struct objective_knob 
 
 static int read_integer(const struct reader *reader, const struct objective_knob *knob, const json_t *value)
 {
-    if (!json_is_integer(value))
+    int64_t integer;
+
+    if (!json_whole(value, &integer))
         return refuse(reader, ERR_INVALID_FIELD, knob->name, "an integer is expected");
-    if (check_range(reader, knob, (double)json_integer_value(value)) < 0)
+    if (check_range(reader, knob, (double)integer) < 0)
         return -1;
     if (knob->type == KNOB_SEED)
-        *(int64_t *)target(reader, knob) = json_integer_value(value);
+        *(int64_t *)target(reader, knob) = integer;
     else
-        *(int *)target(reader, knob) = (int)json_integer_value(value);
+        *(int *)target(reader, knob) = (int)integer;
     return 0;
 }
 

@@ -142,11 +142,11 @@ static int check_group_size(struct objective_call *objective, size_t group, cons
     snprintf(path, sizeof path, "group_sizes.%.*s", (int)name.length_bytes, name.data);
     if (!size)
         return call_refuse(objective->call, ERR_MISSING_FIELD, path, "the size of this group is missing");
-    if ((json_int_t)members[group] < json_integer_value(size))
+    if ((double)members[group] < json_number_value(size))
         return call_refuse(objective->call, ERR_INCOMPLETE_GROUP, path,
-                           "%zu of %lld members are here: its mean and deviation would be those of a part",
-                           members[group], (long long)json_integer_value(size));
-    if ((json_int_t)members[group] > json_integer_value(size))
+                           "%zu of %.0f members are here: its mean and deviation would be those of a part",
+                           members[group], json_number_value(size));
+    if ((double)members[group] > json_number_value(size))
         return call_refuse(objective->call, ERR_INVALID_FIELD, path, "%zu members are here", members[group]);
     return 0;
 }
@@ -157,11 +157,12 @@ static int check_sizes_are_counts(const struct objective_call *objective)
     char path[PATH_BYTES];
     const char *name;
     json_t *size;
+    int64_t count;
 
     json_object_foreach(objective->group_sizes, name, size)
     {
         snprintf(path, sizeof path, "group_sizes.%s", name);
-        if (!json_is_integer(size) || json_integer_value(size) < 1)
+        if (!json_whole(size, &count) || count < 1)
             return call_refuse(objective->call, ERR_INVALID_FIELD, path, "expected an integer of at least 1");
     }
     return 0;

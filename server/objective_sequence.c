@@ -115,12 +115,13 @@ static int read_steps(struct objective_call *objective, size_t index, const json
         const json_t *step = json_array_get(list, s);
         const json_t *end = json_array_get(step, 0);
         const json_t *reward = json_array_get(step, 1);
-        if (json_array_size(step) != 2 || !json_is_integer(end) || !json_is_number(reward))
+        int64_t at;
+        if (json_array_size(step) != 2 || !json_whole(end, &at) || !json_is_number(reward))
             return objective_refuse(objective, ERR_INVALID_FIELD, index, "step_rewards", s, "expected [end, reward]");
-        if (json_integer_value(end) <= last || (size_t)json_integer_value(end) > tokens)
+        if (at <= last || (size_t)at > tokens)
             return objective_refuse(objective, ERR_INVALID_FIELD, index, "step_rewards", s,
                                     "ends rise from 1 to the number of tokens");
-        last = json_integer_value(end);
+        last = at;
         steps[s] = (struct objective_step){(size_t)last, json_number_value(reward)};
     }
     sequence->steps = steps;

@@ -30,9 +30,8 @@ int pass_at_read(struct call *call, const json_t *list, int64_t ret_k[PASS_AT_MA
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *k = json_array_get(list, i);
         path_index(path, "", "pass_at", i);
-        if (!json_is_integer(k) || json_integer_value(k) < 1)
+        if (!json_whole(k, &ret_k[i]) || ret_k[i] < 1)
             return call_refuse(call, ERR_INVALID_FIELD, path, "expected an integer of at least 1");
-        ret_k[i] = json_integer_value(k);
     }
     *ret_count = json_array_size(list);
     return 0;

@@ -95,7 +95,8 @@ static bool is_bool(const json_t *value)
 
 static bool is_integer(const json_t *value)
 {
-    return json_is_integer(value);
+    double number = json_number_value(value);
+    return json_is_integer(value) || (json_is_real(value) && trunc(number) == number && fabs(number) < 0x1p53);
 }
 
 static bool is_number(const json_t *value)
@@ -175,7 +176,10 @@ static int fill_option(const struct verifier_option *option, const json_t *optio
         return verifier_refuse(ret_problem, option->name, "is required");
     if (given && check_value(option, given, ret_problem) < 0)
         return -1;
-    value = given ? json_deep_copy(given) : json_loads(option->fallback, JSON_DECODE_ANY, NULL);
+    if (given && option->kind == OPTION_INT && json_is_real(given))
+        value = json_integer((json_int_t)json_number_value(given)); /* 3.0 is the option 3, and hashed like it */
+    else
+        value = given ? json_deep_copy(given) : json_loads(option->fallback, JSON_DECODE_ANY, NULL);
     json_object_set_new(filled, option->name, value);
     return 0;
 }

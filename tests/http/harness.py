@@ -1,4 +1,4 @@
-"""One rolloutd process, and the ways to talk to it. Standard library only."""
+"""One rolloutd process, and the ways to talk to it. Each reply is held against the document (contract.py)."""
 import http.client
 import json
 import os
@@ -8,6 +8,8 @@ import socket
 import subprocess
 import time
 from urllib.parse import urlencode, urlsplit
+
+import contract
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BINARY = os.path.abspath(os.environ.get("ROLLOUTD_BINARY", os.path.join(ROOT, "build", "rolloutd")))
@@ -270,7 +272,9 @@ class Rolloutd:
     def request(self, method, path, body=None, headers=None, timeout=None, **query):
         if query:
             path += "?" + urlencode(query)
-        return http_request(self.url, method, path, body, headers, timeout)
+        reply = http_request(self.url, method, path, body, headers, timeout)
+        contract.hold(method, path, reply)
+        return reply
 
     def get(self, path, **query):
         return self.request("GET", path, **query)

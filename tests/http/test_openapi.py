@@ -6,6 +6,7 @@ import subprocess
 import pytest
 import yaml
 
+from contract import hold as check
 from harness import BINARY, ROOT
 from material import make_batch
 
@@ -71,74 +72,33 @@ def test_path_parameters_are_declared(document):
         assert {one["name"] for one in declared if one["in"] == "path"} == set(re.findall(r"{(\w+)}", path)), (method, path)
 
 
-# -- replies against the document: the part of JSON Schema that it uses --------------------------------------------------------
-
-TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float), "null": type(None)}
-
-
-def problems(document, schema, value, where="$"):
-    schema = resolve(document, schema) if schema is not True else {}
-    for part in schema.get("allOf", []):
-        yield from problems(document, part, value, where)
-    for name in ("oneOf", "anyOf"):
-        if name in schema and not any(not list(problems(document, part, value, where)) for part in schema[name]):
-            yield f"{where}: {value!r:.80} fits no part of {name}"
-    kinds = schema.get("type", [])
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    if kinds and not any(isinstance(value, TYPES[kind]) and not (isinstance(value, bool) and kind in ("integer", "number")) for kind in kinds):
-        yield f"{where}: {value!r:.80} is no {kinds}"
-        return
-    if "enum" in schema and value not in schema["enum"]:
-        yield f"{where}: {value!r:.80} is not in {schema['enum']}"
-    if "pattern" in schema and isinstance(value, str) and not re.search(schema["pattern"], value):
-        yield f"{where}: {value!r:.80} does not match {schema['pattern']}"
-    if isinstance(value, dict):
-        for name in schema.get("required", []):
-            if name not in value:
-                yield f"{where}: {name} is missing"
-        for name, inner in value.items():
-            known = schema.get("properties", {}).get(name, schema.get("additionalProperties", True))
-            if known is False:
-                yield f"{where}: {name} is not in the document"
-            elif known is not True:
-                yield from problems(document, known, inner, f"{where}.{name}")
-    if isinstance(value, list) and "items" in schema:
-        for index, inner in enumerate(value):
-            yield from problems(document, schema["items"], inner, f"{where}[{index}]")
-
-
-def check(document, method, path, reply):
-    response = resolve(document, operations(document)[method, path]["responses"][str(reply.status)])
-    assert not (found := list(problems(document, response["content"]["application/json"]["schema"], reply.json))), (method, path, found[:5])
-
-
 def test_replies_have_the_promised_shape(document, service, engine):
     engine.rules({"times": 3, "lp": None}, {"choices": [{"text": "\\boxed{42}"}, {"text": "\\boxed{41}"}]})
     posted = service.post("/v1/batches", make_batch(verifiers=[{"name": "math"}, {"name": "math", "id": "again", "heldout": True}], sampling={"n": 6, "max_tokens": 8}))
-    check(document, "POST", "/v1/batches", posted)
+    check("POST", "/v1/batches", posted)
     batch = posted.json
     group, rollout = batch["groups"][0], next(one for one in batch["groups"][0]["rollouts"] if one["state"] == "scored")
     for path, arguments in [("/v1/batches/{id}", batch["id"]), ("/v1/batches/{id}/groups", batch["id"]), ("/v1/groups/{id}", group["id"]),
                             ("/v1/rollouts/{id}", rollout["id"]), ("/v1/rollouts", None), ("/v1/batches", None), ("/v1/runs", None), ("/v1/pending", None),
                             ("/v1/verifiers", None), ("/v1/presets", None), ("/healthz", None), ("/readyz", None)]:
-        check(document, "GET", path, service.get(path.replace("{id}", arguments or "")))
-    check(document, "GET", "/v1/rollouts/{id}", service.get("/v1/rollouts/r_nobody"))
-    check(document, "PUT", "/v1/runs/{run}/policy", service.put("/v1/runs/test/policy", {"revision": 8}))
+        check("GET", path, service.get(path.replace("{id}", arguments or "")))
+    check("GET", "/v1/rollouts/{id}", service.get("/v1/rollouts/r_nobody"))
+    check("PUT", "/v1/runs/{run}/policy", service.put("/v1/runs/test/policy", {"revision": 8}))
     for step, fields in [("begin", {"revision": 9, "deadline": "5m"}), ("cancel", {}), ("begin", {"revision": 9}), ("commit", {"revision": 9})]:
-        check(document, "POST", f"/v1/runs/{{run}}/policy/{step}", service.post(f"/v1/runs/test/policy/{step}", fields))
-        check(document, "GET", "/v1/pending", service.get("/v1/pending"))
-        check(document, "GET", "/v1/runs", service.get("/v1/runs"))
-    check(document, "POST", "/v1/runs/{run}/policy/commit", service.post("/v1/runs/test/policy/commit", {"revision": 10}))
-    check(document, "POST", "/v1/objective", service.post("/v1/objective", {"objective": {"preset": "grpo"}, "sequences": [{"rollout": rollout["id"], "logprobs": rollout["logprobs"]}]}))
-    check(document, "POST", "/v1/verify", service.post("/v1/verify", {"verifiers": [{"name": "math"}], "items": [{"id": "1", "completion": "x", "reference": "\\frac{"}]}))
-    check(document, "POST", "/v1/verify", service.post("/v1/verify", {"oops": 1}))
-    check(document, "POST", "/v1/batches", service.post("/v1/batches", make_batch(), {"Prefer": "respond-async"}))
+        check("POST", f"/v1/runs/{{run}}/policy/{step}", service.post(f"/v1/runs/test/policy/{step}", fields))
+        check("GET", "/v1/pending", service.get("/v1/pending"))
+        check("GET", "/v1/runs", service.get("/v1/runs"))
+    check("POST", "/v1/runs/{run}/policy/commit", service.post("/v1/runs/test/policy/commit", {"revision": 10}))
+    check("POST", "/v1/objective", service.post("/v1/objective", {"objective": {"preset": "grpo"}, "sequences": [{"rollout": rollout["id"], "logprobs": rollout["logprobs"]}]}))
+    check("POST", "/v1/verify", service.post("/v1/verify", {"verifiers": [{"name": "math"}], "items": [{"id": "1", "completion": "x", "reference": "\\frac{"}]}))
+    check("POST", "/v1/verify", service.post("/v1/verify", {"oops": 1}))
+    check("POST", "/v1/batches", service.post("/v1/batches", make_batch(), {"Prefer": "respond-async"}))
     engine.rules({"delay": 30})
     running = service.post("/v1/batches", make_batch(), {"Prefer": "respond-async"}).json["id"]
-    check(document, "GET", "/v1/batches/{id}", service.get(f"/v1/batches/{running}", wait="1ms"))
-    check(document, "GET", "/v1/pending", service.get("/v1/pending"))
-    check(document, "DELETE", "/v1/batches/{id}", service.delete(f"/v1/batches/{running}"))
-    check(document, "GET", "/v1/batches/{id}", service.get(f"/v1/batches/{running}", wait="10s"))
+    check("GET", "/v1/batches/{id}", service.get(f"/v1/batches/{running}", wait="1ms"))
+    check("GET", "/v1/pending", service.get("/v1/pending"))
+    check("DELETE", "/v1/batches/{id}", service.delete(f"/v1/batches/{running}"))
+    check("GET", "/v1/batches/{id}", service.get(f"/v1/batches/{running}", wait="10s"))
 
 
 def test_the_examples_of_the_document_are_taken(document, start, engine):
@@ -152,3 +112,107 @@ def test_the_examples_of_the_document_are_taken(document, start, engine):
             assert reply.status in (200, 201), (method, path, name, reply)
             tried += 1
     assert tried >= 4
+
+
+# -- what the document says of requests (F23) --------------------------------------------------------------------------------------
+
+
+def arrays_without_items(node, where="#"):
+    if isinstance(node, dict):
+        kinds = node.get("type")
+        if (kinds == "array" or isinstance(kinds, list) and "array" in kinds) and "items" not in node:
+            yield where
+        for name, inner in node.items():
+            yield from arrays_without_items(inner, f"{where}/{name}")
+    elif isinstance(node, list):
+        for index, inner in enumerate(node):
+            yield from arrays_without_items(inner, f"{where}/{index}")
+
+
+def test_every_array_says_what_is_in_it(document):
+    """A generated client returns None for an array without."""
+    assert list(arrays_without_items(document["components"])) == []
+    assert list(arrays_without_items(document["paths"])) == []
+
+
+BATCH = {"run": "nulls", "groups": [{"task": "t", "prompt": "p"}]}
+SCORE = {"run": "nulls", "policy_revision": 1, "verifiers": [{"name": "exact"}],
+         "groups": [{"task": "t", "prompt": "p", "reference": "a", "completions": [{"text": "a", "completion_ids": [1], "logprobs": [-1]}, {"text": "b"}]}]}
+OBJECTIVE = {"objective": {"preset": "grpo"}, "sequences": [{"group": "a", "reward": 1, "logprobs": [-1]}, {"group": "a", "reward": 0, "logprobs": [-1]}]}
+# Where a null means something of its own, or the field is needed.
+MEANS_SOMETHING = {("/v1/objective", "sequences.0.reward"), ("/v1/objective", "sequences.0.logprobs")}
+
+
+def nullable(document, schema):
+    schema = resolve(document, schema)
+    kinds = schema.get("type", [])
+    return kinds == "null" or "null" in (kinds if isinstance(kinds, list) else []) or any(
+        nullable(document, part) for name in ("anyOf", "oneOf") for part in schema.get(name, []))
+
+
+def nulls(document, schema, body, where=()):
+    """Every place of `body` at which the document lets a null stand."""
+    schema = resolve(document, schema)
+    if isinstance(body, list):
+        yield from nulls(document, schema.get("items", {}), body[0], (*where, 0))
+        return
+    for name, inner in schema.get("properties", {}).items():
+        if nullable(document, inner):
+            yield (*where, name)
+        if name in body and isinstance(body[name], (dict, list)) and body[name]:
+            yield from nulls(document, inner, body[name], (*where, name))
+
+
+def changed(body, where, change):
+    """A copy of the body with `change(container, name)` made at a place."""
+    copy = dict(body) if isinstance(body, dict) else list(body)
+    if len(where) == 1:
+        change(copy, where[0])
+    else:
+        copy[where[0]] = changed(body[where[0]], where[1:], change)
+    return copy
+
+
+def request_schema(document, path):
+    return document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+
+
+@pytest.mark.parametrize("path, body", [("/v1/score", SCORE), ("/v1/objective", OBJECTIVE), ("/v1/batches", {**BATCH, "sampling": {"n": 1}})])
+def test_null_where_it_is_declared_is_as_if_left_out(document, plain, path, body):
+    tried = 0
+    for where in nulls(document, request_schema(document, path), body):
+        if (path, ".".join(map(str, where))) in MEANS_SOMETHING:
+            continue
+        with_null = plain.post(path, changed(body, where, lambda place, name: place.__setitem__(name, None)))
+        without = plain.post(path, changed(body, where, lambda place, name: place.pop(name, None)))
+        assert with_null.status == without.status, (where, with_null)
+        assert with_null.status == 200 or with_null.error["code"] == without.error["code"], (where, with_null)
+        tried += 1
+    assert tried >= 5
+
+
+@pytest.mark.parametrize("written", ["8", "8.0", "8e0", "80e-1"])
+def test_a_whole_number_is_an_integer_however_it_is_written(plain, written):
+    body = ('{"run":"whole","policy_revision":%s,"pass_at":[1.0],"groups":[{"task":"t","draw":0.0,"completions":[{"text":"a","completion_ids":[%s],'
+            '"logprobs":[-1],"seed":%s}]}]}' % (written, written, written)).encode()
+    reply = plain.post("/v1/score", body, {"Content-Type": "application/json"})
+    assert reply.status == 200, reply
+    rollout = reply.json["groups"][0]["rollouts"][0]
+    assert (reply.json["policy_revision"], rollout["completion_ids"], rollout["seed_sent"]) == (8, [8], 8)
+
+
+@pytest.mark.parametrize("written", ["3.5", "1e300", "9007199254740993.0", "36893488147419103232.0"])
+def test_what_is_no_whole_number_or_is_none_for_certain_is_refused(plain, written):
+    """A double beyond 2^53 no longer says which integer was meant."""
+    body = ('{"run":"whole","policy_revision":%s,"groups":[{"task":"t","completions":[{"text":"a"}]}]}' % written).encode()
+    reply = plain.post("/v1/score", body, {"Content-Type": "application/json"})
+    assert (reply.status, reply.error["path"]) == (400, "policy_revision")
+
+
+def test_whole_numbers_of_the_objective_and_of_verifiers_may_have_a_point(plain):
+    body = b'{"objective":{"advantage":{"ddof":1.0}},"group_sizes":{"a":2.0},"optimizer_step":3.0,"sequences":[{"group":"a","reward":1,"logprobs":[-1]},{"group":"a","reward":0,"logprobs":[-1]}]}'
+    assert plain.post("/v1/objective", body, {"Content-Type": "application/json"}).status == 200
+    ask = lambda written: plain.post("/v1/verify", ('{"verifiers":[{"name":"math","options":{"max_depth":%s}}],"items":[{"completion":"\\\\boxed{1}","reference":"1"}]}' % written).encode(), {"Content-Type": "application/json"})
+    assert ask("50.0").status == 200
+    assert ask("50.0").json["items"][0]["verdicts"][0]["options_sha256"] == ask("50").json["items"][0]["verdicts"][0]["options_sha256"]
+    assert ask("50.5").status == 422
