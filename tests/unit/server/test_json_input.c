@@ -144,12 +144,40 @@ static void test_an_unknown_field_is_named_with_its_neighbour(void **state)
     assert_text_refused("{\"run\": \"a\", \"run_u32\": \"\"}", "unknown_field", "run_u32", "no field");
 }
 
+static void test_a_whole_number_is_an_integer_however_it_is_written(void **state)
+{
+    static const struct {
+        const char *text;
+        bool whole;
+        int64_t integer;
+    } rows[] = {
+        {"[8]", true, 8},
+        {"[8.0]", true, 8},
+        {"[8e0]", true, 8},
+        {"[-0.0]", true, 0},
+        {"[3.5]", false, 0},
+        {"[9007199254740993]", true, INT64_C(9007199254740993)},
+        {"[9007199254740991.0]", true, INT64_C(9007199254740991)},
+        {"[9007199254740993.0]", false, 0}, /* reads as its neighbour */
+        {"[1e300]", false, 0},
+        {"[true]", false, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        int64_t integer = -1;
+        json_t *array = json_loads(rows[i].text, 0, NULL);
+        assert_int_equal(json_whole(json_array_get(array, 0), &integer), rows[i].whole);
+        assert_int_equal(integer, rows[i].integer);
+        json_decref(array);
+    }
+}
+
 static void test_wrong_types_say_what_was_expected_and_what_came(void **state)
 {
     (void)state;
     assert_text_refused("{\"run\": 1}", "invalid_field", "run", "expected a string, got an integer");
     assert_text_refused("{\"run\": null}", "invalid_field", "run", "expected a string, got null");
-    assert_text_refused("{\"run\": \"a\", \"n\": 8.0}", "invalid_field", "n",
+    assert_text_refused("{\"run\": \"a\", \"n\": 8.5}", "invalid_field", "n",
                         "expected an integer from 1 to 64, got a number");
     assert_text_refused("{\"run\": \"a\", \"n\": null}", "invalid_field", "n", "got null");
     assert_text_refused("{\"run\": \"a\", \"strict\": 1}", "invalid_field", "strict", "expected true or false");
@@ -394,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_absent_fields_leave_their_target),
         cmocka_unit_test(test_a_missing_field_is_named),
         cmocka_unit_test(test_an_unknown_field_is_named_with_its_neighbour),
+        cmocka_unit_test(test_a_whole_number_is_an_integer_however_it_is_written),
         cmocka_unit_test(test_wrong_types_say_what_was_expected_and_what_came),
         cmocka_unit_test(test_values_out_of_range_are_refused),
         cmocka_unit_test(test_paths_begin_with_the_object_s_own),
