@@ -1,0 +1,62 @@
+"""The pages: every decision is listed and has its four headings, and every relative link leads somewhere."""
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DECISIONS = ROOT / "docs" / "decisions"
+DECISION_PAGES = sorted(page for page in DECISIONS.glob("*.md") if page.name != "README.md")
+LINKED_PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "tests" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+HEADINGS = ["Context", "Decision", "Evidence", "What would change it"]
+
+
+def prose(page):
+    """Without code: brackets there are no links, and a # is no heading."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    return re.sub(r"`[^`\n]*`", "", text)
+
+
+def links(page):
+    inline = re.findall(r"\]\(\s*<?([^)>\s]+)", re.sub(r"\\\]", "", prose(page)))
+    return inline + re.findall(r"^ {0,3}\[[^\]]+\]:\s*(\S+)", prose(page), flags=re.M)
+
+
+def anchors(page):
+    """The names of a page's headings, as GitHub makes them (repeated headings aside)."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    titles = re.findall(r"^#+ +(.*?)\s*$", text, flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def leads_nowhere(page, link):
+    if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:", link):  # a URL: not ours to answer for
+        return False
+    path, _, anchor = link.partition("#")
+    target = (page.parent / path).resolve() if path else page
+    if not target.exists() or not target.is_relative_to(ROOT):
+        return True
+    return bool(anchor) and target.suffix == ".md" and anchor not in anchors(target)
+
+
+def test_the_list_of_decisions_names_each_page_once():
+    listed = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)", (DECISIONS / "README.md").read_text(encoding="utf-8"), flags=re.M)
+    assert DECISION_PAGES and sorted(listed) == [page.name for page in DECISION_PAGES]
+
+
+def test_the_list_of_decisions_has_each_page_s_own_title():
+    titles = dict(re.findall(r"^- \[([^\]]+)\]\(([^)]+)\)", (DECISIONS / "README.md").read_text(encoding="utf-8"), flags=re.M))
+    assert titles == {page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# "): page.name for page in DECISION_PAGES}
+
+
+@pytest.mark.parametrize("page", DECISION_PAGES, ids=lambda page: page.stem)
+def test_a_decision_has_its_four_headings_in_order_and_something_under_each(page):
+    title, *sections = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.M)
+    assert title.startswith("# ")
+    assert [section.partition("\n")[0] for section in sections] == HEADINGS
+    assert all(section.partition("\n")[2].strip() for section in sections)
+
+
+@pytest.mark.parametrize("page", LINKED_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(page):
+    assert [link for link in links(page) if leads_nowhere(page, link)] == []
