@@ -125,6 +125,7 @@ struct creation {
     struct batch_spec *spec;
     struct store_new_group *groups;
     char *key;
+    char request_id[REQUEST_ID_BYTES];
     struct key_record recorded;
     int64_t wait_us;
     bool respond_async;
@@ -223,6 +224,13 @@ static int admit(struct server *server, struct call *call, const struct batch_sp
     return 0;
 }
 
+static void name_request(struct live_batch *live, const char *request_id)
+{
+    snprintf(live->request_id, sizeof(live->request_id), "%s", request_id);
+    log_event(LOG_LEVEL_INFO, "batch created", "batch", live->id, "request_id", live->request_id, "run",
+              live->run->name, LOG_INT("rollouts", live->batch.rollout_count), NULL);
+}
+
 /* It begins at once, and ends with its answer. */
 static void begin_unstored(struct server *server, struct request *request)
 {
@@ -241,6 +249,7 @@ static void begin_unstored(struct server *server, struct request *request)
     live->sampled_revision = new_batch->policy_revision;
     live->incarnation = new_batch->incarnation;
     live->jobs++;
+    name_request(live, request_call(request)->request_id);
     waiter_add(live, request, &(struct waiter_rules){.created = true, .until_us = NEVER_US});
     live_start(live);
     live->jobs--;
@@ -291,6 +300,7 @@ void create_batch(struct server *server, struct request *request)
     creation->spec = TAKE_PTR(new_batch->spec);
     creation->bytes = new_batch->recorded.found ? 0 : batch_spec_bytes(creation->spec);
     creation->key = call->idempotency_key ? xstrdup(call->idempotency_key) : NULL;
+    snprintf(creation->request_id, sizeof(creation->request_id), "%s", call->request_id);
     creation->recorded = new_batch->recorded;
     creation->wait_us = new_batch->wait_us;
     creation->respond_async = call->prefer_async;
@@ -351,6 +361,7 @@ static void begin_batch(struct creation *creation)
     live->has_key = creation->key != NULL;
     live->run->revision = created->current_revision;
     live->run->incarnation = created->incarnation;
+    name_request(live, creation->request_id);
     live->jobs++; /* until its first waiter is known */
     if (creation->request)
         wait_for(live, creation->request, creation->wait_us, creation->respond_async);
@@ -407,7 +418,8 @@ static void refuse_creation(const struct creation *creation)
 {
     enum store_status status = creation->op.status;
     size_t i = 0;
-    log_event(LOG_LEVEL_WARNING, "batch not created", "why", creation->op.message, NULL);
+    log_event(LOG_LEVEL_WARNING, "batch not created", "request_id", creation->request_id, "why", creation->op.message,
+              NULL);
     if (!creation->request)
         return;
     if (status == STORE_REVISION_CONFLICT || status == STORE_STATE_CONFLICT) {

@@ -80,6 +80,7 @@ static bool start_item(struct verify_request *request, struct verify_item *item)
     item->job.list = item->list;
     item->job.verifier_count = item->list->count;
     item->job.lane = is_light(request) ? VERIFY_SMALL : VERIFY_BULK;
+    item->job.request_id = request->call->request_id;
     item->job.timeout_us = request->context->item_timeout_us;
     item->job.done = item_done;
     item->running = verify_submit(request->context->pool, &item->job);

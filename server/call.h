@@ -19,6 +19,7 @@ struct settings;
 struct store_reader;
 
 #define CALL_ARGS_MAX 3
+#define REQUEST_ID_BYTES 72 /* the longest X-Request-Id, and its NUL */
 #define CALL_QUERY_MAX 32
 
 struct query_parameter {

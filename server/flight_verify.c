@@ -68,6 +68,7 @@ void flight_verify(struct flight *flight)
     flight->verify.verifier_count = flight->verify.list->count;
     flight->verify.run = flight->live->run->name;
     flight->verify.rollout = flight->rollout_id;
+    flight->verify.request_id = flight->live->request_id[0] ? flight->live->request_id : NULL;
     id_of_group(flight->live->id, flight->live->batch.rollouts[flight->rollout].group, group_id);
     id_of_rollout(group_id, flight_sample_index(flight), flight->rollout_id);
     flight->verify.lane = VERIFY_BULK;

@@ -2,6 +2,7 @@
 #include "server/base/blocks.h"
 #include "server/base/ids.h"
 #include "server/base/json_write.h"
+#include "server/base/log.h"
 #include "server/http_request.h"
 #include "server/metrics.h"
 #include "server/server.h"
@@ -71,21 +72,34 @@ static struct MHD_Response *body_response(struct reply *reply)
     return response;
 }
 
+/* Without its query. */
+static struct text path_of(const struct request *request)
+{
+    struct text raw = buffer_text(&request->raw_uri);
+    const char *query = memchr(raw.data, '?', raw.length_bytes);
+    return (struct text){raw.data, query ? (size_t)(query - raw.data) : raw.length_bytes};
+}
+
 static void log_reply(const struct request *request)
 {
     const struct reply *reply = &request->call.reply;
-    struct text raw = buffer_text(&request->raw_uri);
-    const char *query = raw.length_bytes ? memchr(raw.data, '?', raw.length_bytes) : NULL;
     if (reply->status < 400)
         return;
-    http_log_write(&request->server->http_log,
-                   &(struct http_log_line){.request_id = request->request_id,
-                                           .method = request->method,
-                                           .path = {raw.data, query ? (size_t)(query - raw.data) : raw.length_bytes},
-                                           .status = reply->status,
-                                           .code = reply->code,
-                                           .field = reply->path,
-                                           .message = reply->message});
+    http_log_write(&request->server->http_log, &(struct http_log_line){.request_id = request->request_id,
+                                                                       .method = request->method,
+                                                                       .path = path_of(request),
+                                                                       .status = reply->status,
+                                                                       .code = reply->code,
+                                                                       .field = reply->path,
+                                                                       .message = reply->message});
+}
+
+void reply_log_cut(const struct request *request)
+{
+    struct text path = path_of(request);
+    _cleanup_free_ char *copy = xstrndup(path.data, path.length_bytes);
+    log_event(LOG_LEVEL_WARNING, "reply cut off", "request_id", request->request_id, "method", request->method, "path",
+              copy, NULL);
 }
 
 enum MHD_Result reply_queue(struct request *request)
@@ -109,9 +123,8 @@ enum MHD_Result reply_queue(struct request *request)
     return queued;
 }
 
-static void send_canned(struct link *link, struct call *call, enum error_code code, const char *message)
+static void send_canned(struct link *link, const struct call *call, enum error_code code)
 {
-    call_refuse(call, code, NULL, "%s", message);
     const struct buffer *body = &call->reply.body;
     _cleanup_buffer_ struct buffer wire;
     buffer_init(&wire, 16384);
@@ -133,8 +146,9 @@ void reply_canned(struct request *request, enum error_code code, const char *mes
     if (request->body_refused)
         return;
     request->body_refused = true;
-    send_canned(request->link, &request->call, code, message);
+    call_refuse(&request->call, code, NULL, "%s", message);
     log_reply(request);
+    send_canned(request->link, &request->call, code);
 }
 
 void reply_canned_to(struct link *link, const struct gate_refusal *refusal)
@@ -144,7 +158,7 @@ void reply_canned_to(struct link *link, const struct gate_refusal *refusal)
     call_init(&call);
     id_new_request(request_id);
     call.request_id = refusal->identity[0] ? refusal->identity : request_id;
-    send_canned(link, &call, refusal->code, refusal->message);
+    call_refuse(&call, refusal->code, NULL, "%s", refusal->message);
     metric_http(route_count, call.reply.status, 0);
     http_log_write(&link->server->http_log, &(struct http_log_line){.request_id = call.request_id,
                                                                     .method = refusal->method,
@@ -152,5 +166,6 @@ void reply_canned_to(struct link *link, const struct gate_refusal *refusal)
                                                                     .status = call.reply.status,
                                                                     .code = call.reply.code,
                                                                     .message = call.reply.message});
+    send_canned(link, &call, refusal->code);
     call_finish(&call);
 }

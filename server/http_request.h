@@ -31,7 +31,7 @@ struct request {
 
     struct buffer raw_uri; /* as it came, query included */
     struct buffer decoded; /* storage of path arguments and query parameters */
-    char request_id[72];
+    char request_id[REQUEST_ID_BYTES];
     char *idempotency_key;
     char method[40];
     char allow[64];
@@ -79,6 +79,8 @@ void body_finish(struct request *request);
 
 /* http_reply.c */
 enum MHD_Result reply_queue(struct request *request);
+/* A reply that had begun cannot be finished. */
+void reply_log_cut(const struct request *request);
 /* Writes a whole error reply to the socket and shuts it down: for the time in which the library takes no reply. */
 void reply_canned(struct request *request, enum error_code code, const char *message);
 /* The same where the library knows of no request. */

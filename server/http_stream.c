@@ -200,6 +200,8 @@ static ssize_t read_stream(void *arg, uint64_t position, char *out, size_t room_
         request->part_sent_bytes += taken_bytes;
         return (ssize_t)taken_bytes;
     }
+    if (request->produced == STREAM_CUT && !request->gone)
+        reply_log_cut(request);
     if (request->produced == STREAM_CUT || request->gone)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     if (request->produced == STREAM_LAST)

@@ -225,8 +225,8 @@ static void lost(void *arg, const struct verify_job *job, int index, bool timed_
         tally->last_file[0] = 0;
     if (tally->now.lost <= LOGGED_MAX)
         log_event(LOG_LEVEL_WARNING, timed_out ? "a completion hung a verifier" : "a completion crashed a verifier",
-                  "run", job->run, "rollout", job->rollout, "verifier", name_of(job, index), "file",
-                  tally->last_file[0] ? tally->last_file : NULL, NULL);
+                  "request_id", job->request_id, "run", job->run, "rollout", job->rollout, "verifier",
+                  name_of(job, index), "file", tally->last_file[0] ? tally->last_file : NULL, NULL);
 }
 
 /* --- the alarm --- */

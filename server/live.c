@@ -304,8 +304,9 @@ static void do_answer(struct live_batch *live, uint32_t index)
                    : live->batch.state == BATCH_CANCELLED ? METRIC_BATCH_CANCELLED
                                                           : METRIC_BATCH_EXPIRED;
     metric_add(METRIC_BATCHES, label, 1);
-    log_event(live->scored > 0 ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "batch ended", "batch", live->id, "run",
-              live->run->name, "state", batch_state_names[live->batch.state], LOG_INT("scored", live->scored),
+    log_event(live->scored > 0 ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "batch ended", "batch", live->id, "request_id",
+              live->request_id[0] ? live->request_id : NULL, "run", live->run->name, "state",
+              batch_state_names[live->batch.state], LOG_INT("scored", live->scored),
               LOG_INT("rollouts", live->batch.rollout_count), NULL);
     waiters_answer(live);
 }

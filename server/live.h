@@ -40,6 +40,7 @@ struct unstored;
 struct live_batch {
     struct server *server;
     char id[ID_BYTES];
+    char request_id[REQUEST_ID_BYTES]; /* that created it; "" after a restart: it is not on record */
     struct batch_spec *spec;
     struct batch batch;
     struct actions actions; /* of the step that is being carried out */

@@ -34,9 +34,10 @@ struct verify_job {
     size_t frame_bytes;
     const struct verifier_list *list; /* whose frame it is; for the observer */
     size_t verifier_count;
-    int64_t timeout_us;  /* from the moment a worker has nothing else before it, and again after a lost verdict */
-    const char *run;     /* for the observer, as is the next; NULL: none */
-    const char *rollout; /* where it belongs */
+    int64_t timeout_us;     /* from the moment a worker has nothing else before it, and again after a lost verdict */
+    const char *run;        /* for the observer, as is the next; NULL: none */
+    const char *rollout;    /* where it belongs */
+    const char *request_id; /* that began it; for the log, NULL: not known */
     enum verify_lane lane;
     void (*done)(struct verify_job *job);
 

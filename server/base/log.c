@@ -30,6 +30,27 @@ static struct text cut(const char *value)
     return (struct text){value, length};
 }
 
+/* How many bytes of a character that JSON may carry as it is, and that ends a line or commands a terminal: U+0080 to
+ * U+009F, U+2028, U+2029. 0: another one. */
+static size_t unsafe_bytes(const char *at, size_t left)
+{
+    if (left >= 2 && (unsigned char)at[0] == 0xC2 && (unsigned char)at[1] >= 0x80 && (unsigned char)at[1] < 0xA0)
+        return 2;
+    return left >= 3 && (memcmp(at, "\u2028", 3) == 0 || memcmp(at, "\u2029", 3) == 0) ? 3 : 0;
+}
+
+/* A question mark in the place of each. */
+static struct text defused(struct text value, char room[static LONGEST_VALUE_BYTES])
+{
+    size_t length = 0;
+    for (size_t i = 0; i < value.length_bytes;) {
+        size_t unsafe = unsafe_bytes(value.data + i, value.length_bytes - i);
+        room[length++] = unsafe ? '?' : value.data[i];
+        i += unsafe ? unsafe : 1;
+    }
+    return (struct text){room, length};
+}
+
 static bool is_plain(struct text value)
 {
     for (size_t i = 0; i < value.length_bytes; i++)
@@ -69,8 +90,9 @@ static void write_pair(struct json_write *json, const char *key, va_list *pairs)
         json_bool(json, va_arg(*pairs, int) != 0);
     } else {
         const char *value = va_arg(*pairs, const char *);
+        char room[LONGEST_VALUE_BYTES];
         if (value)
-            write_text(json, key, cut(value));
+            write_text(json, key, defused(cut(value), room));
     }
 }
 

@@ -4,7 +4,7 @@
  *
  * Text:  2026-11-29T16:16:56.000000Z warning sample failed batch=b_01… attempts=3 code=engine_timeout
  * JSON:  {"time":"…","level":"warning","event":"sample failed","batch":"b_01…","attempts":3,"code":"engine_timeout"}
- * Values are escaped: a client's text cannot forge a line. Long values are cut at 512 bytes. */
+ * Values are escaped: a client's text cannot forge a line, nor command a terminal. Long values are cut at 512 bytes. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

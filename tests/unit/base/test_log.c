@@ -56,6 +56,18 @@ static void test_a_value_cannot_forge_a_line(void **state)
 }
 
 /* F25 */
+static void test_line_ends_and_commands_beyond_ascii_are_defused(void **state)
+{
+    (void)state;
+    log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    CAPTURE(log_event(LOG_LEVEL_INFO, "e", "s",
+                      "a\u2028b\u2029c\xC2\x85"
+                      "d\xC2\x9B"
+                      "e\u00e9",
+                      "cut", "\xC2", NULL));
+    assert_non_null(strstr(line, "s=\"a?b?c?d?e\u00e9\""));
+}
+
 static void test_numbers_and_truth_values_are_no_texts(void **state)
 {
     (void)state;
@@ -113,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_text_line_has_time_level_event_and_pairs),
         cmocka_unit_test(test_a_value_cannot_forge_a_line),
+        cmocka_unit_test(test_line_ends_and_commands_beyond_ascii_are_defused),
         cmocka_unit_test(test_numbers_and_truth_values_are_no_texts),
         cmocka_unit_test(test_a_json_line_is_json_whatever_the_value),
         cmocka_unit_test(test_long_values_are_cut_between_characters),
