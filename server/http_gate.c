@@ -27,8 +27,8 @@ void gate_open(struct gate *gate, int fd, void (*changed)(void *arg), void *arg)
     *gate = (struct gate){.fd = fd, .changed = changed, .arg = arg};
     if ((size_t)fd >= gates.count) {
         size_t count = 2 * (size_t)fd + 64;
-        gates.by_fd = xrealloc(gates.by_fd, count * sizeof(*gates.by_fd));
-        memset(gates.by_fd + gates.count, 0, (count - gates.count) * sizeof(*gates.by_fd));
+        gates.by_fd = xrealloc(gates.by_fd, count * sizeof(struct gate *));
+        memset(gates.by_fd + gates.count, 0, (count - gates.count) * sizeof(struct gate *));
         gates.count = count;
     }
     if (!gates.peeked)

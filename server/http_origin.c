@@ -62,7 +62,8 @@ static bool read_address(const char *name, bool ipv6, struct in6_addr *ret_addre
 
 static bool is_ours(const struct authority *authority, const char *listen_host)
 {
-    struct in6_addr address, listened;
+    struct in6_addr address;
+    struct in6_addr listened;
     if (!authority->ipv6 &&
         (strcasecmp(authority->name, "localhost") == 0 || strcasecmp(authority->name, "localhost.") == 0))
         return true;
