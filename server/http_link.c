@@ -68,15 +68,26 @@ static void head_too_slow(void *arg)
                                                 .message = "the headers did not arrive within body_timeout"});
 }
 
-/* The library's own time limit begins anew with each byte. A head behind a request that is under way has time. */
+/* The library takes a client that sends a part of a head for an idle one: the part stays in front of the gate. */
+static void set_idle_limit(const struct link *link, bool limited)
+{
+    unsigned seconds = limited ? (unsigned)(link->server->settings->connection_timeout_us / US_PER_S) : 0;
+    (void)MHD_set_connection_option(link->connection, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
+}
+
+/* From its first byte on a head has body_timeout; one behind a request that is under way has time. */
 static void time_head(struct link *link)
 {
     struct loop *loop = link->server->loop;
-    if (!gate_holds_part(&link->gate) || link->answered < link->gate.heads)
-        loop_timer_clear(loop, &link->head_timer);
-    else if (!link->head_timer.place)
+    bool comes = gate_holds_part(&link->gate) && link->answered == link->gate.heads;
+    if (comes == (link->head_timer.place != 0))
+        return;
+    set_idle_limit(link, !comes);
+    if (comes)
         loop_timer_set(loop, &link->head_timer, loop_now_us(loop) + link->server->settings->body_timeout_us,
                        head_too_slow, link);
+    else
+        loop_timer_clear(loop, &link->head_timer);
 }
 
 /* Whoever came before on this connection has got his reply first. */
@@ -123,13 +134,14 @@ void link_end(struct link *link)
     gate_changed(link);
 }
 
-struct link *link_create(struct server *server, int fd)
+struct link *link_create(struct server *server, struct MHD_Connection *connection)
 {
     struct link *link = xcalloc(1, sizeof(*link));
     link->server = server;
-    link->fd = fd;
-    link->source = loop_watch(server->loop, fd, EPOLLRDHUP | EPOLLET, link_event, link);
-    gate_open(&link->gate, fd, gate_changed, link);
+    link->connection = connection;
+    link->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    link->source = loop_watch(server->loop, link->fd, EPOLLRDHUP | EPOLLET, link_event, link);
+    gate_open(&link->gate, link->fd, gate_changed, link);
     return link;
 }
 

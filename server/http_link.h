@@ -6,6 +6,7 @@
 #include "server/http_gate.h"
 #include "server/loop.h"
 
+struct MHD_Connection;
 struct request;
 struct server;
 
@@ -13,6 +14,7 @@ struct server;
  * part of a request the library reads that part and waits for ever for an edge. */
 struct link {
     struct server *server;
+    struct MHD_Connection *connection;
     int fd;
     struct loop_source *source;
     struct request *request; /* the one that is under way; NULL: none */
@@ -26,7 +28,7 @@ struct link {
     uint64_t answered;
 };
 
-struct link *link_create(struct server *server, int fd);
+struct link *link_create(struct server *server, struct MHD_Connection *connection);
 void link_destroy(struct link *link);
 
 /* The library tells of the next request. False: its bytes did not come through the gate. */

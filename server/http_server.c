@@ -156,14 +156,14 @@ static void connection_changed(void *arg, struct MHD_Connection *connection, voi
     struct http *http = arg;
     struct link *link = *socket_context;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *socket_context = link_create(
-            http->server, MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+        *socket_context = link_create(http->server, connection);
         if (http_connections(http) > http->server->shares.clients)
             refuse_client(*socket_context);
         return;
     }
     http->made_room = true;
-    if (link->request) /* the library forgets those whose headers it could not take */
+    gate_end(&link->gate); /* the library has taken the connection out of its lists */
+    if (link->request)     /* the library forgets those whose headers it could not take */
         request_destroy(http, link->request);
     link_destroy(link);
 }

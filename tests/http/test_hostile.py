@@ -175,6 +175,16 @@ def test_headers_must_arrive_within_body_timeout(start, beginning):
     assert service.get("/healthz").status == 200
 
 
+def test_a_head_that_comes_slowly_is_no_idle_connection(start):
+    """Who was idle for as long is sent away meanwhile."""
+    service = start(settings={"body_timeout": "1h", "connection_timeout": "1s"})
+    with service.wire() as wire, service.wire() as idle:
+        wire.send(b"GET /healthz HTTP/1.1\r\nHost: local")
+        idle.closed()
+        assert wire.send(b"host\r\n\r\n").reply().status == 200
+        wire.closed()  # idle now
+
+
 def test_a_request_whose_headers_came_in_time_may_take_its_time(start, engine):
     engine.rules({"delay": 6, **RIGHT})
     service = start(engine, settings={"body_timeout": "5s"})
