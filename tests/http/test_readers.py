@@ -165,6 +165,16 @@ def unchunked(data):
         body, data = body + data[:size], data[size + 2:]
 
 
+def test_a_client_that_reads_nothing_holds_no_snapshot(start):
+    """R52: between two parts of its reply nothing keeps the write-ahead log."""
+    service = start()
+    identity = fill(service)
+    with silent(service, 1, get(LIST)), silent(service, 1, get(f"/v1/batches/{identity}")), silent(service, 1, get(f"/v1/batches/{identity}/request")):
+        with contextlib.closing(sqlite3.connect(service.database)) as database:
+            eventually(lambda: database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0, "a checkpoint that nobody stands in the way of")
+        assert os.path.getsize(service.database + "-wal") == 0
+
+
 def test_no_room_for_a_reply_is_429_and_says_why(start):
     """F11: a whole reply larger than the limit waits for its client alone."""
     service = start(settings={"memory_budget": "2MiB"})
@@ -216,6 +226,15 @@ def test_a_small_verify_is_answered_before_large_requests_that_came_first(start)
     assert answered(clients) < len(clients)
     for client in clients:
         client.close()
+
+
+def test_an_object_of_many_names_is_read_or_refused_by_the_budget(start):
+    """F17: what does not fit memory_budget is refused with its name."""
+    names = {f"k{index}": 1 for index in range(50_000 if SANITIZED else 600_000)}
+    body = {"verifiers": [{"name": "exact"}], "items": [{"completion": "a", "reference": names}]}
+    assert start().post("/v1/verify", body).status == 200
+    reply = start(settings={"memory_budget": "1MiB"}).post("/v1/verify", {**body, "items": body["items"] * 2})
+    assert reply.status == 413 and reply.error["code"] == "body_too_large" and "memory_budget" in reply.error["message"], reply
 
 
 def test_a_list_over_many_slices_says_where_it_goes_on(start):
