@@ -184,7 +184,8 @@ size_t verdict_set_undecided(const struct verdict_set *set)
     size_t count = 0;
 
     for (size_t i = 0; i < set->count; i++)
-        count += strcmp(set->verdicts[i].reason, "undecided") == 0;
+        count +=
+            strcmp(set->verdicts[i].reason, "undecided") == 0 || strcmp(set->verdicts[i].reason, "work_limit") == 0;
     return count;
 }
 

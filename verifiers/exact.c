@@ -1,5 +1,9 @@
-/* exact: is the completion (or the answer extracted from it) this text, byte for byte? */
+/* exact: is the completion (or the answer extracted from it) this text, byte for byte? A number as reference is its
+ * JSON text: 42, 0.5, the shortest that reads back as the same. */
+#include <stdio.h>
+
 #include "server/base/buffer.h"
+#include "server/base/number.h"
 #include "verifiers/extract.h"
 #include "verifiers/rows.h"
 
@@ -10,9 +14,9 @@ static const struct verifier_option options[] = {
      "take the answer by a rule of math; null: the whole completion"},
 };
 
-static bool is_blank(const json_t *value)
+static bool is_legible(const json_t *value)
 {
-    return text_trimmed(json_text_of(value)).length_bytes == 0;
+    return json_is_number(value) || text_trimmed(json_text_of(value)).length_bytes > 0;
 }
 
 static int check_reference(const json_t *reference, const json_t *filled, struct verifier_problem *ret_problem)
@@ -21,12 +25,14 @@ static int check_reference(const json_t *reference, const json_t *filled, struct
     const json_t *element;
 
     (void)filled;
+    if (is_legible(reference))
+        return 0;
     if (json_is_string(reference))
-        return is_blank(reference) ? verifier_refuse(ret_problem, "", "the reference is blank") : 0;
+        return verifier_refuse(ret_problem, "", "the reference is blank");
     if (!json_is_array(reference) || json_array_size(reference) == 0)
-        return verifier_refuse(ret_problem, "", "the reference is neither a text nor a list of texts");
-    json_array_foreach(reference, i, element) if (!json_is_string(element) || is_blank(element)) return verifier_refuse(
-        ret_problem, "", "element %zu of the reference is no text or blank", i);
+        return verifier_refuse(ret_problem, "", "the reference is neither a text, a number nor a list of them");
+    json_array_foreach(reference, i, element) if (!is_legible(element)) return verifier_refuse(
+        ret_problem, "", "element %zu of the reference is neither a text nor a number, or blank", i);
     return 0;
 }
 
@@ -47,9 +53,21 @@ static bool is_same(struct text left, struct text right, bool ignore_case)
     return true;
 }
 
+static struct text text_of_reference(const json_t *reference, char room[NUMBER_BYTES])
+{
+    if (json_is_string(reference))
+        return json_text_of(reference);
+    if (json_is_integer(reference))
+        snprintf(room, NUMBER_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(reference));
+    else
+        room[number_format_double(json_real_value(reference), room)] = 0;
+    return text_of(room);
+}
+
 static bool accepts(const struct verifier_input *input, struct text answer, const json_t *reference)
 {
-    struct text wanted = json_text_of(reference);
+    char number[NUMBER_BYTES];
+    struct text wanted = text_of_reference(reference, number);
 
     if (option_is_true(input->options, "strip")) {
         answer = text_trimmed(answer);
@@ -90,7 +108,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
         verdict_set(ret_verdict, false, "no_answer");
         return;
     }
-    if (json_is_string(input->reference))
+    if (!json_is_array(input->reference))
         correct = accepts(input, answer, input->reference);
     json_array_foreach(input->reference, i, element) correct = correct || accepts(input, answer, element);
     verdict_set(ret_verdict, correct, correct ? "equal" : "different");
@@ -100,7 +118,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
 
 const struct verifier verifier_exact = {
     .name = "exact",
-    .version = "1",
+    .version = "2",
     .help = "1 if the completion is the reference, or one of the list",
     .needs_reference = true,
     .options = options,

@@ -9,8 +9,9 @@ const char *const extract_rule_names[EXTRACT_RULES + 1] = {
     "auto", "boxed", "answer_is", "gsm8k", "answer_tag", "last_number", NULL,
 };
 
-/* Of the common chat templates. */
-static const char *const turn_ends[] = {
+/* Of the common chat templates: what ends a turn, and what begins somebody else's. Each has one '<', its first byte. */
+#define TURN_TOKEN_BYTES 32
+static const char turn_tokens[][TURN_TOKEN_BYTES] = {
     "</s>",
     "<eos>",
     "<end_of_turn>",
@@ -25,11 +26,11 @@ static const char *const turn_ends[] = {
     "<|end_of_text|>",
     "<|END_OF_TURN_TOKEN|>",
     "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",
-};
-
-/* Somebody else's turn. */
-static const char *const turn_beginnings[] = {
-    "<|im_start|>user", "<start_of_turn>user", "<|start_header_id|>user", "<|user|>", "<\uFF5CUser\uFF5C>",
+    "<|im_start|>user",
+    "<start_of_turn>user",
+    "<|start_header_id|>user",
+    "<|user|>",
+    "<\uFF5CUser\uFF5C>",
 };
 
 static bool is_space(char byte)
@@ -84,39 +85,39 @@ size_t text_find(struct text text, size_t from, const char *needle)
     return found ? (size_t)(found - text.data) : text.length_bytes;
 }
 
-/* Index of the last occurrence, or length_bytes. One pass. */
-static size_t find_last(struct text text, const char *needle)
-{
-    size_t last = text.length_bytes;
-
-    for (size_t at = text_find(text, 0, needle); at < text.length_bytes; at = text_find(text, at + 1, needle))
-        last = at;
-    return last;
-}
-
-static bool starts_with(struct text text, size_t at, const char *prefix)
+static inline bool starts_with(struct text text, size_t at, const char *prefix)
 {
     size_t length_bytes = strlen(prefix);
     return text.length_bytes - at >= length_bytes && memcmp(text.data + at, prefix, length_bytes) == 0;
 }
 
-/* <|end|>, unless the same one goes on in another channel. */
-static size_t end_of_message(struct text text)
+/* Index of the last occurrence, or length_bytes. One pass, from behind. */
+static size_t find_last(struct text text, const char *needle)
 {
-    size_t at = text_find(text, 0, "<|end|>");
-
-    while (at < text.length_bytes && starts_with(text, at, "<|end|><|start|>assistant"))
-        at = text_find(text, at + 1, "<|end|>");
-    return at;
+    for (size_t at = text.length_bytes; at-- > 0;)
+        if (text.data[at] == needle[0] && starts_with(text, at, needle))
+            return at;
+    return text.length_bytes;
 }
 
+/* rest begins with '<'. <|end|> ends a turn unless the same one goes on in another channel. */
+static bool turn_ends_with(struct text rest)
+{
+    if (rest.length_bytes < 3)
+        return false;
+    for (size_t i = 0; i < ARRAY_LENGTH(turn_tokens); i++)
+        if (memcmp(rest.data, turn_tokens[i], 3) == 0 && starts_with(rest, 0, turn_tokens[i]))
+            return true;
+    return starts_with(rest, 0, "<|end|>") && !starts_with(rest, strlen("<|end|>"), "<|start|>assistant");
+}
+
+/* All tokens in one pass: a text that is full of their beginnings costs no more than another one. */
 struct text extract_turn(struct text completion)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(turn_ends); i++)
-        completion.length_bytes = text_find(completion, 0, turn_ends[i]);
-    for (size_t i = 0; i < ARRAY_LENGTH(turn_beginnings); i++)
-        completion.length_bytes = text_find(completion, 0, turn_beginnings[i]);
-    completion.length_bytes = end_of_message(completion);
+    for (size_t at = 0; at + 1 < completion.length_bytes; at++)
+        if (completion.data[at] == '<' && completion.data[at + 1] != '<' &&
+            turn_ends_with(slice(completion, at, completion.length_bytes)))
+            return slice(completion, 0, at);
     return completion;
 }
 

@@ -43,8 +43,6 @@ static const struct verifier_option options[] = {
 
 /* --- references --- */
 
-#define NO_VALUE "the reference has no value"
-
 static bool has_type(const json_t *reference)
 {
     return json_is_string(reference) || json_is_integer(reference);
@@ -135,27 +133,28 @@ static int check_reference(const json_t *reference, const json_t *filled, struct
     return read_references(arena, reference, filled, &references, ret_problem);
 }
 
-/* 1/0, 42 = 43 */
-static bool has_no_value(struct math_decider *decider, const struct math_node *node, const struct math_rules *rules)
+/* 1/0, 42 = 43: with an allowance of its own, so that the answer's comparison has all of its. */
+static int check_values(const struct references *references, const struct math_rules *rules,
+                        struct verifier_problem *ret_problem)
 {
-    return math_compare(decider, node, node, rules) == MATH_UNDEFINED;
+    struct math_decider *decider = math_decider_create(rules->arena, MATH_DECIDER_WORK);
+    bool undefined = false;
+
+    for (size_t i = 0; i < references->count && !undefined; i++)
+        undefined = math_compare(decider, references->node[i], references->node[i], rules) == MATH_UNDEFINED;
+    math_decider_destroy(decider);
+    return undefined ? verifier_refuse(ret_problem, "", "the reference has no value") : 0;
 }
 
 static int check_value(const json_t *reference, const json_t *filled, struct verifier_problem *ret_problem)
 {
     _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
-    const struct math_rules rules = {.arena = arena};
+    const struct math_rules rules = {.arena = arena, .percent_is_unit = option_is(filled, "percent", "unit")};
     struct references references = {.count = 0};
-    struct math_decider *decider;
-    bool undefined = false;
 
     if (read_references(arena, reference, filled, &references, ret_problem) < 0)
         return -1;
-    decider = math_decider_create(arena, MATH_DECIDER_WORK);
-    for (size_t i = 0; i < references.count && !undefined; i++)
-        undefined = has_no_value(decider, references.node[i], &rules);
-    math_decider_destroy(decider);
-    return undefined ? verifier_refuse(ret_problem, "", NO_VALUE) : 0;
+    return check_values(&references, &rules, ret_problem);
 }
 
 static int check_options(const json_t *filled, struct verifier_problem *ret_problem)
@@ -171,6 +170,7 @@ struct found {
     struct text answer; /* TEXT_NONE: reason says why */
     const char *reason;
     bool prose;
+    bool empty;           /* there was a place for an answer, with nothing in it */
     struct buffer joined; /* holds the answer of join_boxes */
 };
 
@@ -215,6 +215,7 @@ static void find_answer(const struct verifier_input *input, struct found *found)
         !extracted.truncated)
         extract_answer(input->completion, EXTRACT_ANSWER_IS, &extracted);
     found->answer = extracted.answer;
+    found->empty = !extracted.answer.data && extracted.distinct > 0 && !extracted.truncated;
     found->prose = extracted.prose;
     if (found->prose && found->answer.length_bytes <= MATH_ANSWER_BYTES)
         found->answer = sentence_value(found->answer);
@@ -314,6 +315,8 @@ static void note_unparsed(struct verdict *verdict, const struct math_parse_error
 }
 
 struct judgement {
+    struct math_arena *arena;
+    struct references references;
     struct math_decider *decider;
     struct math_rules rules;
     enum math_form form;
@@ -331,84 +334,100 @@ static void judge_reference(const struct judgement *judgement, const struct math
 
     if (ret_verdict->reason && !open && decision != MATH_EQUAL)
         return;
-    if (decision == MATH_UNDEFINED && has_no_value(judgement->decider, reference, &judgement->rules)) {
-        verdict_fail(ret_verdict, "reference_unreadable", NO_VALUE);
-        return;
-    }
     verdict_set(ret_verdict, formed, decision == MATH_EQUAL && !formed ? "wrong_form" : reasons[decision]);
     note_decision(ret_verdict, decision, method);
 }
 
-static void judge_parsed(struct math_arena *arena, const struct verifier_input *input,
-                         const struct references *references, const struct math_node *answer,
-                         struct verdict *ret_verdict)
+static void judge_parsed(struct judgement *judgement, const struct math_node *answer, struct verdict *ret_verdict)
 {
-    fmpq_t relative;
-    fmpq_t absolute;
-    struct judgement judgement = {.rules = {.arena = arena}};
+    const struct references *references = &judgement->references;
 
-    fmpq_init(relative);
-    fmpq_init(absolute);
-    judgement.decider = math_decider_create(arena, MATH_DECIDER_WORK);
-    judgement.form = form_of(input->options);
-    judgement.rules.percent_is_unit = option_is(input->options, "percent", "unit");
-    judgement.rules.relative = tolerance_of(input->options, "rel_tol", relative);
-    judgement.rules.absolute = tolerance_of(input->options, "abs_tol", absolute);
-    for (size_t i = 0; i < references->count && ret_verdict->kind != VERDICT_CORRECT && !ret_verdict->failure_code; i++)
-        judge_reference(&judgement, references->node[i], answer, ret_verdict);
-    math_decider_destroy(judgement.decider);
-    fmpq_clear(absolute);
-    fmpq_clear(relative);
+    judgement->decider = math_decider_create(judgement->arena, MATH_DECIDER_WORK);
+    for (size_t i = 0; i < references->count && ret_verdict->kind != VERDICT_CORRECT; i++)
+        judge_reference(judgement, references->node[i], answer, ret_verdict);
+    math_decider_destroy(judgement->decider);
 }
 
-static void judge_answer(const struct verifier_input *input, const struct found *found, struct verdict *ret_verdict)
+static void judge_found(struct judgement *judgement, const struct verifier_input *input, const struct found *found,
+                        struct verdict *ret_verdict)
 {
-    _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
     struct math_reading reading = reading_of(input->options, found->prose);
     struct math_parse_error error = {0, NULL};
-    struct verifier_problem problem;
-    struct references references = {.count = 0};
     struct math_node *answer = NULL;
-    enum math_parse_status status;
+    enum math_parse_status status = math_parse(judgement->arena, found->answer, &reading, &answer, &error);
 
-    if (read_references(arena, input->reference, input->options, &references, &problem) < 0) {
-        verdict_fail(ret_verdict, "reference_unreadable", "%s", problem.message);
-        return;
-    }
-    status = math_parse(arena, found->answer, &reading, &answer, &error);
     if (status == MATH_PARSED) {
         note_read(ret_verdict, answer);
-        judge_parsed(arena, input, &references, answer, ret_verdict);
+        judge_parsed(judgement, answer, ret_verdict);
         return;
     }
     verdict_set(ret_verdict, false, status == MATH_TOO_LARGE ? "undecided" : "unparsed_answer");
     note_unparsed(ret_verdict, &error);
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void judge_completion(struct judgement *judgement, const struct verifier_input *input,
+                             struct verdict *ret_verdict)
 {
     struct found found = {.answer = TEXT_NONE};
-    struct verifier_problem problem;
 
-    if (check_types(input->reference, &problem) < 0) {
-        verdict_fail(ret_verdict, "reference_unreadable", "%s", problem.message);
-        return;
-    }
     buffer_init(&found.joined, MATH_ANSWER_BYTES);
     find_answer(input, &found);
-    /* No answer is wrong whatever the reference says; an answer to a broken reference cannot be judged. */
     if (found.answer.data) {
         verdict_note_extracted(ret_verdict, input->completion, found.answer);
-        judge_answer(input, &found, ret_verdict);
+        judge_found(judgement, input, &found, ret_verdict);
     } else {
         verdict_set(ret_verdict, false, found.reason);
     }
     buffer_finish(&found.joined);
 }
 
+/* An empty box against an empty reference: the cases label it as wrong, lest nothing should ever match nothing. */
+static bool is_nothing_against_nothing(const struct verifier_input *input)
+{
+    struct found found = {.answer = TEXT_NONE};
+
+    if (!json_is_string(input->reference) || text_trimmed(json_text_of(input->reference)).length_bytes > 0)
+        return false;
+    buffer_init(&found.joined, MATH_ANSWER_BYTES);
+    find_answer(input, &found);
+    buffer_finish(&found.joined);
+    return found.empty;
+}
+
+/* The reference first: one that is broken is so for every member of a group, whatever each of them says. */
+static void judge_by_rules(struct judgement *judgement, const struct verifier_input *input, struct verdict *ret_verdict)
+{
+    struct verifier_problem problem;
+
+    if (read_references(judgement->arena, input->reference, input->options, &judgement->references, &problem) == 0 &&
+        check_values(&judgement->references, &judgement->rules, &problem) == 0)
+        judge_completion(judgement, input, ret_verdict);
+    else if (is_nothing_against_nothing(input))
+        verdict_set(ret_verdict, false, "no_answer");
+    else
+        verdict_fail(ret_verdict, "reference_unreadable", "%s", problem.message);
+}
+
+static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+{
+    _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
+    struct judgement judgement = {.arena = arena, .form = form_of(input->options), .rules = {.arena = arena}};
+    fmpq_t relative;
+    fmpq_t absolute;
+
+    fmpq_init(relative);
+    fmpq_init(absolute);
+    judgement.rules.percent_is_unit = option_is(input->options, "percent", "unit");
+    judgement.rules.relative = tolerance_of(input->options, "rel_tol", relative);
+    judgement.rules.absolute = tolerance_of(input->options, "abs_tol", absolute);
+    judge_by_rules(&judgement, input, ret_verdict);
+    fmpq_clear(absolute);
+    fmpq_clear(relative);
+}
+
 const struct verifier verifier_math = {
     .name = "math",
-    .version = "2",
+    .version = "3",
     .help = "1 if the final answer has the reference's value, exactly",
     .needs_reference = true,
     .options = options,

@@ -2,12 +2,6 @@
 
 #include <math.h>
 
-#include "verifiers/rows.h"
-
-const struct verifier *const verifiers[] = {&verifier_exact, &verifier_format, &verifier_math, &verifier_regex,
-                                            &verifier_countdown};
-const size_t verifier_count = ARRAY_LENGTH(verifiers);
-
 const struct verifier *registry_find(struct text name)
 {
     for (size_t i = 0; i < verifier_count; i++)

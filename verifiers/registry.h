@@ -1,4 +1,4 @@
-/* registry: THE table of verifiers. Adding one is a file, a row here and a test. Any thread. */
+/* registry: THE table of verifiers. Adding one is a file, a row in rows.c and a test. Any thread. */
 #ifndef VERIFIERS_REGISTRY_H
 #define VERIFIERS_REGISTRY_H
 

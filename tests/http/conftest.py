@@ -1,4 +1,5 @@
 """Fixtures. Every process is ended by its pid; what it left behind, or a sanitizer said, fails the test."""
+import functools
 import os
 import shutil
 import subprocess
@@ -59,6 +60,14 @@ def start(tmp_path, request):
     request.node.services = factory.services
     yield factory
     factory.finish()
+
+
+@pytest.fixture
+def start_endless(start):
+    """Starts the service that has a verifier that does not end."""
+    if not os.access(harness.ENDLESS_BINARY, os.X_OK):
+        pytest.skip(f"there is no {harness.ENDLESS_BINARY}: meson setup -Dtests=enabled")
+    return functools.partial(start, binary=harness.ENDLESS_BINARY)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import contract
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BINARY = os.path.abspath(os.environ.get("ROLLOUTD_BINARY", os.path.join(ROOT, "build", "rolloutd")))
+ENDLESS_BINARY = os.path.join(os.path.dirname(BINARY), "tests", "rolloutd-endless")  # the same with a verifier that does not end
 PATIENCE = float(os.environ.get("ROLLOUTD_PATIENCE", "120"))  # seconds; only ever a guard against hanging
 BATCH_PATIENCE = max(PATIENCE, 280)  # a batch may have much to do
 SANITIZER = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w+Sanitizer")
@@ -175,13 +176,13 @@ class StartFailed(Exception):
 
 
 class Rolloutd:
-    def __init__(self, folder, engines=(), *, database=None, args=(), settings=None, env=None, wrapper=()):
+    def __init__(self, folder, engines=(), *, database=None, args=(), settings=None, env=None, wrapper=(), binary=BINARY):
         self.folder = str(folder)
         os.makedirs(self.folder, exist_ok=True)
         self.database = str(database or os.path.join(self.folder, "rolloutd.db"))
         self.ready_file, self.log_file = (os.path.join(self.folder, name) for name in ("ready", "log"))
         self.engines = [engine if isinstance(engine, str) else engine.for_rolloutd for engine in engines]
-        self.args, self.wrapper = list(args), list(wrapper)
+        self.args, self.wrapper, self.binary = list(args), list(wrapper), binary
         # a test that failed half way should not wait for its samples; probes that sample would be among the requests that tests count
         self.settings = {"drain_timeout": "2s", "engine.probe_samples": "false", **(settings or {})}
         self.env = {name: value for name, value in os.environ.items() if not name.startswith("ROLLOUTD_")}
@@ -189,7 +190,7 @@ class Rolloutd:
         self.process, self.url, self.family = None, None, []
 
     def command(self):
-        words = [*self.wrapper, BINARY, "--listen", "127.0.0.1:0", "--database", self.database, "--ready-file", self.ready_file]
+        words = [*self.wrapper, self.binary, "--listen", "127.0.0.1:0", "--database", self.database, "--ready-file", self.ready_file]
         for engine in self.engines:
             words += ["--engine", engine]
         for key, value in self.settings.items():
