@@ -12,7 +12,7 @@ const struct verifier *registry_find(struct text name)
 
 void registry_advise(struct text name, char ret_advice[ADVICE_BYTES])
 {
-    const char *names[ARRAY_LENGTH(verifiers)];
+    _cleanup_free_ const char **names = xcalloc(verifier_count, sizeof *names);
 
     for (size_t i = 0; i < verifier_count; i++)
         names[i] = verifiers[i]->name;

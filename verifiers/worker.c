@@ -7,6 +7,7 @@
 #include <seccomp.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -256,9 +257,25 @@ static int load_filter(void)
 
 #else
 
+/* What is mapped now: the program and its libraries. 0: unknown. */
+static rlim_t mapped_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    unsigned long pages = 0;
+
+    if (file) {
+        if (fscanf(file, "%lu", &pages) != 1)
+            pages = 0;
+        fclose(file);
+    }
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Data is what counts; address space bounds the rest: what cannot be written takes page tables, too. */
 static int limit_resources(void)
 {
-    static const struct {
+    rlim_t mapped = mapped_bytes();
+    const struct {
         int resource;
         rlim_t limit;
     } limits[] = {
@@ -270,12 +287,27 @@ static int limit_resources(void)
         {RLIMIT_MSGQUEUE, 0},
         {RLIMIT_DATA, DATA_LIMIT_BYTES},
         {RLIMIT_STACK, STACK_LIMIT_BYTES},
+        {RLIMIT_AS, mapped + DATA_LIMIT_BYTES + STACK_LIMIT_BYTES},
     };
 
-    for (size_t i = 0; i < ARRAY_LENGTH(limits); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(limits) && mapped; i++)
         if (setrlimit(limits[i].resource, &(struct rlimit){limits[i].limit, limits[i].limit}) < 0)
             return -1;
-    return 0;
+    return mapped ? 0 : -1;
+}
+
+/* Memory of its own that RLIMIT_DATA counts: no shared mapping, no second stack, no huge pages, none that is a file. */
+static int allow_memory(scmp_filter_ctx filter)
+{
+    const unsigned refused = MAP_TYPE | MAP_GROWSDOWN | MAP_HUGETLB | MAP_LOCKED;
+    int result = seccomp_rule_add(
+        filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+        SCMP_A3(SCMP_CMP_MASKED_EQ, refused | MAP_ANONYMOUS, (scmp_datum_t)(MAP_PRIVATE | MAP_ANONYMOUS)));
+
+    /* realloc() does just this. A size of 0 would map shared pages a second time. */
+    return result < 0 ? result
+                      : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mremap), 2, SCMP_A1(SCMP_CMP_NE, 0),
+                                         SCMP_A3(SCMP_CMP_EQ, MREMAP_MAYMOVE));
 }
 
 /* What memory, the socket and the clock need, and nothing that names a file, a process or an address. glibc's qsort
@@ -283,10 +315,19 @@ static int limit_resources(void)
 static int load_filter(void)
 {
     static const int allowed[] = {
-        SCMP_SYS(read),    SCMP_SYS(write),           SCMP_SYS(exit_group),    SCMP_SYS(exit),
-        SCMP_SYS(brk),     SCMP_SYS(munmap),          SCMP_SYS(mremap),        SCMP_SYS(madvise),
-        SCMP_SYS(futex),   SCMP_SYS(rt_sigreturn),    SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday),
-        SCMP_SYS(sysinfo), SCMP_SYS(restart_syscall),
+        SCMP_SYS(read),
+        SCMP_SYS(write),
+        SCMP_SYS(exit_group),
+        SCMP_SYS(exit),
+        SCMP_SYS(brk),
+        SCMP_SYS(munmap),
+        SCMP_SYS(madvise),
+        SCMP_SYS(futex),
+        SCMP_SYS(rt_sigreturn),
+        SCMP_SYS(clock_gettime),
+        SCMP_SYS(gettimeofday),
+        SCMP_SYS(sysinfo),
+        SCMP_SYS(restart_syscall),
     };
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
     int result = filter ? 0 : -ENOMEM;
@@ -294,8 +335,7 @@ static int load_filter(void)
     for (size_t i = 0; i < ARRAY_LENGTH(allowed) && result == 0; i++)
         result = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
     if (result == 0)
-        result = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
-                                  SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS));
+        result = allow_memory(filter);
     if (result == 0)
         result = seccomp_load(filter);
     seccomp_release(filter);

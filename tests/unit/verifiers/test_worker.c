@@ -6,7 +6,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -358,6 +360,104 @@ static void map_executable_memory(void)
     (void)!mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
+/* F16: ways to memory that RLIMIT_DATA does not count. */
+static void map_shared_memory(void)
+{
+    (void)!mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static void map_validated_shared_memory(void)
+{
+    (void)!mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void map_a_second_stack(void)
+{
+    (void)!mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
+}
+
+static void map_huge_pages(void)
+{
+    (void)!mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+}
+
+static void map_a_file(void)
+{
+    (void)!mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, 0, 0);
+}
+
+static void make_a_memory_file(void)
+{
+    (void)!memfd_create("more", 0);
+}
+
+static void make_a_shared_segment(void)
+{
+    (void)!shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600);
+}
+
+static void attach_a_shared_segment(void)
+{
+    (void)!shmat(0, NULL, 0);
+}
+
+static void *map_a_page(void)
+{
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        _exit(3);
+    return page;
+}
+
+static void map_the_same_twice(void)
+{
+    (void)!mremap(map_a_page(), 0, 4096, MREMAP_MAYMOVE);
+}
+
+static void move_and_keep(void)
+{
+    (void)!mremap(map_a_page(), 4096, 4096, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+}
+
+static void change_a_protection(void)
+{
+    (void)!mprotect(map_a_page(), 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+}
+
+/* Each of them is allowed, and gets no more than the limit. */
+static void grow_by_remapping(void)
+{
+    if (mremap(map_a_page(), 4096, (size_t)64 << 20, MREMAP_MAYMOVE) != MAP_FAILED)
+        _exit(3);
+}
+
+static void grow_by_break(void)
+{
+    if (sbrk((intptr_t)64 << 20) != (void *)-1)
+        _exit(3);
+}
+
+static void map_many_pieces(void)
+{
+    size_t pieces = 0;
+    while (pieces < 64 && mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+        pieces++;
+    if (pieces < 16 || pieces > 48)
+        _exit(3);
+}
+
+/* What is not written takes page tables. */
+static void map_what_is_never_written(void)
+{
+    static const int protections[] = {PROT_NONE, PROT_READ};
+    size_t mapped = 0;
+    for (size_t i = 0; i < 2000; i++)
+        mapped +=
+            mmap(NULL, 1 << 20, protections[i % 2], MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
+    if (mapped > 64)
+        _exit(3);
+}
+
 static void take_much_memory(void)
 {
     volatile char *bytes = malloc((size_t)64 << 20);
@@ -385,12 +485,32 @@ static void test_files_sockets_processes_and_code_are_out_of_reach(void **state)
     }
 }
 
-static void test_memory_is_limited(void **state)
+static void test_memory_that_no_limit_counts_is_out_of_reach(void **state)
 {
+    static void (*const acts[])(void) = {
+        map_shared_memory,  map_validated_shared_memory, map_a_second_stack,      map_huge_pages,     map_a_file,
+        make_a_memory_file, make_a_shared_segment,       attach_a_shared_segment, map_the_same_twice, move_and_keep,
+        change_a_protection};
     (void)state;
     if (UNDER_SANITIZER)
         return; /* its runtime needs what the strict profile forbids: this is tested in the plain build */
-    assert_int_equal(status_of(take_much_memory), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(acts); i++) {
+        int status = status_of(acts[i]);
+        if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
+            fail_msg("way %zu ended with status %x", i, (unsigned)status);
+    }
+}
+
+static void test_memory_is_limited_whichever_way_it_is_taken(void **state)
+{
+    static void (*const acts[])(void) = {take_much_memory, grow_by_remapping, grow_by_break, map_many_pieces,
+                                         map_what_is_never_written};
+    (void)state;
+    if (UNDER_SANITIZER)
+        return; /* its runtime needs what the strict profile forbids: this is tested in the plain build */
+    for (size_t i = 0; i < ARRAY_LENGTH(acts); i++)
+        if (status_of(acts[i]) != 0)
+            fail_msg("way %zu got too much", i);
 }
 
 int main(int argc, char **argv)
@@ -406,7 +526,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_workers_die_with_their_spawner),
         cmocka_unit_test(test_sorting_more_than_a_kibibyte_is_allowed),
         cmocka_unit_test(test_files_sockets_processes_and_code_are_out_of_reach),
-        cmocka_unit_test(test_memory_is_limited),
+        cmocka_unit_test(test_memory_that_no_limit_counts_is_out_of_reach),
+        cmocka_unit_test(test_memory_is_limited_whichever_way_it_is_taken),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
