@@ -171,9 +171,9 @@ void service_set_gauges(struct server *server)
     metric_set(METRIC_MEMORY_LIMIT_BYTES, 0, server->batches->bytes_max);
     metric_set(METRIC_VERIFIER_ALARMS, 0, (int64_t)incidents_alarms(server->incidents));
     metric_set(METRIC_TEXT_WORKERS_ALIVE, 0, (int64_t)counts.workers_alive);
-    int64_t places = server->settings->text_workers; /* whoever came after the first in each is a replacement */
-    int64_t started = (int64_t)(counts.workers_started - counts.workers_retired);
-    metric_set(METRIC_TEXT_WORKERS_REPLACED, 0, started > places ? started - places : 0);
+    /* Those that are gone, and did not go because they had served enough. */
+    metric_set(METRIC_TEXT_WORKERS_REPLACED, 0,
+               (int64_t)(counts.workers_started - counts.workers_retired - counts.workers_alive));
 }
 
 void get_metrics(struct server *server, struct request *request)

@@ -136,7 +136,7 @@ static int64_t time_allowed_us(const struct verify_request *request)
         return request->context->deadline_us;
     verify_pool_count(request->context->pool, &counts);
     return DEADLINE_US + request->context->item_timeout_us * (int64_t)request->count /
-                             (int64_t)(counts.workers_alive ? counts.workers_alive : 1);
+                             (int64_t)(counts.workers_at_once ? counts.workers_at_once : 1);
 }
 
 void verify_run(struct verify_context *context, struct call *call, void (*answered)(void *arg), void *arg)

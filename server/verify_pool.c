@@ -18,7 +18,7 @@
 
 /* --- the queue --- */
 
-static void queue_unlink(struct verify_pool *pool, struct verify_job *job)
+void verify_queue_unlink(struct verify_pool *pool, struct verify_job *job)
 {
     *job->link = job->next;
     if (job->next)
@@ -38,15 +38,6 @@ struct verify_job *verify_queue_first(const struct verify_pool *pool)
             return job;
     }
     return NULL;
-}
-
-struct verify_job *verify_queue_take(struct verify_pool *pool)
-{
-    struct verify_job *job = verify_queue_first(pool);
-
-    pool->turn = job->lane + 1;
-    queue_unlink(pool, job);
-    return job;
 }
 
 static void queue_append(struct verify_pool *pool, struct verify_job *job)
@@ -97,7 +88,8 @@ static void fail_queued(struct verify_pool *pool)
               LOG_INT("waiting", pool->queued), NULL);
     /* Only those that are here now: done() may submit the next one. */
     for (size_t count = pool->queued; count && pool->queued; count--) {
-        struct verify_job *job = verify_queue_take(pool);
+        struct verify_job *job = verify_queue_first(pool);
+        verify_queue_unlink(pool, job);
         fail_job(pool, job, "verifier_unavailable", "no text worker can be started");
     }
 }
@@ -131,13 +123,6 @@ void verify_give_back(struct verify_pool *pool, struct verify_job *job, int inde
         verify_queue_prepend(pool, job);
     else
         verify_lose_verdict(pool, job, index, false);
-}
-
-void verify_assign_jobs(struct verify_pool *pool)
-{
-    for (size_t i = 0; i < pool->worker_count && pool->queued; i++)
-        if (pool->workers[i].state == WORKER_IDLE)
-            verify_worker_start_jobs(&pool->workers[i]);
 }
 
 /* --- the spawner --- */
@@ -272,9 +257,8 @@ static void retry(void *arg)
             return;
         }
     }
-    for (size_t i = 0; i < pool->worker_count; i++)
-        if (pool->workers[i].state == WORKER_NONE)
-            verify_worker_ask(&pool->workers[i]);
+    verify_make_missing(pool);
+    verify_assign_jobs(pool);
 }
 
 void verify_retry_later(struct verify_pool *pool)
@@ -293,22 +277,23 @@ void verify_retry_later(struct verify_pool *pool)
 struct verify_pool *verify_pool_create(struct loop *loop, const struct spawner *spawner,
                                        const struct verify_pool_limits *limits)
 {
-    struct verify_pool *pool = xcalloc(1, sizeof *pool + limits->text_workers * sizeof pool->workers[0]);
+    size_t places = limits->text_workers + VERIFY_SPARES;
+    struct verify_pool *pool = xcalloc(1, sizeof *pool + places * sizeof pool->workers[0]);
 
     pool->loop = loop;
     pool->spawner = *spawner;
     pool->queue_limit = limits->queue_limit;
     for (size_t i = 0; i < VERIFY_LANES; i++)
         pool->queues[i].last = &pool->queues[i].first;
-    pool->worker_count = limits->text_workers;
+    pool->at_once = limits->text_workers;
+    pool->worker_count = places;
     pool->next_id = 1;
     for (size_t i = 0; i < pool->worker_count; i++) {
         pool->workers[i].pool = pool;
         pool->workers[i].fd = -1;
     }
     if (pool->spawner.fd >= 0 && use_spawner(pool))
-        for (size_t i = 0; i < pool->worker_count; i++)
-            verify_worker_ask(&pool->workers[i]);
+        verify_make_missing(pool);
     else
         verify_retry_later(pool);
     return pool;
@@ -364,7 +349,7 @@ void verify_cancel_job(struct verify_pool *pool, struct verify_job *job)
         verify_worker_ask(worker);
     }
     if (job->link)
-        queue_unlink(pool, job);
+        verify_queue_unlink(pool, job);
     verify_assign_jobs(pool);
 }
 
@@ -372,8 +357,8 @@ void verify_pool_count(const struct verify_pool *pool, struct verify_pool_counts
 {
     *ret_counts = pool->counts;
     ret_counts->queued = pool->queued;
-    for (size_t i = 0; i < pool->worker_count; i++) {
+    for (size_t i = 0; i < pool->worker_count; i++)
         ret_counts->workers_alive += pool->workers[i].state >= WORKER_IDLE;
-        ret_counts->workers_busy += pool->workers[i].state == WORKER_BUSY;
-    }
+    ret_counts->workers_at_once = ret_counts->workers_alive < pool->at_once ? ret_counts->workers_alive : pool->at_once;
+    ret_counts->workers_busy = verify_busy(pool);
 }

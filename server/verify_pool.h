@@ -4,7 +4,11 @@
  * once and judges them one after the other; the others wait in a bounded queue. A job that passes its deadline gets its
  * worker killed and replaced; one whose worker died by itself is tried once more on another worker. What then is lost
  * is the verdict of the verifier that was judging: the job is judged again without it. Jobs behind it go back to the
- * queue. A worker that has served many jobs is replaced when it is idle. If the spawner dies another one is started. */
+ * queue. A worker that has served many jobs is replaced when it is idle. If the spawner dies another one is started.
+ *
+ * A worker judges for one run and never for another one: whatever a text of one policy may have done to its process,
+ * the verdicts of another policy come from a fresh one. Jobs without a run count as one run. Idle workers stay, a few
+ * more than may be busy at once; when a place is needed for another run, the one that was idle longest makes room. */
 #ifndef SERVER_VERIFY_POOL_H
 #define SERVER_VERIFY_POOL_H
 
@@ -35,8 +39,8 @@ struct verify_job {
     const struct verifier_list *list; /* whose frame it is; for the observer */
     size_t verifier_count;
     int64_t timeout_us;     /* from the moment a worker has nothing else before it, and again after a lost verdict */
-    const char *run;        /* for the observer, as is the next; NULL: none */
-    const char *rollout;    /* where it belongs */
+    const char *run;        /* whose worker judges it; NULL: none */
+    const char *rollout;    /* where it belongs; for the observer */
     const char *request_id; /* that began it; for the log, NULL: not known */
     enum verify_lane lane;
     void (*done)(struct verify_job *job);
@@ -58,7 +62,7 @@ struct verify_job {
 };
 
 struct verify_pool_limits {
-    size_t text_workers; /* at least 1 */
+    size_t text_workers; /* busy at once; at least 1 */
     size_t queue_limit;  /* jobs waiting for a worker; those that have one do not count */
 };
 
@@ -90,13 +94,14 @@ void verify_cancel_job(struct verify_pool *pool, struct verify_job *job);
 
 struct verify_pool_counts {
     size_t workers_alive;
+    size_t workers_at_once; /* of those that live, how many may be busy */
     size_t workers_busy;
     size_t queued;
     uint64_t jobs_done;
     uint64_t timeouts;
     uint64_t crashes;
     uint64_t workers_started;
-    uint64_t workers_retired; /* those that had served enough */
+    uint64_t workers_retired; /* those that had served enough, or made room for another run */
     uint64_t spawners_started;
 };
 void verify_pool_count(const struct verify_pool *pool, struct verify_pool_counts *ret_counts);

@@ -1,5 +1,5 @@
-/* What the files of verify_pool share: the queue and the outcomes of jobs (verify_pool.c), and the places for workers
- * with what goes through their sockets (verify_worker.c). */
+/* What the files of verify_pool share: the queue and the outcomes of jobs (verify_pool.c), who gets which
+ * (verify_assign.c), and the places for workers with what goes through their sockets (verify_worker.c). */
 #ifndef SERVER_VERIFY_POOL_PRIVATE_H
 #define SERVER_VERIFY_POOL_PRIVATE_H
 
@@ -9,6 +9,8 @@
 
 #define VERIFY_READ_BYTES 65536
 #define VERIFY_WINDOW 8 /* jobs that a worker has at once: each wait for the next one costs more than judging it */
+#define VERIFY_LOOK_AHEAD 256   /* jobs of the queue that are looked at for those of one run */
+#define VERIFY_SPARES 8         /* places beside those that work at once: so many more runs keep their processes */
 #define VERIFY_SERVED_MAX 20000 /* jobs of one worker: whatever its libraries keep ends with it */
 
 enum worker_state { WORKER_NONE, WORKER_ASKED, WORKER_IDLE, WORKER_BUSY };
@@ -28,6 +30,9 @@ struct verify_worker {
     bool waits_for_room; /* in the socket */
     struct buffer reply; /* header included */
     uint64_t served;
+    bool bound; /* it has judged for a run, and judges for no other one */
+    char *run;  /* which; NULL: what belongs to none */
+    uint64_t last_given;
     struct loop_timer deadline;
 };
 
@@ -39,6 +44,8 @@ struct verify_pool {
     unsigned failures; /* starts that failed since one worker served a job */
     bool wants_means;  /* the last one failed for want of descriptors, processes or memory */
     uint32_t next_id;
+    uint64_t given; /* counts what was given to workers */
+    size_t at_once; /* workers that may be busy */
     size_t queue_limit;
     size_t queued;
     struct verify_queue {
@@ -48,13 +55,13 @@ struct verify_pool {
     size_t turn; /* the lane that comes next, if it has any */
     struct verify_pool_counts counts;
     struct verify_observer observer; /* functions NULL: none */
-    size_t worker_count;
+    size_t worker_count;             /* places */
     struct verify_worker workers[];
 };
 
 /* verify_pool.c */
 struct verify_job *verify_queue_first(const struct verify_pool *pool); /* whose turn it is; NULL: none */
-struct verify_job *verify_queue_take(struct verify_pool *pool);        /* the same; there must be one */
+void verify_queue_unlink(struct verify_pool *pool, struct verify_job *job);
 void verify_queue_prepend(struct verify_pool *pool, struct verify_job *job);
 void verify_assign_jobs(struct verify_pool *pool);
 void verify_end_job(struct verify_pool *pool, struct verify_job *job);
@@ -63,12 +70,19 @@ void verify_give_back(struct verify_pool *pool, struct verify_job *job, int inde
 void verify_lose_verdict(struct verify_pool *pool, struct verify_job *job, int index, bool timed_out);
 void verify_retry_later(struct verify_pool *pool);
 
+/* verify_assign.c */
+void verify_make_missing(struct verify_pool *pool); /* as many as may be busy */
+size_t verify_busy(const struct verify_pool *pool);
+bool verify_same_run(const char *left, const char *right);
+
 /* verify_worker.c */
 void verify_worker_ask(struct verify_worker *worker);
 struct verify_job *verify_worker_vacate(struct verify_worker *worker);
 int verify_worker_judging(const struct verify_worker *worker);
 void verify_worker_crashed(struct verify_worker *worker);
-void verify_worker_start_jobs(struct verify_worker *worker);
+/* The job is in the queue; others of its run go along. The worker is idle, and bound to that run or to none. */
+void verify_worker_start_jobs(struct verify_worker *worker, struct verify_job *job);
+void verify_worker_retire(struct verify_worker *worker);
 int verify_worker_read_some(struct verify_worker *worker);
 int verify_worker_take_replies(struct verify_worker *worker);
 void verify_worker_ready(void *arg, uint32_t events);

@@ -52,6 +52,9 @@ struct verify_job *verify_worker_vacate(struct verify_worker *worker)
         close(worker->fd);
     if (worker->state >= WORKER_IDLE && worker->pool->spawner.fd >= 0)
         spawner_kill_worker(&worker->pool->spawner, worker->id);
+    free(worker->run);
+    worker->run = NULL;
+    worker->bound = false;
     worker->source = NULL;
     worker->page = NULL;
     worker->fd = -1;
@@ -137,20 +140,44 @@ static void begin_first(struct verify_worker *worker)
     loop_timer_set(worker->pool->loop, &worker->deadline, clock_monotonic_us() + job->timeout_us, timed_out, worker);
 }
 
-/* Gives an idle worker its share of those that wait, while they are small: a large one is nobody's company. */
-void verify_worker_start_jobs(struct verify_worker *worker)
+static void take_job(struct verify_worker *worker, struct verify_job *job)
+{
+    verify_queue_unlink(worker->pool, job);
+    job->worker = worker;
+    worker->jobs[worker->job_count++] = job;
+}
+
+/* Those of the same run that wait not far behind, while they are small: a large one is nobody's company. */
+static void take_company(struct verify_worker *worker, struct verify_job *next, size_t share)
+{
+    size_t bytes = worker->jobs[0]->frame_bytes;
+
+    for (size_t looked = 0; next && looked < VERIFY_LOOK_AHEAD && worker->job_count < share; looked++) {
+        struct verify_job *job = next;
+        next = job->next;
+        if (!verify_same_run(job->run, worker->run))
+            continue;
+        bytes += job->frame_bytes;
+        if (bytes > WINDOW_BYTES)
+            return;
+        take_job(worker, job);
+    }
+}
+
+void verify_worker_start_jobs(struct verify_worker *worker, struct verify_job *job)
 {
     struct verify_pool *pool = worker->pool;
-    size_t share = (pool->queued + pool->worker_count - 1) / pool->worker_count;
-    size_t bytes = 0;
+    size_t share = (pool->queued + pool->at_once - 1) / pool->at_once;
+    struct verify_job *next = job->next;
 
-    do {
-        struct verify_job *job = verify_queue_take(pool);
-        job->worker = worker;
-        worker->jobs[worker->job_count++] = job;
-        bytes += job->frame_bytes;
-    } while (pool->queued && worker->job_count < VERIFY_WINDOW && worker->job_count < share &&
-             bytes + verify_queue_first(pool)->frame_bytes <= WINDOW_BYTES);
+    if (!worker->bound) {
+        worker->bound = true;
+        worker->run = job->run ? xstrdup(job->run) : NULL;
+    }
+    worker->last_given = ++pool->given;
+    pool->turn = job->lane + 1;
+    take_job(worker, job);
+    take_company(worker, next, share < VERIFY_WINDOW ? share : VERIFY_WINDOW);
     worker->state = WORKER_BUSY;
     begin_first(worker);
     send_frames(worker);
@@ -227,11 +254,9 @@ int verify_worker_take_replies(struct verify_worker *worker)
     return 0;
 }
 
-/* An idle one that has done its share makes room for a fresh one. */
-static void retire(struct verify_worker *worker)
+/* An idle one makes room for a fresh one. */
+void verify_worker_retire(struct verify_worker *worker)
 {
-    if (worker->state != WORKER_IDLE || worker->served < VERIFY_SERVED_MAX)
-        return;
     worker->pool->counts.workers_retired++;
     verify_worker_vacate(worker);
     verify_worker_ask(worker);
@@ -285,6 +310,7 @@ void verify_worker_ready(void *arg, uint32_t events)
         verify_worker_crashed(worker);
         return;
     }
-    retire(worker);
+    if (worker->state == WORKER_IDLE && worker->served >= VERIFY_SERVED_MAX)
+        verify_worker_retire(worker);
     verify_assign_jobs(pool);
 }

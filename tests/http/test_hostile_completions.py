@@ -1,7 +1,9 @@
-"""F09: a reference that cannot be read leaves every member unscored. F13: a degenerate completion is wrong, never a failure."""
+"""F09: a reference that cannot be read leaves every member unscored. F13: a degenerate completion is wrong, never a failure.
+F16: a process judges for one run only; what it may map is tried in tests/unit/verifiers/test_worker.c."""
 import pytest
 
 from material import rollouts
+from test_incidents import text_workers
 from test_metrics import metrics
 from test_verify import one, verify
 
@@ -134,3 +136,33 @@ def test_verdicts_at_their_limit_are_counted_in_the_metrics(start):
     first, second = rollouts(service.post("/v1/score", score).json)
     assert (first["reward"], second["reward"]) == (0, 1) and first["failure"] is None
     assert metrics(service)[0]["rolloutd_verdicts_undecided_total", ()] == 1
+
+
+# -- F16 ---------------------------------------------------------------------------------------------------------------------------
+
+def test_each_run_is_judged_by_processes_of_its_own(start):
+    service = start(settings={"text_workers": "1"})
+
+    def pids_after(run):
+        if run is None:
+            assert one(service, "exact", "a", "a")["reward"] == 1
+        else:
+            reply = service.post("/v1/score", {"run": run, "verifiers": [{"name": "exact"}], "deadline": "30s", "groups": [
+                {"task": "t", "prompt": "p", "reference": "a", "completions": [{"text": "a"}]}]})
+            assert rollouts(reply.json)[0]["reward"] == 1
+        return {process.pid for process in text_workers(service)}
+
+    grown = [pids_after(run) for run in (None, "first", "second")]
+    assert [len(pids) for pids in grown] == [1, 2, 3] and grown[0] < grown[1] < grown[2]
+    assert all(pids_after(run) == grown[2] for run in ("first", None, "second") * 3)  # and each keeps its own
+    assert metrics(service)[0]["rolloutd_text_workers_replaced_total", ()] == 0
+
+
+def test_more_runs_than_places_are_all_judged_by_a_bounded_number_of_processes(start):
+    service = start(settings={"text_workers": "1"})
+    for index in range(30):
+        reply = service.post("/v1/score", {"run": f"run{index}", "verifiers": [{"name": "exact"}], "deadline": "30s", "groups": [
+            {"task": "t", "prompt": "p", "reference": "a", "completions": [{"text": "a"}, {"text": "b"}]}]})
+        assert [rollout["reward"] for rollout in rollouts(reply.json)] == [1, 0]
+    assert 1 <= len(text_workers(service)) <= 10
+    assert metrics(service)[0]["rolloutd_text_workers_replaced_total", ()] == 0

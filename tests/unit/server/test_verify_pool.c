@@ -308,32 +308,16 @@ static void test_a_verifier_that_does_not_end_costs_its_own_verdict(void **state
     expect_one_more_is_answered();
 }
 
-static pid_t only_child_of(pid_t parent)
-{
-    char path[64];
-    int pid = 0;
-
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", parent, parent);
-    FILE *file = fopen(path, "r");
-    if (file) {
-        if (fscanf(file, "%d", &pid) != 1)
-            pid = 0;
-        fclose(file);
-    }
-    return pid;
-}
-
 static struct loop_timer watching;
 static size_t killed;
 
 /* Kills the worker each time that it is seen at the second verifier. */
 static void kill_at_the_second(void *arg)
 {
-    const struct verify_worker *worker = &pool->workers[0];
+    const struct verify_worker *worker = &pool->workers[0]; /* the only run's */
 
     if (worker->job_count && worker->page && verify_worker_judging(worker) == 1) {
-        pid_t pid = only_child_of(spawner.pid);
-        killed += pid > 0 && kill(pid, SIGKILL) == 0;
+        killed += spawner_kill_worker(&pool->spawner, worker->id) == 0;
     }
     loop_timer_set(loop, &watching, clock_monotonic_us() + US_PER_MS, kill_at_the_second, arg);
 }
@@ -357,6 +341,103 @@ static void test_a_verifier_at_which_the_worker_dies_twice_costs_its_own_verdict
     verify_pool_count(pool, &counts);
     assert_int_equal(counts.crashes, 2);
     assert_true(killed >= 2);
+}
+
+/* --- F16: no process judges for two runs --- */
+
+static uint32_t judged_by; /* the id of the process, as the last job ended */
+
+static void note_process(struct verify_job *job)
+{
+    for (size_t i = 0; i < pool->worker_count; i++)
+        if (pool->workers[i].last_given == pool->given && pool->workers[i].bound)
+            judged_by = pool->workers[i].id;
+    job_done(job);
+}
+
+static uint32_t process_of_a_job(const char *run)
+{
+    _cleanup_buffer_ struct buffer frame;
+    struct verify_job job = {.verifier_count = 1, .timeout_us = PATIENT_US, .run = run, .done = note_process};
+
+    put_frame(&frame, TEXT_LITERAL(EXACT));
+    job.frame = frame.data;
+    job.frame_bytes = frame.length_bytes;
+    judged_by = 0;
+    assert_true(verify_submit(pool, &job));
+    outstanding++;
+    run_until_done();
+    expect_answer(&job);
+    assert_true(judged_by > 0);
+    return judged_by;
+}
+
+static void test_a_run_keeps_its_process_and_no_other_run_gets_it(void **state)
+{
+    struct verify_pool_counts counts;
+    uint32_t first, second, none;
+
+    (void)state;
+    first = process_of_a_job("first");
+    second = process_of_a_job("second");
+    none = process_of_a_job(NULL);
+    assert_true(first != second && first != none && second != none);
+    for (int i = 0; i < 10; i++) {
+        char name[] = "first"; /* runs are told apart by their names, not by where these stand */
+        assert_int_equal(process_of_a_job(name), first);
+        assert_int_equal(process_of_a_job("second"), second);
+        assert_int_equal(process_of_a_job(NULL), none);
+    }
+    verify_pool_count(pool, &counts);
+    assert_int_equal(counts.workers_retired, 0);
+}
+
+static void test_more_runs_than_places_get_a_fresh_process_each(void **state)
+{
+    static uint32_t seen[3 * (VERIFY_SPARES + 1)];
+    struct verify_pool_counts counts;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(seen); i++) {
+        char run[16];
+        snprintf(run, sizeof run, "run-%zu", i);
+        seen[i] = process_of_a_job(run);
+        for (size_t k = 0; k < i; k++)
+            assert_int_not_equal(seen[k], seen[i]);
+    }
+    verify_pool_count(pool, &counts);
+    assert_true(counts.workers_alive <= VERIFY_SPARES + 1 &&
+                counts.workers_retired >= ARRAY_LENGTH(seen) - VERIFY_SPARES - 1);
+}
+
+static void test_jobs_of_many_runs_at_once_are_all_answered_and_never_mixed(void **state)
+{
+    static struct verify_job jobs[JOBS];
+    static char runs[64][16];
+    _cleanup_buffer_ struct buffer frame;
+    struct verify_pool_counts counts;
+
+    (void)state;
+    put_frame(&frame, TEXT_LITERAL(EXACT));
+    for (size_t i = 0; i < ARRAY_LENGTH(runs); i++)
+        snprintf(runs[i], sizeof runs[i], "run-%zu", i);
+    for (size_t i = 0; i < JOBS; i++) {
+        jobs[i] = (struct verify_job){.frame = frame.data,
+                                      .frame_bytes = frame.length_bytes,
+                                      .verifier_count = 1,
+                                      .timeout_us = PATIENT_US,
+                                      .run = runs[i % ARRAY_LENGTH(runs)],
+                                      .done = job_done};
+        assert_true(verify_submit(pool, &jobs[i]));
+        outstanding++;
+    }
+    run_until_done();
+    for (size_t i = 0; i < JOBS; i++)
+        expect_answer(&jobs[i]);
+    verify_pool_count(pool, &counts);
+    assert_int_equal(counts.jobs_done, JOBS);
+    assert_true(counts.workers_started >= ARRAY_LENGTH(runs)); /* each run had one of its own */
+    assert_int_equal(counts.crashes + counts.timeouts, 0);
 }
 
 struct seen {
@@ -495,6 +576,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_a_verifier_that_does_not_end_costs_its_own_verdict, begin, end),
         cmocka_unit_test_setup_teardown(test_a_verifier_at_which_the_worker_dies_twice_costs_its_own_verdict,
                                         begin_with_one, end),
+        cmocka_unit_test_setup_teardown(test_a_run_keeps_its_process_and_no_other_run_gets_it, begin_with_one, end),
+        cmocka_unit_test_setup_teardown(test_more_runs_than_places_get_a_fresh_process_each, begin_with_one, end),
+        cmocka_unit_test_setup_teardown(test_jobs_of_many_runs_at_once_are_all_answered_and_never_mixed, begin, end),
         cmocka_unit_test_setup_teardown(test_the_observer_is_told_of_each_lost_verdict_and_each_end, begin, end),
         cmocka_unit_test_setup_teardown(test_a_cancelled_job_is_forgotten_wherever_it_is, begin, end),
         cmocka_unit_test_setup_teardown(test_a_lost_spawner_is_replaced_and_its_jobs_are_judged, begin, end),
