@@ -34,11 +34,15 @@ def read_list(path):
 
 
 def write_list(path, expected):
+    """The head of the list as it is, then a line for each case; a line that was there keeps its reason."""
     with open(path, encoding="utf-8") as file:
-        head = [line for line in file if line.startswith("#")]
+        lines = file.readlines()
+    head = [line for line in lines if line.startswith("#")]
+    had = {" ".join(line.partition("#")[0].split()): line for line in lines if line.partition("#")[0].strip()}
+    wanted = [f"{suite} {case}" for suite in sorted(expected) for case in sorted(expected[suite])]
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(head)
-        file.writelines(f"{suite} {case}\n" for suite in sorted(expected) for case in sorted(expected[suite]))
+        file.writelines(had.get(name, name + "\n") for name in wanted)
 
 
 def run_cases(binary, cases, suites, show):
