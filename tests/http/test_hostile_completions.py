@@ -166,3 +166,21 @@ def test_more_runs_than_places_are_all_judged_by_a_bounded_number_of_processes(s
         assert [rollout["reward"] for rollout in rollouts(reply.json)] == [1, 0]
     assert 1 <= len(text_workers(service)) <= 10
     assert metrics(service)[0]["rolloutd_text_workers_replaced_total", ()] == 0
+
+
+# -- from public reports -----------------------------------------------------------------------------------------------------------
+
+def test_r36_a_list_is_a_set_and_a_base_counts(plain):
+    cases = [("-2, 1", "1,-2", 1), ("-2, 1, 1", "1,-2", 1), ("-2", "1,-2", 0), ("(1,-2)", "1,-2", 0), ("2516_8", "2516_{8}", 1), ("2516_7", "2516_8", 0)]
+    items = [{"id": str(index), "completion": f"\\boxed{{{answer}}}", "reference": reference} for index, (answer, reference, _) in enumerate(cases)]
+    for _ in range(3):
+        found = verify(plain, items, [{"name": "math"}])
+        assert [item["reward"] for item in found] == [score for *_, score in cases]
+
+
+@pytest.mark.parametrize("name", ["judge", "choice", "code", "ifeval"])  # R30, R32, R33, R37, R39, R41, R42, R44, R45
+def test_a_verifier_that_is_not_there_is_refused_by_its_name_and_never_scores(plain, name):
+    if name in {row["name"] for row in plain.read("/v1/verifiers")["verifiers"]}:
+        pytest.skip(f"there is a verifier {name}: its reports are held by its own tests")
+    reply = plain.post("/v1/verify", {"verifiers": [{"name": name}], "items": [{"completion": "4", "reference": "4"}]})
+    assert (reply.status, reply.error["code"], reply.error["path"]) == (400, "invalid_field", "verifiers[0].name") and name in reply.error["message"]
