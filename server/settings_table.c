@@ -31,7 +31,9 @@ const struct setting_row setting_rows[] = {
     {"readers", SETTING_INT, AT(readers), "0",
      "Threads beside them for requests that read the record; 0: half as many as workers.", 0, 1024, NULL},
     {"text_workers", SETTING_INT, AT(text_workers), "0",
-     "Locked-down processes that read texts of models; 0: one per processor, at least 2.", 0, 1024, NULL},
+     "Locked-down processes that read texts of models at once; eight more may wait for the next text of their run. 0: "
+     "one per processor, at least 2.",
+     0, 1024, NULL},
     {"log.level", SETTING_CHOICE, AT(log_level), "info", "What is logged: this and what is worse.", 0, 0, log_levels},
     {"log.format", SETTING_CHOICE, AT(log_format), "text", "Log lines for people or for machines.", 0, 0, log_formats},
     {"body_limit", SETTING_SIZE, AT(body_limit_bytes), "64MiB", "The largest JSON body that is read.", 1024, GIB(16),
