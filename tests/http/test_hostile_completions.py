@@ -85,6 +85,14 @@ def test_a_group_with_a_broken_reference_is_unscored_as_a_whole(start, engine, v
 # -- F13 ---------------------------------------------------------------------------------------------------------------------------
 
 MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def patient(shared_factory):
+    """The work is counted, not timed: what a busy machine makes of it is another thing."""
+    return shared_factory(settings={"verify_timeout": "2m"})
+
+
 DEGENERATE = {"spaces": " " * MIB, "spaces and a letter": " " * MIB + "x", "open braces": "{" * MIB, "closed braces": "}" * MIB, "boxes": "\\boxed{" * (MIB // 7),
               "empty boxes": "\\boxed{}" * (MIB // 8), "digits": "1" * MIB, "letters": "a" * MIB, "think": "<think>" * (MIB // 7), "tags": "<think></think><answer></answer>" * (MIB // 32),
               "half tags": "<" * MIB, "accents": "e\u0301" * (MIB // 3), "lines": "\r\n" * (MIB // 2), "brackets": "(" * MIB, "sums": "1+" * (MIB // 2), "dollars": "$" * MIB,
@@ -93,7 +101,7 @@ BACKTRACKING = ("\\s+$", "(a+)+$", "(.*)*x?\\d\\Z", "\\w+\\s", "[^x]*[xy]z?$", "
 
 
 @pytest.mark.parametrize("name", sorted(DEGENERATE))
-def test_a_mebibyte_of_the_same_is_judged_by_every_verifier(plain, name):
+def test_a_mebibyte_of_the_same_is_judged_by_every_verifier(patient, name):
     verifiers = [{"name": "math", "id": extract, "options": {"extract": extract}} for extract in EXTRACTS]
     verifiers += [{"name": "math", "id": "joined", "options": {"join_boxes": True, "fallback": "answer_is"}}, {"name": "exact"}]
     verifiers += [{"name": "exact", "id": "exact " + extract, "options": {"extract": extract}} for extract in EXTRACTS]
@@ -101,7 +109,7 @@ def test_a_mebibyte_of_the_same_is_judged_by_every_verifier(plain, name):
     verifiers += [{"name": "format", "id": "fields", "options": {"template": "xml_fields", "fields": ["think", "answer"]}},
                   {"name": "countdown", "reference": {"numbers": [1, 2], "target": 3}}]
     verifiers += [{"name": "regex", "id": f"regex {index}", "options": {"pattern": pattern}} for index, pattern in enumerate(BACKTRACKING)]
-    item, = verify(plain, [{"id": "1", "completion": DEGENERATE[name], "reference": "42"}], verifiers)
+    item, = verify(patient, [{"id": "1", "completion": DEGENERATE[name], "reference": "42"}], verifiers)
     assert item["failure"] is None and item["reward"] is not None
     assert all(verdict["score"] is not None and verdict["failure"] is None for verdict in item["verdicts"])
 
@@ -109,17 +117,17 @@ def test_a_mebibyte_of_the_same_is_judged_by_every_verifier(plain, name):
 @pytest.mark.parametrize("mode", ["search", "absent"])
 @pytest.mark.parametrize("pattern, text", [
     ("\\s+$", " " * 32768 + "x"), ("(a+)+$", "a" * 40 + "!"), ("^(a+)+\\1$", "a" * 40 + "!"), ("\\d+\\s", "1" * MIB), ("(.*)*\\d", "a" * MIB), ("a.*b.*c.*[dx]y?", "abc" * (MIB // 3))])
-def test_a_pattern_beyond_its_work_is_wrong_in_every_mode_and_not_a_failure(plain, pattern, text, mode):
-    item = one(plain, "regex", text, pattern=pattern, mode=mode)
+def test_a_pattern_beyond_its_work_is_wrong_in_every_mode_and_not_a_failure(patient, pattern, text, mode):
+    item = one(patient, "regex", text, pattern=pattern, mode=mode)
     verdict, = item["verdicts"]
     assert (verdict["verdict"], verdict["score"], verdict["reason"], verdict["failure"]) == ("incorrect", 0, "work_limit", None)
     assert (item["reward"], item["failure"]) == (0, None)
 
 
-def test_the_same_text_gets_the_same_verdict_on_both_sides_of_the_bound(plain):
+def test_the_same_text_gets_the_same_verdict_on_both_sides_of_the_bound(patient):
     """Counted, not timed: the bound lies between two lengths, and lies there each time."""
     def reason(length):
-        return one(plain, "regex", " " * length + "x", pattern="\\s+$")["verdicts"][0]["reason"]
+        return one(patient, "regex", " " * length + "x", pattern="\\s+$")["verdicts"][0]["reason"]
     low, high = 100, 32768
     assert (reason(low), reason(high)) == ("no_match", "work_limit")
     while high - low > 1:
