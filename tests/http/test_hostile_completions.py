@@ -116,7 +116,8 @@ def test_a_mebibyte_of_the_same_is_judged_by_every_verifier(patient, name):
 
 @pytest.mark.parametrize("mode", ["search", "absent"])
 @pytest.mark.parametrize("pattern, text", [
-    ("\\s+$", " " * 32768 + "x"), ("(a+)+$", "a" * 40 + "!"), ("^(a+)+\\1$", "a" * 40 + "!"), ("\\d+\\s", "1" * MIB), ("(.*)*\\d", "a" * MIB), ("a.*b.*c.*[dx]y?", "abc" * (MIB // 3))])
+    ("\\s+$", " " * 32768 + "x"), ("(a+)+$", "a" * 40 + "!"), ("^(a+)+\\1$", "a" * 40 + "!"), ("\\d+\\s", "1" * MIB), ("(.*)*\\d", "a" * MIB), ("a.*b.*c.*[dx]y?", "abc" * (MIB // 3))],
+    ids=["spaces", "nested", "back-reference", "digits", "stars", "letters"])
 def test_a_pattern_beyond_its_work_is_wrong_in_every_mode_and_not_a_failure(patient, pattern, text, mode):
     item = one(patient, "regex", text, pattern=pattern, mode=mode)
     verdict, = item["verdicts"]
