@@ -124,13 +124,13 @@ static int refuse_member(struct call *call, struct text name)
                        (int)(name.length_bytes < 64 ? name.length_bytes : 64), name.data, advice);
 }
 
-/* "id,reward,text", with blanks around the names or not. 0, or -1 with the call refused. */
+/* "reward,text", with blanks around the names or not; the id is always there. 0, or -1 with the call refused. */
 static int query_fields(struct call *call, render_fields *fields)
 {
     struct text list = call_query(call, "fields");
     if (!list.data)
         return 0;
-    *fields = 0;
+    *fields = render_field(TEXT_LITERAL("id"));
     const char *end = list.data + list.length_bytes;
     for (const char *at = list.data; at <= end;) {
         const char *comma = memchr(at, ',', (size_t)(end - at));

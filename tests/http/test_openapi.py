@@ -6,7 +6,7 @@ import subprocess
 import pytest
 import yaml
 
-from contract import hold as check
+from contract import find, hold as check
 from harness import BINARY, ROOT
 from material import make_batch
 
@@ -133,6 +133,72 @@ def test_every_array_says_what_is_in_it(document):
     """A generated client returns None for an array without."""
     assert list(arrays_without_items(document["components"])) == []
     assert list(arrays_without_items(document["paths"])) == []
+
+# What the service stores or hands on without reading it, or what each verifier fills as it likes.
+FREE = {"Metadata", "tools", "messages", "sampling", "chat_template_kwargs", "engine_options", "options", "detail", "manifest", "leases"}
+
+
+def free_objects(node, name="#"):
+    """Names of the objects of which neither the keys nor the values are declared."""
+    if isinstance(node, list):
+        for inner in node:
+            yield from free_objects(inner, name)
+    if not isinstance(node, dict):
+        return
+    if "object" in (node.get("type") or ()) and not {"properties", "additionalProperties", "allOf", "anyOf", "oneOf"} & set(node):
+        yield name
+    for key, inner in node.items():
+        if key not in ("example", "examples", "default"):
+            yield from free_objects(inner, name if key in ("items", "schema", "allOf", "anyOf", "oneOf") or isinstance(node, list) else key)
+
+
+def test_only_what_nobody_reads_is_an_object_without_declared_keys(document):
+    found = set(free_objects(document["components"])) | set(free_objects(document["paths"]))
+    assert found <= FREE, found - FREE
+
+
+def numbers_as_texts(node, where="#"):
+    """Bounds and defaults that a reader of YAML 1.1 takes for texts: 1e-06, without a point."""
+    if isinstance(node, dict):
+        kinds = node.get("type", [])
+        kinds = [kinds] if isinstance(kinds, str) else kinds
+        if isinstance(kinds, list) and {"number", "integer"} & set(kinds) and not {"string"} & set(kinds):
+            yield from (f"{where}/{name}" for name in ("default", "minimum", "maximum", "exclusiveMinimum") if isinstance(node.get(name), str))
+        for name, inner in node.items():
+            yield from numbers_as_texts(inner, f"{where}/{name}")
+    elif isinstance(node, list):
+        for index, inner in enumerate(node):
+            yield from numbers_as_texts(inner, f"{where}/{index}")
+
+
+def test_numbers_of_the_document_are_numbers_in_every_yaml(document):
+    assert list(numbers_as_texts(document)) == []
+
+
+def test_each_line_of_a_stream_is_declared(service, engine):
+    engine.rules({"in": "FAIL", "status": 400, "json": {"error": "no"}}, {"choices": [{"text": "\\boxed{42}"}, {"text": "no"}]})
+    groups = [{"task": "good", "prompt": "a", "reference": "42"}, {"task": "bad", "prompt": "FAIL", "reference": "42"}]
+    for arrays in ("json", "base64", "none"):
+        reply = service.post(f"/v1/batches?arrays={arrays}", make_batch(groups=groups, verifiers=[{"name": "math"}]), {"Accept": "application/x-ndjson"})
+        check("POST", "/v1/batches", reply)
+        assert reply.body.count(b"\n") == 3, reply
+    reply.body = reply.body.replace(b'"notes":', b'"nodes":[],"notes":')
+    with pytest.raises(AssertionError, match="fits no part"):
+        check("POST", "/v1/batches", reply)
+
+
+def test_advantages_per_token_go_with_the_arrays(plain):
+    body = {"objective": {"preset": "reinforce_pp"}, "sequences": [{"group": "a", "reward": reward, "logprobs": [-1, -2]} for reward in (0, 1)]}
+    for arrays, names in (("json", {"advantage"}), ("base64", {"advantage_f64"}), ("none", set())):
+        reply = plain.post(f"/v1/objective?arrays={arrays}", body)
+        assert reply.status == 200 and {"advantage", "advantage_f64"} & set(reply.json["sequences"][0]) == names
+
+
+def test_a_foreign_host_is_refused_as_declared(plain):
+    for path in ("/healthz", "/readyz"):
+        reply = plain.get(path, headers={"Host": "evil.example"})
+        assert reply.status == 403 and "403" in find("GET", path)["responses"]
+
 
 
 BATCH = {"run": "nulls", "groups": [{"task": "t", "prompt": "p"}]}

@@ -58,6 +58,12 @@ def test_a_listing_shows_failures_as_failures(filled):
         assert item["reward"] is None and item["advantage"] is None and item["failure"]["code"] == "invalid_reply"
 
 
+def test_the_id_is_always_among_the_columns(filled):
+    for fields in ("reward", "text", "completion_ids,logprobs"):
+        items = filled.read("/v1/rollouts", fields=fields, limit=3)["items"]
+        assert items and all(set(item) == {"id", *fields.split(",")} for item in items), items
+
+
 def test_fields_pick_columns(filled):
     items = filled.read("/v1/rollouts", fields="id,reward", limit=3)["items"]
     assert len(items) == 3 and all(set(item) == {"id", "reward"} for item in items)
