@@ -19,12 +19,44 @@ static struct engine *next_engine(struct pool *pool, const struct named_pool *na
     return NULL;
 }
 
+/* --- names for a message ---------------------------------------------------------------------------- */
+
+struct names {
+    char *list[NAMES_MAX + 1]; /* ended by NULL */
+    size_t count;
+    size_t bytes; /* of all, as they stand in a message */
+};
+
+static void names_finish(struct names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->list[i]);
+}
+
+/* Once each, and as many as a message holds. */
+static void add_name(struct names *names, struct text name)
+{
+    if (names->count == NAMES_MAX || names->bytes + name.length_bytes > NAMES_BYTES)
+        return;
+    for (size_t i = 0; i < names->count; i++)
+        if (text_equals(name, names->list[i]))
+            return;
+    names->list[names->count++] = xstrndup(name.data, name.length_bytes);
+    names->bytes += name.length_bytes + 2;
+}
+
 /* --- the pool ------------------------------------------------------------------------------------- */
 
-static int refuse_pool(struct call *call, struct text name)
+static int refuse_pool(struct pool *pool, struct call *call, struct text name)
 {
-    return call_refuse(call, ERR_INVALID_FIELD, "engine", "no engine belongs to the pool \"%.*s\"",
-                       (int)name.length_bytes, name.data);
+    _cleanup_(names_finish) struct names names = {0};
+    char advice[ADVICE_BYTES];
+
+    for (size_t i = 0; i < pool_count(pool); i++)
+        add_name(&names, text_of(named_pool_name(pool_at(pool, i)->pool)));
+    names_advise_list(name, (const char *const *)names.list, advice);
+    return call_refuse(call, ERR_INVALID_FIELD, "engine", "no engine belongs to the pool \"%.*s\"; %s",
+                       (int)name.length_bytes, name.data, advice);
 }
 
 /* --- the sampling ---------------------------------------------------------------------------------- */
@@ -85,30 +117,6 @@ static bool serves(const struct engine *engine, struct text model)
     return (engine->model && text_equals(model, engine->model)) || engine_facts_list(&engine->facts, model);
 }
 
-struct names {
-    char *list[NAMES_MAX + 1]; /* ended by NULL */
-    size_t count;
-    size_t bytes; /* of all, as they stand in a message */
-};
-
-static void names_finish(struct names *names)
-{
-    for (size_t i = 0; i < names->count; i++)
-        free(names->list[i]);
-}
-
-/* Once each, and as many as a message holds. */
-static void add_name(struct names *names, struct text name)
-{
-    if (names->count == NAMES_MAX || names->bytes + name.length_bytes > NAMES_BYTES)
-        return;
-    for (size_t i = 0; i < names->count; i++)
-        if (text_equals(name, names->list[i]))
-            return;
-    names->list[names->count++] = xstrndup(name.data, name.length_bytes);
-    names->bytes += name.length_bytes + 2;
-}
-
 static void add_names(struct names *names, const struct engine *engine)
 {
     for (const char *name = engine->facts.models; *name; name += strcspn(name, "\n") + 1)
@@ -149,7 +157,7 @@ int admission_check(struct batches *batches, struct call *call, const struct bat
         return call_refuse(call, ERR_NO_ENGINE, NULL, "no engine is configured: start rolloutd with --engine URL");
     struct named_pool *named = pool_named_find(pool, name);
     if (!named || named_pool_count(named) == 0)
-        return refuse_pool(call, name);
+        return refuse_pool(pool, call, name);
     if (check_sampling(pool, named, call, spec) < 0)
         return -1;
     return spec->model.data ? check_model(batches, named, call, spec->model) : 0;

@@ -67,7 +67,7 @@ static void answer(struct call *call, const struct store_objective_sums *page)
 static int refuse(struct call *call, enum store_status status)
 {
     if (status == STORE_NOT_FOUND)
-        return call_refuse(call, ERR_NOT_FOUND, "run", "no run has this run");
+        return call_refuse(call, ERR_NOT_FOUND, "run", "there is no run of this name");
     if (status == STORE_INVALID_CURSOR)
         return call_refuse(call, ERR_INVALID_FIELD, "cursor", "not a cursor of this list with these filters");
     return call_refuse(call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");

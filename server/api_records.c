@@ -23,7 +23,8 @@ static int check_status(struct call *call, enum store_status status, const char 
     if (status == STORE_OK)
         return 0;
     if (status == STORE_NOT_FOUND)
-        return call_refuse(call, ERR_NOT_FOUND, path, "no %s has this %s", what, path);
+        return call_refuse(call, ERR_NOT_FOUND, path, "there is no %s of this %s", what,
+                           strcmp(path, what) == 0 ? "name" : path);
     return refuse_unreadable(call);
 }
 

@@ -23,6 +23,8 @@ render_fields render_field(struct text name);
 void render_advise(struct text name, char ret_advice[ADVICE_BYTES]);
 /* Members that are arrays of numbers, and the group's `prompt_ids`: what ?arrays= and `return` are about. */
 render_fields render_arrays(void);
+/* The end of the search among these. */
+void render_advise_array(struct text name, char ret_advice[ADVICE_BYTES]);
 /* What must be read from the record for them: flags of enum store_with. */
 unsigned render_with(render_fields fields, enum json_arrays arrays);
 

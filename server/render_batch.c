@@ -282,9 +282,11 @@ int render_read_returns(struct call *call, const json_t *list, render_fields *re
     *ret_fields = read_names(list, &bad);
     if (bad == SIZE_MAX)
         return 0;
+    const char *name = json_string_value(json_array_get(list, bad));
+    char advice[ADVICE_BYTES];
+    render_advise_array(text_of(name ? name : ""), advice);
     snprintf(path, sizeof(path), "return[%zu]", bad);
-    return call_refuse(call, ERR_INVALID_FIELD, path,
-                       "expected prompt_ids, completion_ids, logprobs, completion_mask, surrogates or contributions");
+    return call_refuse(call, ERR_INVALID_FIELD, path, "a batch's reply has no such array; %s", advice);
 }
 
 render_fields render_stored_returns(struct text returns)

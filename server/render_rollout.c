@@ -206,6 +206,16 @@ void render_advise(struct text name, char ret_advice[ADVICE_BYTES])
     names_advise(name, members, sizeof(members[0]), ARRAY_LENGTH(members), ret_advice);
 }
 
+void render_advise_array(struct text name, char ret_advice[ADVICE_BYTES])
+{
+    const char *arrays[ARRAY_LENGTH(members) + 1] = {"prompt_ids"};
+    size_t count = 1;
+    for (size_t i = 0; i < ARRAY_LENGTH(members); i++)
+        if (members[i].flags & IS_ARRAY)
+            arrays[count++] = members[i].name;
+    names_advise(name, arrays, sizeof(arrays[0]), count, ret_advice);
+}
+
 unsigned render_with(render_fields fields, enum json_arrays arrays)
 {
     unsigned with = fields & prompt_ids_bit ? STORE_WITH_ARRAYS : 0;

@@ -2,10 +2,17 @@
 
 #include "server/base/cleanup.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { LONGEST_BYTES = 32 };
+
+/* Letters of either case are the same, and so are the marks between words. */
+static char folded(char c)
+{
+    return c == '-' ? '_' : (char)tolower((unsigned char)c);
+}
 
 static size_t distance(const char *left, const char *right)
 {
@@ -16,13 +23,45 @@ static size_t distance(const char *left, const char *right)
     for (size_t i = 0; left[i]; i++) {
         size_t diagonal = row[0]++;
         for (size_t j = 0; j < right_length; j++) {
-            size_t changed = diagonal + (left[i] != right[j]);
+            size_t changed = diagonal + (folded(left[i]) != folded(right[j]));
             size_t inserted = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
             diagonal = row[j + 1];
             row[j + 1] = changed < inserted ? changed : inserted;
         }
     }
     return row[right_length];
+}
+
+static const char *name_at(const void *rows, size_t row_bytes, size_t index)
+{
+    return *(const char *const *)((const char *)rows + index * row_bytes);
+}
+
+static size_t shared_start(const char *left, const char *right)
+{
+    size_t length = 0;
+    while (left[length] && folded(left[length]) == folded(right[length]))
+        length++;
+    return length;
+}
+
+/* "token" begins "token_mask" and ends nowhere in a word; "tokens" does not. */
+static bool is_first_word(const char *word, const char *name)
+{
+    size_t length = strlen(word);
+    return shared_start(word, name) == length && name[length] && !isalnum((unsigned char)name[length]);
+}
+
+/* The first name that begins with it, or that it begins with. */
+static const char *longer_or_shorter(const char *name, const void *rows, size_t row_bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *candidate = name_at(rows, row_bytes, i);
+        size_t length = shared_start(name, candidate);
+        if (length >= 3 && (!name[length] || is_first_word(candidate, name)))
+            return candidate;
+    }
+    return NULL;
 }
 
 const char *nearest_name(const char *name, const void *rows, size_t row_bytes, size_t count)
@@ -33,7 +72,7 @@ const char *nearest_name(const char *name, const void *rows, size_t row_bytes, s
     if (length > LONGEST_BYTES || length < 2)
         return NULL;
     for (size_t i = 0; i < count; i++) {
-        const char *candidate = *(const char *const *)((const char *)rows + i * row_bytes);
+        const char *candidate = name_at(rows, row_bytes, i);
         if (strlen(candidate) > LONGEST_BYTES)
             continue;
         size_t apart = distance(name, candidate);
@@ -42,7 +81,7 @@ const char *nearest_name(const char *name, const void *rows, size_t row_bytes, s
             bound = apart;
         }
     }
-    return nearest;
+    return nearest ? nearest : longer_or_shorter(name, rows, row_bytes, count);
 }
 
 /* --- names of other services ---------------------------------------------------------------------------------- */
@@ -56,12 +95,16 @@ static const struct {
     {"answer", "reference"},
     {"answers", "reference"},
     {"expected", "reference"},
+    {"expected_answer", "reference"},
     {"gold", "reference"},
     {"ground_truth", "reference"},
     {"label", "reference"},
+    {"labels", "reference"},
+    {"reference_answer", "reference"},
     {"solution", "reference"},
     {"target", "reference"},
     {"input_ids", "prompt_ids"},
+    {"input", "prompt"},
     {"prompt_token_ids", "prompt_ids"},
     {"problem", "prompt"},
     {"query", "prompt"},
@@ -76,31 +119,48 @@ static const struct {
     {"max_new_tokens", "max_tokens"},
     {"max_response_length", "max_tokens"},
     {"best_of", "n"},
+    {"n_samples", "n"},
     {"group_size", "n"},
     {"num_generations", "n"},
     {"num_return_sequences", "n"},
+    {"num_generations", "sampling"},
     {"num_samples", "n"},
     {"stop_sequences", "stop"},
     {"stop_strings", "stop"},
     {"extra_body", "engine_options"},
     {"repetition_penalty", "engine_options"},
+    {"presence_penalty", "engine_options"},
+    {"frequency_penalty", "engine_options"},
+    {"length_penalty", "engine_options"},
+    {"logit_bias", "engine_options"},
+    {"min_tokens", "engine_options"},
+    {"min_new_tokens", "engine_options"},
+    {"ignore_eos", "engine_options"},
+    {"skip_special_tokens", "engine_options"},
+    {"guided_json", "engine_options"},
+    {"response_format", "engine_options"},
     {"graders", "verifiers"},
     {"reward_funcs", "verifiers"},
     {"model_version", "policy_revision"},
     {"revision", "policy_revision"},
     {"version", "policy_revision"},
+    {"step", "policy_revision"},
     {"weight_version", "policy_revision"},
     {"timeout", "deadline"},
     {"responses", "completions"},
     {"samples", "completions"},
     {"completion", "text"},
     {"output", "text"},
+    {"output", "completion"},
     {"response", "text"},
+    {"response", "completion"},
     {"text", "completion"},
+    {"text", "prompt"},
     {"output_ids", "completion_ids"},
     {"response_ids", "completion_ids"},
     {"token_ids", "completion_ids"},
     {"log_probs", "logprobs"},
+    {"logps", "logprobs"},
     {"per_token_logps", "logprobs"},
     {"old_log_probs", "old_logprobs"},
     {"old_per_token_logps", "old_logprobs"},
@@ -125,12 +185,16 @@ static const struct {
     {"clip_ratio_low", "eps_low"},
     {"kl_coef", "beta"},
     {"kl_loss_coef", "beta"},
+    {"beta", "objective"},
+    {"eps_high", "loss"},
+    {"eps_low", "loss"},
+    {"n", "sampling"},
+    {"max_tokens", "sampling"},
+    {"temperature", "sampling"},
+    {"top_p", "sampling"},
+    {"top_k", "sampling"},
+    {"stop", "sampling"},
 };
-
-static const char *name_at(const void *rows, size_t row_bytes, size_t index)
-{
-    return *(const char *const *)((const char *)rows + index * row_bytes);
-}
 
 static const char *translate(struct text name, const void *rows, size_t row_bytes, size_t count)
 {

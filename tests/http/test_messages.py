@@ -45,7 +45,8 @@ def test_a_name_that_other_services_use_says_which_is_meant_here(plain, group, p
 
 
 @pytest.mark.parametrize("name, meant", [("max_completion_tokens", "max_tokens"), ("max_new_tokens", "max_tokens"), ("num_generations", "n"),
-                                         ("stop_sequences", "stop"), ("temprature", "temperature")])
+                                         ("stop_sequences", "stop"), ("temprature", "temperature"), ("min_tokens", "engine_options"),
+                                         ("presence_penalty", "engine_options"), ("logit_bias", "engine_options")])
 def test_sampling_knows_the_names_of_trainers_and_engines(plain, name, meant):
     error = refused(plain, "/v1/batches", {"run": "x", "sampling": {name: 4}, "groups": [{"task": "t", "prompt": "p"}]})
     assert (error["code"], error["path"]) == ("unknown_field", f"sampling.{name}")
@@ -93,3 +94,26 @@ def test_a_wrong_token_is_not_answered_as_none(start, tmp_path):
     assert "wants the header" in said(None)
     assert "is not this service's" in said("Bearer wrong")
     assert "another form" in said("Basic cmlnaHQ=")
+
+
+@pytest.mark.parametrize("name, meant", [("temperature", "sampling"), ("num_generations", "sampling"), ("beta", "objective"), ("step", "policy_revision")])
+def test_what_stands_deeper_in_a_batch_is_named_by_where_it_stands(plain, name, meant):
+    error = refused(plain, "/v1/batches", {"run": "x", name: 4, "groups": [{"task": "t", "prompt": "p"}]})
+    assert (error["code"], error["path"]) == ("unknown_field", name)
+    assert f'did you mean "{meant}"?' in error["message"]
+
+
+def test_the_arrays_of_a_batch_are_named(plain):
+    error = refused(plain, "/v1/score", {"run": "x", "groups": [GROUP], "return": ["logprob"]})
+    assert error["path"] == "return[0]"
+    assert 'did you mean "logprobs"? known are: prompt_ids, completion_ids' in error["message"]
+    assert refused(plain, "/v1/score", {"run": "x", "groups": [GROUP], "return": [7]})["path"] == "return[0]"
+
+
+def test_a_pool_that_is_not_there_names_those_that_are(service):
+    """F26"""
+    service.put("/v1/engines/a", {"url": "http://127.0.0.1:9", "kind": "vllm", "pool": "policy"})
+    service.put("/v1/engines/b", {"url": "http://127.0.0.1:9", "kind": "vllm", "pool": "judge"})
+    error = refused(service, "/v1/batches", {"run": "x", "engine": "polcy", "groups": [{"task": "t", "prompt": "p"}]})
+    assert error["path"] == "engine"
+    assert 'did you mean "policy"? known are: default, policy, judge' in error["message"]
