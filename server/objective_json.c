@@ -239,7 +239,10 @@ static int read_member(const struct reader *reader, const char *name, const json
         return refuse_knob(reader, reader->section->name, reader->section_path, name);
     if (knob->flags & KNOB_SELECTOR)
         return 0;
-    if (!objective_knob_is_used(reader->item, knob))
+    bool is_used = objective_knob_is_used(reader->item, knob);
+    if (!is_used && (knob->flags & KNOB_NULLABLE) && json_is_null(value))
+        return 0;
+    if (!is_used)
         return refuse(reader, ERR_OBJECTIVE_OPTIONS, name, "the chosen kind does not use it");
     return read_knob(reader, knob, value);
 }

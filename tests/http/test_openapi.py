@@ -257,6 +257,17 @@ def test_null_where_it_is_declared_is_as_if_left_out(document, plain, path, body
     assert tried >= 5
 
 
+@pytest.mark.parametrize("section, knobs", [("loss", {"kind": "real", "dual_c": None, "delta": None, "lo": None, "log_clamp": None}), ("loss", {"c": None, "kl_tau": None, "log_max": None}),
+                                            ("importance", {"method": "none", "lo": None, "hi": None, "log_clamp": None}), ("importance", [{"method": "token", "lo": None}])])
+def test_null_is_as_if_left_out_also_where_the_kind_does_not_use_the_knob(plain, section, knobs):
+    without = [{"method": "token"}] if isinstance(knobs, list) else {name: value for name, value in knobs.items() if value is not None}
+    rows = [{**row, "old_logprobs": [-1], "rollout_logprobs": [-1]} for row in OBJECTIVE["sequences"]]
+    ask = lambda given: plain.post("/v1/objective", {"sequences": rows, "objective": {section: given}})
+    assert ask(knobs).status == 200 and ask(knobs).json == ask(without).json, ask(knobs)
+    with_number = {**(knobs[0] if isinstance(knobs, list) else knobs), "lo": 0.5}
+    assert ask(with_number).error["path"] == f"objective.{section}.lo"
+
+
 @pytest.mark.parametrize("written", ["8", "8.0", "8e0", "80e-1"])
 def test_a_whole_number_is_an_integer_however_it_is_written(plain, written):
     body = ('{"run":"whole","policy_revision":%s,"pass_at":[1.0],"groups":[{"task":"t","draw":0.0,"completions":[{"text":"a","completion_ids":[%s],'
