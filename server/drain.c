@@ -2,8 +2,8 @@
  * disk. */
 #include "server/base/clock.h"
 #include "server/base/log.h"
-#include "server/live.h"
-#include "server/settings.h"
+#include "server/batches/live.h"
+#include "server/settings/settings.h"
 
 #define GOODBYE_US (2 * US_PER_S) /* for replies that are on their way out */
 #define LOOK_AGAIN_US (20 * US_PER_MS)

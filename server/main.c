@@ -1,12 +1,12 @@
 /* rolloutd: between a reinforcement-learning trainer and its inference engines. */
-#include "client/transport.h"
-#include "server/commands.h"
-#include "server/limits.h"
-#include "server/routes.h"
-#include "server/server.h"
-#include "server/settings.h"
+#include "client/transport/transport.h"
+#include "server/api/routes.h"
+#include "server/api/server.h"
+#include "server/commands/commands.h"
+#include "server/runtime/limits.h"
+#include "server/settings/settings.h"
 #include "server/store/store.h"
-#include "verifiers/spawner.h"
+#include "verifiers/worker/spawner.h"
 
 #include <curl/curl.h>
 #include <jansson.h>

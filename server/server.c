@@ -1,19 +1,19 @@
 /* Start and stop of the service: what is made first goes last. */
-#include "server/server.h"
+#include "server/api/server.h"
 
-#include "server/api_service.h"
+#include "server/api/routes.h"
+#include "server/api/service.h"
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/base/signals.h"
-#include "server/engines.h"
-#include "server/http.h"
-#include "server/incidents.h"
-#include "server/live.h"
-#include "server/memory.h"
-#include "server/metrics.h"
-#include "server/resume.h"
-#include "server/routes.h"
-#include "server/settings.h"
+#include "server/batches/live.h"
+#include "server/batches/resume.h"
+#include "server/engines/engines.h"
+#include "server/http/http.h"
+#include "server/runtime/memory.h"
+#include "server/runtime/metrics.h"
+#include "server/settings/settings.h"
+#include "server/verify/incidents.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -41,8 +41,9 @@ static int check_texts(const struct verifier_option *option, const json_t *value
     size_t i;
     const json_t *element;
 
-    json_array_foreach(value, i, element) if (!json_is_string(element)) return verifier_refuse(
-        ret_problem, option->name, "must be a list of strings");
+    json_array_foreach (value, i, element)
+        if (!json_is_string(element))
+            return verifier_refuse(ret_problem, option->name, "must be a list of strings");
     if (count < option->minimum || count > option->maximum)
         return verifier_refuse(ret_problem, option->name, "must have %g to %g elements", option->minimum,
                                option->maximum);
@@ -152,8 +153,7 @@ static int check_names(const struct verifier *verifier, const json_t *options, s
 
     if (options && !json_is_object(options))
         return verifier_refuse(ret_problem, "", "must be an object");
-    json_object_foreach((json_t *)(uintptr_t)options, name, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)options, name, value) {
         if (!find_option(verifier, name))
             return refuse_option(verifier, name, ret_problem);
     }

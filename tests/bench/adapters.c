@@ -3,7 +3,7 @@
  *     adapters [repeats]
  *
  * From the reply's bytes to a sample that is the caller's; the best of the repeats. One line of JSON for each kind. */
-#include "client/adapter.h"
+#include "client/adapters/adapter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

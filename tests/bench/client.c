@@ -5,8 +5,8 @@
  *
  * The engine is peers/fake_engine.c, which says in each reply how long it held the request: what is left of the time
  * that a sample took is the client's. One line of JSON. */
-#include "client/adapter.h"
-#include "client/transport.h"
+#include "client/adapters/adapter.h"
+#include "client/transport/transport.h"
 
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"

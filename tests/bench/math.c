@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "server/base/cleanup.h"
-#include "verifiers/worker.h"
+#include "verifiers/worker/worker.h"
 
 struct one {
     json_t *root; /* of the line */

@@ -4,7 +4,7 @@
  *     runs [jobs]
  *
  * A 4 KiB completion for `exact`, 512 jobs waiting at any time. One line of JSON for each number of runs. */
-#include "server/verify_pool.h"
+#include "server/verify/pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #include "server/base/buffer.h"
 #include "server/base/clock.h"
-#include "verifiers/worker.h"
+#include "verifiers/worker/worker.h"
 
 enum { WAITING = 512, RUNS_MAX = 64 };
 

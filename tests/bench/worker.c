@@ -5,8 +5,8 @@
  * start_us: from asking the spawner for a worker to its first answers.
  * FRAMES: lines of JSON as worker.h describes requests; without, a 4 KiB completion
  * for `exact`. Each round asks all of them one by one, then eight at a time as the service does. One line of JSON. */
-#include "verifiers/worker.h"
-#include "verifiers/spawner.h"
+#include "verifiers/worker/worker.h"
+#include "verifiers/worker/spawner.h"
 
 #include "server/base/buffer.h"
 #include "server/base/clock.h"

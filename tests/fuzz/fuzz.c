@@ -1,7 +1,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "server/base/hash.h"
-#include "server/settings.h"
+#include "server/settings/settings.h"
 #include "server/store/store.h"
 
 #include <jansson.h>

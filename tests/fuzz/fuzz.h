@@ -5,7 +5,7 @@
 #define TESTS_FUZZ_FUZZ_H
 
 #include "server/base/text.h"
-#include "server/call.h"
+#include "server/http/call.h"
 
 #include <stdint.h>
 #include <stdio.h>

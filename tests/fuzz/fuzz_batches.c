@@ -1,7 +1,7 @@
 /* Bodies of POST /v1/batches and POST /v1/score through the handlers' worker parts: each body is read as both. */
-#include "server/api_batches.h"
-#include "server/batch_spec.h"
-#include "server/settings.h"
+#include "server/api/batches.h"
+#include "server/settings/settings.h"
+#include "server/spec/batch.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_group(const struct group_spec *group, enum batch_origin origin)

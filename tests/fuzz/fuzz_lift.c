@@ -15,8 +15,7 @@ static void check_array(const json_t *before, const struct lifted_array *array)
     bool all_integer = true;
 
     FUZZ_CHECK(json_is_array(before) && array->count == json_array_size(before));
-    json_array_foreach(before, index, value)
-    {
+    json_array_foreach (before, index, value) {
         has_null |= json_is_null(value);
         all_integer &= json_is_null(value) || json_is_integer(value);
         if (json_is_null(value))
@@ -43,10 +42,11 @@ static void check_same(const json_t *before, const json_t *after, const struct l
     FUZZ_CHECK(after && json_typeof(before) == json_typeof(after));
     if (json_is_array(before)) {
         FUZZ_CHECK(json_array_size(before) == json_array_size(after));
-        json_array_foreach(before, index, value) check_same(value, json_array_get(after, index), lifted);
+        json_array_foreach (before, index, value)
+            check_same(value, json_array_get(after, index), lifted);
     } else if (json_is_object(before)) {
         FUZZ_CHECK(json_object_size(before) == json_object_size(after));
-        json_object_foreach((json_t *)(uintptr_t)before, key, value)
+        json_object_foreach ((json_t *)(uintptr_t)before, key, value)
             check_same(value, json_object_get(after, key), lifted);
     } else {
         FUZZ_CHECK(json_equal(before, after));

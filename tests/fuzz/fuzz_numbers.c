@@ -107,8 +107,7 @@ static bool is_plain_array(const json_t *root, bool integers)
 
     if (!json_is_array(root) || json_array_size(root) > VALUES_MAX)
         return false;
-    json_array_foreach(root, index, value)
-    {
+    json_array_foreach (root, index, value) {
         if (integers
                 ? !json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > UINT32_MAX
                 : !json_is_number(value) && !json_is_null(value))
@@ -132,8 +131,7 @@ static void check_floats(struct text text, const json_t *root)
     if (count < 0)
         return;
     FUZZ_CHECK((size_t)count == json_array_size(root));
-    json_array_foreach(root, index, value)
-    {
+    json_array_foreach (root, index, value) {
         if (json_is_null(value))
             FUZZ_CHECK(isnan(values[index]));
         else
@@ -154,7 +152,8 @@ static void check_u32(struct text text, const json_t *root)
     FUZZ_CHECK(read == is_plain_array(root, true));
     if (!read)
         return;
-    json_array_foreach(root, index, value) FUZZ_CHECK(values[index] == (uint64_t)json_integer_value(value));
+    json_array_foreach (root, index, value)
+        FUZZ_CHECK(values[index] == (uint64_t)json_integer_value(value));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)

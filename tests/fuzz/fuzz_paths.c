@@ -1,7 +1,7 @@
 /* Method, path and query of a request, and the worker parts of the GET routes on an empty record.
  * Input: "GET /v1/rollouts?run=x". */
+#include "server/api/routes.h"
 #include "server/base/utf8.h"
-#include "server/routes.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_decoded(struct text text)

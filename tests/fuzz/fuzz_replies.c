@@ -1,8 +1,8 @@
 /* Replies of engines, through a whole exchange or a whole probe.
  * Input: a byte for the kind (beyond the table: a probe), one for the request, then for each step a byte for the status
  * and the body up to the separator. */
-#include "client/adapter.h"
-#include "client/pool.h"
+#include "client/adapters/adapter.h"
+#include "client/pool/pool.h"
 #include "server/base/utf8.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* Settings from everywhere. Input: the file's content, then arguments and (ROLLOUTD_NAME=value) variables, each ended
  * by the separator. */
-#include "server/settings_table.h"
+#include "server/settings/table.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <math.h>

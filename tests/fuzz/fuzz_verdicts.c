@@ -1,8 +1,8 @@
 /* What a text worker says, read by the service. And, with the same bytes, what a worker makes of a frame's content. */
 #include "server/base/json_write.h"
-#include "server/verify_spec.h"
+#include "server/verify/spec.h"
 #include "tests/fuzz/fuzz.h"
-#include "verifiers/worker.h"
+#include "verifiers/worker/worker.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /* Bodies of POST /v1/verify through the handler's worker part, and back: the frames that it built are read by the
  * worker's reader of frames as far as JSON goes. */
-#include "server/api_verify.h"
-#include "server/api_verify_private.h"
+#include "server/api/verify.h"
+#include "server/api/verify_private.h"
 #include "tests/fuzz/fuzz.h"
-#include "verifiers/worker.h"
+#include "verifiers/worker/worker.h"
 
 #include <jansson.h>
 

@@ -61,7 +61,7 @@ def test_the_service_hands_out_this_document(plain):
 
 
 def test_the_codes_of_the_document_are_those_of_the_table(document):
-    with open(os.path.join(ROOT, "server", "errors.h"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "server", "http", "errors.h"), encoding="utf-8") as file:
         table = set(re.findall(r'ROW\(\w+, \d+, "(\w+)"\)', file.read()))
     assert set(document["components"]["schemas"]["ErrorCode"]["enum"]) == table
 

@@ -5,7 +5,7 @@ import re
 import sys
 
 ROOMS = ["server/base", "server/objective", "server/store", "server", "client", "verifiers"]
-READ = re.compile(r"(server/(loop|http_\w+|live\w*|flight)\.c|server/store/\w+\.c|client/\w+\.c)$")
+READ = re.compile(r"(server/(runtime|http|batches|store)/.*\.c|client/.*\.c)$")
 
 
 def room_of(path):

@@ -2,7 +2,7 @@
 #ifndef TESTS_CLIENT_MADE_UP_VLLM_H
 #define TESTS_CLIENT_MADE_UP_VLLM_H
 
-#include "client/pool.h"
+#include "client/pool/pool.h"
 
 enum seeds { SEEDS_HONOURED, SEEDS_IGNORED, SEEDS_CONSTANT };
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "client/adapter.h"
+#include "client/adapters/adapter.h"
 
 /* Ends the test program if the file cannot be read. */
 json_t *load_json(const char *path);

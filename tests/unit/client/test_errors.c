@@ -1,7 +1,7 @@
 /* What a refusal means: status, words, Retry-After. */
 #include "support.h"
 
-#include "client/transport.h"
+#include "client/transport/transport.h"
 
 #include <string.h>
 

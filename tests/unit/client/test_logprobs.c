@@ -1,7 +1,7 @@
 /* Untruncated sampling by default, and what log-probabilities are worth where it is not. */
 #include "support.h"
 
-#include "client/logprobs.h"
+#include "client/adapters/logprobs.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The engines and their health, with a made-up clock. */
 #include "support.h"
 
-#include "client/pool.h"
+#include "client/pool/pool.h"
 #include "server/base/clock.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * The sequences are made from fixed seeds, so that each run is the same. */
 #include "support.h"
 
-#include "client/pool.h"
+#include "client/pool/pool.h"
 #include "server/base/clock.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * pools, coming and going. */
 #include "support.h"
 
-#include "client/pool.h"
+#include "client/pool/pool.h"
 #include "server/base/clock.h"
 
 #include <string.h>

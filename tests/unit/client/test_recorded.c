@@ -2,7 +2,7 @@
  * decided by reading them. */
 #include "support.h"
 
-#include "client/engine_probe.h"
+#include "client/probe/dialogue.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -414,8 +414,7 @@ static void check_names(const char *who, const json_t *body, const json_t *optio
     const char *name;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)body, name, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)body, name, value) {
         struct text offending;
         char *option = xasprintf("{\"%s\":1}", name);
 

@@ -1,7 +1,7 @@
 /* F08: what answers none of the GETs of its kind as that kind does is no engine, and gets no POST. */
 #include "support.h"
 
-#include "client/pool.h"
+#include "client/pool/pool.h"
 
 #include <stdio.h>
 #include <string.h>

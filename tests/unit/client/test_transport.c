@@ -1,8 +1,8 @@
 /* The transport against a real server on the loopback that misbehaves on request. */
 #include "support.h"
 
-#include "client/resolver.h"
-#include "client/transport.h"
+#include "client/transport/resolver.h"
+#include "client/transport/transport.h"
 #include "server/base/clock.h"
 #include "stub_server.h"
 #include "tiny_loop.h"

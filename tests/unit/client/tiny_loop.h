@@ -2,7 +2,7 @@
 #ifndef TESTS_CLIENT_TINY_LOOP_H
 #define TESTS_CLIENT_TINY_LOOP_H
 
-#include "client/transport.h"
+#include "client/transport/transport.h"
 
 #define TINY_SOURCES 512
 

@@ -20,8 +20,7 @@ static void test_kl(void **state)
         for (int gradient = 0; gradient < 2; gradient++) {
             const char *name;
             json_t *want;
-            json_object_foreach(json_object_get(one, gradient ? "grad" : "expected"), name, want)
-            {
+            json_object_foreach (json_object_get(one, gradient ? "grad" : "expected"), name, want) {
                 struct scene *scene = scene_create();
                 const json_t *ratio = json_object_get(at(one, "inputs"), "is_ratio");
                 const char *estimator = name;

@@ -64,8 +64,7 @@ void set_knobs(void *item, const char *section, const json_t *params)
     const char *name;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)params, name, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)params, name, value) {
         if (!json_is_null(value))
             set_knob(item, section, name, value);
     }

@@ -29,6 +29,6 @@ void same_numbers(const json_t *one, const char *what, const double *got, const 
 #define FOR_SECTION(section, one)                                                                                      \
     size_t index_of_case_;                                                                                             \
     json_t *one;                                                                                                       \
-    json_array_foreach(json_object_get(vectors, section), index_of_case_, one)
+    json_array_foreach (json_object_get(vectors, section), index_of_case_, one)
 
 #endif

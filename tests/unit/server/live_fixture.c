@@ -1,7 +1,7 @@
 #include "tests/unit/server/live_fixture.h"
 
-#include "server/metrics.h"
-#include "server/routes.h"
+#include "server/api/routes.h"
+#include "server/runtime/metrics.h"
 
 #include <stdio.h>
 

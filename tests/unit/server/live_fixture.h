@@ -5,8 +5,8 @@
 
 #include "tests/unit/store/fixture.h"
 
-#include "server/live.h"
-#include "server/settings.h"
+#include "server/batches/live.h"
+#include "server/settings/settings.h"
 
 #define UNFINISHED_BODY_BYTES 512
 

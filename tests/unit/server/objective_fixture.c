@@ -186,8 +186,7 @@ bool has_note(const struct asked *asked, const char *part)
 {
     size_t i;
     json_t *note;
-    json_array_foreach(json_object_get(asked->reply, "notes"), i, note)
-    {
+    json_array_foreach (json_object_get(asked->reply, "notes"), i, note) {
         if (strstr(json_string_value(note), part))
             return true;
     }

@@ -3,7 +3,7 @@
 #ifndef SERVER_OBJECTIVE_FIXTURE_H
 #define SERVER_OBJECTIVE_FIXTURE_H
 
-#include "server/api_objective.h"
+#include "server/api/objective.h"
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* The life of a batch with a made-up clock: no engine, no store, no time passes. */
-#include "server/batch.h"
+#include "server/batches/batch.h"
 
 #include "server/base/clock.h"
 

@@ -3,8 +3,8 @@
 #include "tests/unit/server/live_fixture.h"
 
 #include "server/base/clock.h"
-#include "server/http.h"
-#include "server/resume.h"
+#include "server/batches/resume.h"
+#include "server/http/http.h"
 
 #include <arpa/inet.h>
 #include <semaphore.h>

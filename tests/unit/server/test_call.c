@@ -1,6 +1,6 @@
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
-#include "server/call.h"
+#include "server/http/call.h"
 #include "tests/unit/base/cmocka_all.h"
 
 #include <jansson.h>

@@ -1,6 +1,6 @@
 #include "server/base/cleanup.h"
-#include "server/http_chunks.h"
-#include "server/http_head.h"
+#include "server/http/chunks.h"
+#include "server/http/head.h"
 #include "tests/unit/base/cmocka_all.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #include "server/base/clock.h"
-#include "server/json_input.h"
+#include "server/input/input.h"
 #include "tests/unit/base/cmocka_all.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/json_memory.h"
+#include "server/input/memory.h"
 
 #define LIMIT_BYTES ((size_t)4 << 20)
 

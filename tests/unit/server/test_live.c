@@ -2,7 +2,7 @@
 #include "tests/unit/server/live_fixture.h"
 
 #include "server/base/clock.h"
-#include "server/resume.h"
+#include "server/batches/resume.h"
 
 static size_t runs_when_resumed;
 static int64_t revision_when_resumed;

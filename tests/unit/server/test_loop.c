@@ -1,4 +1,4 @@
-#include "server/loop.h"
+#include "server/runtime/loop.h"
 
 #include "server/base/clock.h"
 

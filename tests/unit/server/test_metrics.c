@@ -1,4 +1,4 @@
-#include "server/metrics.h"
+#include "server/runtime/metrics.h"
 #include "tests/unit/base/cmocka_all.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Knobs as JSON: refusals with their path, the echo, GET /v1/presets. */
-#include "server/objective_json.h"
+#include "server/spec/objective.h"
 #include "tests/unit/server/objective_fixture.h"
 
 #include <math.h>

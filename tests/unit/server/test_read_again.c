@@ -2,7 +2,7 @@
 #include "tests/unit/server/live_fixture.h"
 
 #include "server/base/clock.h"
-#include "server/resume.h"
+#include "server/batches/resume.h"
 
 #define FAILURES 3
 #define PAUSES_US (700 * US_PER_MS) /* after those: 100, 200 and 400 ms */

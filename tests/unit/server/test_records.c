@@ -2,10 +2,10 @@
  * paper. */
 #include "tests/unit/store/fixture.h"
 
-#include "server/api_records.h"
-#include "server/objective_json.h"
-#include "server/render.h"
-#include "server/settings.h"
+#include "server/api/records.h"
+#include "server/render/render.h"
+#include "server/settings/settings.h"
+#include "server/spec/objective.h"
 
 #include <jansson.h>
 #include <stdio.h>

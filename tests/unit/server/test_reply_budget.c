@@ -1,5 +1,5 @@
 /* What replies may hold while they wait for their sockets: F11. */
-#include "server/reply_budget.h"
+#include "server/http/budget.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Headers from outside: whatever they say, nothing beyond the body is touched. */
-#include "server/safetensors.h"
+#include "server/objective_call/safetensors.h"
 #include "tests/unit/base/cmocka_all.h"
 
 #include <endian.h>

@@ -1,7 +1,7 @@
-#include "client/pool.h"
+#include "client/pool/pool.h"
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
-#include "server/settings_table.h"
+#include "server/settings/table.h"
 #include "tests/unit/base/cmocka_all.h"
 
 #include <ctype.h>

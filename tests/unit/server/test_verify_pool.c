@@ -1,8 +1,8 @@
 /* The pool on a real loop with a real spawner and real workers. */
-#include "server/verify_pool_private.h"
+#include "server/verify/pool_private.h"
 
 #include "server/base/clock.h"
-#include "server/verify_spec.h"
+#include "server/verify/spec.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
-#include "server/verify_spec.h"
+#include "server/verify/spec.h"
 #include "verifiers/registry.h"
-#include "verifiers/worker.h"
+#include "verifiers/worker/worker.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* What a run may dispatch while its weights are updated, with a made-up clock. */
-#include "server/weight_hold.h"
+#include "server/batches/weight_hold.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Lanes of the workers: F17. The workers have no record here. */
-#include "server/workers.h"
+#include "server/runtime/workers.h"
 
 #include "server/base/clock.h"
 #include "server/store/store.h"

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "verifiers/extract.h"
-#include "verifiers/sanitizer.h"
-#include "verifiers/sentence.h"
+#include "server/base/sanitizer.h"
+#include "verifiers/text/extract.h"
+#include "verifiers/text/sentence.h"
 
 static void found_by(enum extract_rule rule, const char *completion, const char *answer)
 {

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "server/base/clock.h"
-#include "verifiers/sanitizer.h"
-#include "verifiers/spawner.h"
-#include "verifiers/worker.h"
+#include "server/base/sanitizer.h"
+#include "verifiers/worker/spawner.h"
+#include "verifiers/worker/worker.h"
 
 static struct spawner spawner;
 static uint32_t last_id;

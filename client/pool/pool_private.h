@@ -1,0 +1,83 @@
+/* What the pool's files know of each other, and probe.c of them. */
+#ifndef CLIENT_POOL_POOL_PRIVATE_H
+#define CLIENT_POOL_POOL_PRIVATE_H
+
+#include "client/pool/pool.h"
+
+#define IN_FLIGHT_DEFAULT 256
+#define HOMES 4096     /* prefixes that are not where their hash says, remembered at most */
+#define HOMES_BESIDE 4 /* places of one prefix */
+
+struct named_pool {
+    char name[POOL_NAME_BYTES];
+    size_t count;
+    int64_t usable_us; /* when one of them was last seen to be usable */
+    size_t pins;
+    char model[PROBE_NAME_BYTES]; /* "": not defined */
+    char tokenizer_sha256[65];
+    char defined_by[POOL_NAME_BYTES];
+};
+
+/* Where a prefix is that had to move. */
+struct home {
+    uint64_t prefix;
+    struct engine *engine; /* NULL: a free place */
+    int64_t used_us;
+};
+
+struct pool {
+    struct engine *engines[POOL_ENGINES_MAX];
+    size_t count;
+    struct named_pool **named;
+    size_t named_count;
+    struct engine **removed;
+    size_t removed_count;
+    struct pool_rules rules;
+    uint64_t picks;
+    bool wants_probe; /* for a trial */
+    struct home homes[HOMES];
+};
+
+/* pool.c */
+uint64_t hash_mix(uint64_t value);
+
+/* pool/health.c: what a request or a probe says about an engine. */
+void engine_set_state(struct engine *engine, enum engine_state state, int64_t now_us, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void engine_failed(const struct pool_rules *rules, struct engine *engine, const struct sample_error *error,
+                   int64_t now_us);
+void engine_gave_sample(struct engine *engine, int64_t now_us);
+void engine_probe_ended(struct engine *engine, const struct sample_error *error, int64_t now_us);
+/* A pause that is over. */
+void engine_refresh(struct engine *engine, int64_t now_us);
+/* It can get work, at least now and then. */
+bool engine_is_usable(const struct engine *engine);
+/* It can be trusted with what others failed at. */
+bool engine_is_sound(const struct engine *engine);
+int64_t pool_pause_us(unsigned failures);
+
+/* pool/agree.c: after a sound probe. False: it does not belong into its pool, ret_why says why. */
+bool pool_agrees(struct pool *pool, struct engine *engine, char ret_why[SAMPLE_MESSAGE_BYTES]);
+/* The model that its settings name, or that it named itself; "" if neither. */
+const char *engine_model(const struct engine *engine);
+
+/* probe.c */
+void engine_probe_finish(struct engine *engine);
+
+/* pool/limit.c: the limit that is learned. */
+void engine_limit_init(struct engine *engine);
+void engine_limit_slots(struct engine *engine, size_t slots);
+void engine_limit_sample(struct engine *engine, const struct pool_result *result, int64_t now_us);
+void engine_limit_overloaded(struct engine *engine);
+
+/* pool/usual.c */
+void engine_usual_sample(struct engine *engine, int64_t took_us);
+/* Our own clock ended it, before the engine had its usual time. */
+bool engine_was_hurried(const struct engine *engine, const struct pool_result *result);
+/* The sample that is to be sent leaves the engine its usual time. */
+bool engine_has_time(const struct engine *engine, const struct pool_want *want);
+
+/* pool/stats.c */
+void stats_note(struct engine *engine, const struct pool_result *result, int64_t now_us);
+
+#endif

@@ -1,0 +1,35 @@
+/* What the files of the probe know of each other. */
+#ifndef CLIENT_PROBE_DIALOGUE_PRIVATE_H
+#define CLIENT_PROBE_DIALOGUE_PRIVATE_H
+
+#include "client/probe/dialogue.h"
+
+enum probe_phase { PROBE_PHASE_GETS, PROBE_PHASE_TOKENS, PROBE_PHASE_QUESTIONS, PROBE_PHASE_OVER };
+
+/* The questions, in the order in which they are put. */
+enum probe_question {
+    QUESTION_SEED,
+    QUESTION_OTHER_SEED,
+    QUESTION_SEED_AGAIN,
+    QUESTION_SEED_THIRD,
+    QUESTION_LIKELIEST,
+    QUESTION_LIKELIEST_HOTTER,
+    QUESTION_TWO,
+};
+
+/* probe/gets.c. The first step that suits the kind, after `step`; -1: there is none. Of what has answered like
+ * its kind (`recognised`) less is asked. */
+int gets_next(int step, const struct engine_adapter *adapter, bool recognised);
+const char *gets_path(int step);
+void gets_read(struct probe *probe, const struct engine_reply *reply);
+/* Of what was not recognised: what was asked, and what came. */
+void gets_say_stranger(const struct probe *probe, char ret_why[SAMPLE_MESSAGE_BYTES]);
+
+/* probe/samples.c */
+bool tokens_build(const struct probe *probe, struct engine_call *ret_call); /* false: this kind cannot be asked */
+void tokens_read(struct probe *probe, const struct engine_reply *reply);
+bool questions_build(struct probe *probe, struct engine_call *ret_call);
+/* False: that was the last one. */
+bool questions_take(struct probe *probe, const struct engine_reply *reply);
+
+#endif

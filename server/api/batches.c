@@ -1,0 +1,503 @@
+#include "server/api/batches.h"
+
+#include "server/base/clock.h"
+#include "server/base/log.h"
+#include "server/batches/admission.h"
+#include "server/batches/live.h"
+#include "server/batches/unstored.h"
+#include "server/render/feed.h"
+#include "server/render/render.h"
+#include "server/runtime/metrics.h"
+#include "server/settings/settings.h"
+
+#include <stdio.h>
+
+/* --- POST: reading -------------------------------------------------------------------------------------- */
+
+/* What the record says about a request's key. */
+struct key_record {
+    bool found;     /* it has made a batch before: this is no new one */
+    bool same_body; /* and with this body */
+    char batch_id[ID_BYTES];
+};
+
+/* From the worker part to the loop part. */
+struct new_batch {
+    struct batch_spec *spec;
+    struct key_record recorded;
+    int64_t wait_us; /* NEVER_US: until the batch has ended */
+    int arrays;      /* enum json_arrays */
+    /* of the run, for a score that is not stored */
+    int64_t policy_revision;
+    int64_t incarnation;
+};
+
+static void new_batch_destroy(void *parsed)
+{
+    struct new_batch *new_batch = parsed;
+    batch_spec_destroy(new_batch->spec);
+    free(new_batch);
+}
+
+/* 0, or -1 with the call refused. */
+static int parse(struct call *call, enum batch_origin origin)
+{
+    static const char *const known[] = {"wait", "arrays", NULL};
+    struct new_batch *new_batch = xcalloc(1, sizeof(*new_batch));
+    new_batch->wait_us = NEVER_US;
+    call->parsed = new_batch;
+    call->parsed_destroy = new_batch_destroy;
+
+    if (call_check_query(call, known) < 0 || call_query_duration(call, "wait", &new_batch->wait_us) < 0 ||
+        call_query_arrays(call, &new_batch->arrays) < 0)
+        return -1;
+    new_batch->spec = origin == BATCH_GIVEN ? score_spec_read(call) : batch_spec_read(call);
+    if (!new_batch->spec)
+        return -1;
+    if (call->accept_ndjson && objective_needs_whole_batch(&new_batch->spec->objective))
+        return call_refuse(
+            call, ERR_OBJECTIVE_OPTIONS, "objective.advantage",
+            "an advantage rule over the whole batch cannot be streamed by groups: ask for application/json");
+    return 0;
+}
+
+static enum store_route route_of(const struct batch_spec *spec)
+{
+    return spec->origin == BATCH_GIVEN ? STORE_ROUTE_SCORE : STORE_ROUTE_BATCHES;
+}
+
+/* Who repeats a request must find its batch, however full the service or its disk is. The store decides what the key
+ * means in the run's incarnation; what is found here counts if the store cannot write. */
+static void look_up_key(struct call *call)
+{
+    struct new_batch *new_batch = call->parsed;
+    struct key_record *recorded = &new_batch->recorded;
+    uint8_t sha256[SHA256_BYTES];
+    if (!call->idempotency_key || !call->reader ||
+        store_find_idempotency(call->reader, new_batch->spec->run, route_of(new_batch->spec),
+                               text_of(call->idempotency_key), recorded->batch_id, sha256) != STORE_OK)
+        return;
+    recorded->found = true;
+    recorded->same_body = memcmp(sha256, new_batch->spec->body_sha256, SHA256_BYTES) == 0;
+}
+
+void parse_batch(struct call *call)
+{
+    if (parse(call, BATCH_SAMPLED) == 0)
+        look_up_key(call);
+}
+
+static void read_run(struct call *call, struct new_batch *new_batch)
+{
+    struct store_run_detail detail = {0};
+    if (call->reader && store_read_run(call->reader, new_batch->spec->run, &detail) == STORE_OK) {
+        new_batch->policy_revision = detail.run.policy_revision < 0 ? 0 : detail.run.policy_revision;
+        new_batch->incarnation = detail.run.incarnation;
+    }
+    if (new_batch->spec->policy_revision >= 0)
+        new_batch->policy_revision = new_batch->spec->policy_revision;
+    store_run_detail_finish(&detail);
+}
+
+void parse_score(struct call *call)
+{
+    if (parse(call, BATCH_GIVEN) < 0)
+        return;
+    struct new_batch *new_batch = call->parsed;
+    if (new_batch->spec->store) {
+        look_up_key(call);
+        return;
+    }
+    if (new_batch->wait_us != NEVER_US)
+        call_refuse(call, ERR_INVALID_FIELD, "wait", "what is not stored is answered when it is done, or not at all");
+    else if (call->accept_ndjson)
+        call_refuse(call, ERR_NOT_ACCEPTABLE, "store", "what is not stored is not streamed: ask for application/json");
+    else
+        read_run(call, new_batch);
+}
+
+/* --- POST: creating ---------------------------------------------------------------------------------------- */
+
+struct creation {
+    struct store_op op;
+    struct server *server;
+    struct request *request; /* NULL: the client hung up */
+    struct batch_spec *spec;
+    struct store_new_group *groups;
+    char *key;
+    char request_id[REQUEST_ID_BYTES];
+    struct key_record recorded;
+    int64_t wait_us;
+    bool respond_async;
+    size_t bytes;
+};
+
+static void creation_destroy(struct creation *creation)
+{
+    creation->server->batches->creations--;
+    batches_give_bytes(creation->server->batches, creation->bytes);
+    batch_spec_destroy(creation->spec);
+    free(creation->groups);
+    free(creation->key);
+    free(creation);
+}
+
+static bool creation_hung_up(struct request *request, void *arg)
+{
+    (void)request;
+    ((struct creation *)arg)->request = NULL;
+    return true;
+}
+
+static void fill_groups(struct creation *creation)
+{
+    const struct batch_spec *spec = creation->spec;
+    creation->groups = xcalloc(spec->group_count, sizeof(struct store_new_group));
+    for (size_t g = 0; g < spec->group_count; g++) {
+        const struct group_spec *group = &spec->groups[g];
+        creation->groups[g] = (struct store_new_group){.task = group->task,
+                                                       .draw = group->draw,
+                                                       .first_sample_index = group->first_sample_index,
+                                                       .n = group->n,
+                                                       .sampling = group->sampling_json,
+                                                       .verifiers = group->verifiers_json,
+                                                       .metadata = group->metadata_json,
+                                                       .prompt_ids = group->prompt_ids,
+                                                       .prompt_id_count = group->prompt_id_count};
+    }
+}
+
+static void batch_created(struct store_op *op);
+
+static void fill_op(struct creation *creation)
+{
+    const struct batch_spec *spec = creation->spec;
+    struct store_create_batch *create = &creation->op.create_batch;
+    creation->op.kind = STORE_CREATE_BATCH;
+    creation->op.done = batch_created;
+    creation->op.context = creation;
+    *create = (struct store_create_batch){
+        .run = spec->run,
+        .purpose = (enum store_purpose)spec->purpose,
+        .policy_revision = spec->policy_revision,
+        .max_staleness = spec->max_staleness,
+        .seed = spec->seed,
+        .idempotency_key = text_of(creation->key),
+        .route = route_of(spec),
+        .must_exist = creation->recorded.found,
+        .request = {spec->body, spec->body_bytes},
+        .content_type = TEXT_LITERAL("application/json"),
+        .sampling = spec->sampling_json,
+        .objective = spec->objective_json,
+        .verifiers = spec->verifiers_json,
+        .metadata = spec->metadata_json,
+        .returns = spec->returns_json,
+        .deadline_us = clock_utc_us() + spec->deadline_us,
+        .deliver = STORE_REPLY,
+        .respond_async = creation->respond_async,
+        .groups = creation->groups,
+        .group_count = spec->group_count,
+    };
+    id_new_batch(create->id);
+    memcpy(create->request_sha256, spec->body_sha256, SHA256_BYTES);
+}
+
+static size_t bytes_of(const struct batch_spec *spec)
+{
+    return batch_spec_bytes(spec) + (spec->store ? 0 : unstored_bytes(spec));
+}
+
+/* Whether there is room for one more. 0, or -1 with the call refused. */
+static int admit(struct server *server, struct call *call, const struct batch_spec *spec)
+{
+    struct batches *batches = server->batches;
+    if (spec->origin == BATCH_SAMPLED && admission_check(batches, call, spec) < 0)
+        return -1;
+    if (server->draining)
+        return call_refuse(call, ERR_DRAINING, NULL, "the service is shutting down");
+    if (batches->count + batches->creations >= (size_t)server->settings->batches_limit)
+        return call_refuse(call, ERR_QUEUE_FULL, NULL, "%zu batches are running; batches_limit is reached",
+                           batches->count + batches->creations);
+    if (!batches_take_bytes(batches, bytes_of(spec)))
+        return call_refuse(call, ERR_QUEUE_FULL, NULL,
+                           "the memory budget is used up; try again when batches have ended");
+    return 0;
+}
+
+static void name_request(struct live_batch *live, const char *request_id)
+{
+    snprintf(live->request_id, sizeof(live->request_id), "%s", request_id);
+    log_event(LOG_LEVEL_INFO, "batch created", "batch", live->id, "request_id", live->request_id, "run",
+              live->run->name, LOG_INT("rollouts", live->batch.rollout_count), NULL);
+}
+
+/* It begins at once, and ends with its answer. */
+static void begin_unstored(struct server *server, struct request *request)
+{
+    struct new_batch *new_batch = request_call(request)->parsed;
+    size_t bytes = bytes_of(new_batch->spec);
+    char id[ID_BYTES];
+
+    id_new_batch(id);
+    struct live_batch *live =
+        live_create(server->batches, new_batch->spec, id, clock_utc_us() + new_batch->spec->deadline_us);
+    new_batch->spec = NULL;
+    live->unstored = unstored_create(live->spec, new_batch->arrays);
+    live->reserved_bytes = bytes;
+    batch_spec_drop_body(live->spec);
+    live->policy_revision = new_batch->policy_revision;
+    live->sampled_revision = new_batch->policy_revision;
+    live->incarnation = new_batch->incarnation;
+    live->jobs++;
+    name_request(live, request_call(request)->request_id);
+    waiter_add(live, request, &(struct waiter_rules){.created = true, .until_us = NEVER_US});
+    live_start(live);
+    live->jobs--;
+    live_destroy_if_done(live);
+}
+
+static void answer_refused(struct request *request)
+{
+    struct reply *reply = &request_call(request)->reply;
+    reply->retry_after_s = reply->status == 429 || reply->status == 503 ? 1 : 0;
+    metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_BATCH, reply->status == 429);
+    request_answer(request);
+}
+
+/* Takes the creation: it comes back as batch_created(), or is refused and gone. */
+static void submit_creation(struct creation *creation)
+{
+    if (store_submit(creation->server->store, &creation->op)) {
+        request_on_hangup(creation->request, creation_hung_up, creation);
+        return;
+    }
+    metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_ROW, 1);
+    request_on_hangup(creation->request, NULL, NULL);
+    request_refuse(creation->request, ERR_QUEUE_FULL, NULL, "the store's queue is full; try again");
+    creation_destroy(creation);
+}
+
+void create_batch(struct server *server, struct request *request)
+{
+    struct call *call = request_call(request);
+    struct new_batch *new_batch = call->parsed;
+    if (!server->ready) /* the batch of a known key is not back yet either */
+        call_refuse(call, ERR_DRAINING, NULL, "the service is still starting");
+    else if (!new_batch->recorded.found)
+        admit(server, call, new_batch->spec);
+    if (call->reply.status) {
+        answer_refused(request);
+        return;
+    }
+    if (!new_batch->spec->store) {
+        begin_unstored(server, request);
+        return;
+    }
+    struct creation *creation = xcalloc(1, sizeof(*creation));
+    creation->server = server;
+    server->batches->creations++;
+    creation->request = request;
+    creation->spec = TAKE_PTR(new_batch->spec);
+    creation->bytes = new_batch->recorded.found ? 0 : batch_spec_bytes(creation->spec);
+    creation->key = call->idempotency_key ? xstrdup(call->idempotency_key) : NULL;
+    snprintf(creation->request_id, sizeof(creation->request_id), "%s", call->request_id);
+    creation->recorded = new_batch->recorded;
+    creation->wait_us = new_batch->wait_us;
+    creation->respond_async = call->prefer_async;
+    fill_groups(creation);
+    fill_op(creation);
+    submit_creation(creation);
+}
+
+/* The key was known when the request was read, and its run has gone back to a checkpoint since: it is a new batch,
+ * which has to be admitted like any other. */
+static void create_anew(struct creation *creation)
+{
+    struct request *request = creation->request;
+    if (!request) { /* nobody was told of anything */
+        creation_destroy(creation);
+        return;
+    }
+    if (admit(creation->server, request_call(request), creation->spec) < 0) {
+        request_on_hangup(request, NULL, NULL);
+        creation_destroy(creation);
+        answer_refused(request);
+        return;
+    }
+    creation->bytes = batch_spec_bytes(creation->spec);
+    creation->recorded = (struct key_record){0};
+    creation->op.create_batch.must_exist = false;
+    submit_creation(creation);
+}
+
+/* --- POST: on record ------------------------------------------------------------------------------------------ */
+
+static void wait_for(struct live_batch *live, struct request *request, int64_t wait_us, bool respond_async)
+{
+    struct waiter_rules rules = {.created = true, .until_us = NEVER_US};
+    int64_t now_us = loop_now_us(live->server->loop);
+    if (respond_async)
+        rules.until_us = now_us;
+    else if (wait_us < NEVER_US - now_us)
+        rules.until_us = now_us + wait_us;
+    waiter_add(live, request, &rules);
+}
+
+static void begin_batch(struct creation *creation)
+{
+    const struct store_create_batch *created = &creation->op.create_batch;
+    struct batches *batches = creation->server->batches;
+    struct live_batch *live = live_create(batches, creation->spec, created->id, created->deadline_us);
+
+    creation->spec = NULL;
+    live->reserved_bytes = creation->bytes;
+    creation->bytes = 0;
+    batch_spec_drop_body(live->spec);
+    live->policy_revision = created->policy_revision;
+    live->sampled_revision = created->policy_revision;
+    live->was_current = created->policy_revision == created->current_revision;
+    live->incarnation = created->incarnation;
+    live->admitted_utc_us = created->created_at_us;
+    live->has_key = creation->key != NULL;
+    live->run->revision = created->current_revision;
+    live->run->incarnation = created->incarnation;
+    name_request(live, creation->request_id);
+    live->jobs++; /* until its first waiter is known */
+    if (creation->request)
+        wait_for(live, creation->request, creation->wait_us, creation->respond_async);
+    live_start(live);
+    if (!creation->request && !live->has_key)
+        live_event(live, &(struct batch_event){.kind = EVENT_CANCEL});
+    live->jobs--;
+    live_destroy_if_done(live);
+}
+
+/* The key was used before, with the same body: the same answer, running or done. */
+static void join_batch(const struct creation *creation, const char *id)
+{
+    struct live_batch *live = batches_find(creation->server->batches, text_of(id));
+    if (!creation->request)
+        return;
+    if (live)
+        wait_for(live, creation->request, creation->wait_us, creation->respond_async);
+    else
+        request_answer_batch(creation->request, id);
+}
+
+static const struct {
+    enum store_status status;
+    enum error_code code;
+    const char *path;
+    const char *message;
+} creation_refusals[] = {
+    {STORE_IDEMPOTENCY_CONFLICT, ERR_IDEMPOTENCY_CONFLICT, "Idempotency-Key", "this key was used with another body"},
+    {STORE_DISK_FULL, ERR_DISK_FULL, NULL, "the disk is full: this request created nothing"},
+    {STORE_REFUSED, ERR_INTERNAL, NULL, "the record refused the batch"},
+    {STORE_UNAVAILABLE, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be written: this request created nothing"},
+};
+
+/* Says what was compared. */
+static void refuse_revision(struct request *request, const struct store_op *op)
+{
+    const struct store_create_batch *create = &op->create_batch;
+    long long named = create->policy_revision;
+    long long current = create->current_revision;
+    if (op->status == STORE_STATE_CONFLICT)
+        request_refuse(
+            request, ERR_STATE_CONFLICT, "policy_revision",
+            "policy_revision %lld is above the run's (%lld; -1: none is declared), and a weight update of the "
+            "run is open: a newer revision is declared by its commit",
+            named, current);
+    else
+        request_refuse(request, ERR_REVISION_CONFLICT, "policy_revision",
+                       "policy_revision %lld is %lld behind the run's %lld; max_staleness allows %lld", named,
+                       current - named, current, (long long)create->max_staleness);
+}
+
+static void refuse_creation(const struct creation *creation)
+{
+    enum store_status status = creation->op.status;
+    size_t i = 0;
+    log_event(LOG_LEVEL_WARNING, "batch not created", "request_id", creation->request_id, "why", creation->op.message,
+              NULL);
+    if (!creation->request)
+        return;
+    if (status == STORE_REVISION_CONFLICT || status == STORE_STATE_CONFLICT) {
+        refuse_revision(creation->request, &creation->op);
+        return;
+    }
+    while (i + 1 < ARRAY_LENGTH(creation_refusals) && creation_refusals[i].status != status)
+        i++;
+    request_refuse(creation->request, creation_refusals[i].code, creation_refusals[i].path, "%s",
+                   creation_refusals[i].message);
+}
+
+/* The store cannot write, but the key needs no writing. */
+static enum store_status read_key(struct creation *creation)
+{
+    memcpy(creation->op.create_batch.id, creation->recorded.batch_id, ID_BYTES);
+    return creation->recorded.same_body ? STORE_EXISTS : STORE_IDEMPOTENCY_CONFLICT;
+}
+
+static void batch_created(struct store_op *op)
+{
+    struct creation *creation = op->context;
+    if (store_failed_for_now(op->status) && creation->recorded.found)
+        op->status = read_key(creation);
+    if (op->status == STORE_NOT_FOUND) {
+        create_anew(creation);
+        return;
+    }
+    if (op->status == STORE_OK)
+        begin_batch(creation);
+    else if (op->status == STORE_EXISTS)
+        join_batch(creation, op->create_batch.id);
+    else
+        refuse_creation(creation);
+    creation_destroy(creation);
+}
+
+void answer_batch(struct call *call)
+{
+    render_answer_batch(call, text_of(call->subject));
+}
+
+/* --- GET and DELETE ----------------------------------------------------------------------------------------------- */
+
+void get_batch(struct server *server, struct request *request)
+{
+    static const char *const known[] = {"wait", "arrays", NULL};
+    struct call *call = request_call(request);
+    int64_t wait_us = server->settings->wait_get_us;
+    int arrays = 0;
+    if (call_check_query(call, known) < 0 || call_query_duration(call, "wait", &wait_us) < 0 ||
+        call_query_arrays(call, &arrays) < 0) {
+        request_answer(request);
+        return;
+    }
+    struct live_batch *live = batches_find(server->batches, call->args[0]);
+    if (live) {
+        waiter_add(live, request, &(struct waiter_rules){.until_us = loop_now_us(server->loop) + wait_us});
+        return;
+    }
+    snprintf(call->subject, sizeof(call->subject), "%.*s",
+             (int)(call->args[0].length_bytes < ID_BYTES ? call->args[0].length_bytes : ID_BYTES - 1),
+             call->args[0].data);
+    request_continue_on_worker(request, call->accept_ndjson ? feed_answer_ended : answer_batch);
+}
+
+/* Ends what runs and answers with the batch as it ended; one that has ended already is simply shown. */
+void cancel_batch(struct server *server, struct request *request)
+{
+    struct call *call = request_call(request);
+    struct live_batch *live = batches_find(server->batches, call->args[0]);
+    if (!live) {
+        get_batch(server, request);
+        return;
+    }
+    live->jobs++;
+    waiter_add(live, request, &(struct waiter_rules){.until_us = NEVER_US});
+    live_event(live, &(struct batch_event){.kind = EVENT_CANCEL});
+    live->jobs--;
+    live_destroy_if_done(live);
+}

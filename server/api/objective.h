@@ -1,0 +1,33 @@
+/* POST /v1/objective and GET /v1/presets.
+ *
+ * The objective is computed on a worker. A call that is kept (stored form with an optimizer_step) leaves its reply
+ * unanswered and an operation for the store in call->parsed: the loop part submits it and answers when it is on disk.
+ * All others are answered by the worker. */
+#ifndef SERVER_API_OBJECTIVE_H
+#define SERVER_API_OBJECTIVE_H
+
+#include "server/base/buffer.h"
+#include "server/http/call.h"
+#include "server/store/store.h"
+
+struct server;
+struct request;
+
+/* call->parsed of a call to be kept. The reply's body is in call->reply.body already, its status not. */
+struct objective_kept {
+    struct store_op op; /* STORE_RECORD_OBJECTIVE, filled; its texts live in here */
+    char *run;
+    struct buffer objective_json;
+    struct buffer sums_json;
+    struct store_objective_slice *slices; /* [slice_count] */
+    char **engines;                       /* theirs; NULL: none */
+    size_t slice_count;
+};
+void objective_kept_destroy(void *pointer);
+
+void objective_handler(struct call *call);                             /* worker */
+void record_objective(struct server *server, struct request *request); /* loop */
+void list_objective_sums(struct call *call);                           /* worker; {run} */
+void presets_handler(struct call *call);                               /* worker */
+
+#endif

@@ -1,0 +1,96 @@
+/* GET /v1/runs/{run}/objective: what is kept of the objective calls of a run. */
+#include "server/api/objective.h"
+
+#include "server/base/json_write.h"
+
+enum { LIMIT_DEFAULT = 100, LIMIT_MAXIMUM = 1000 };
+
+static void put_or_null(struct json_write *json, const char *key, int64_t value)
+{
+    if (value < 0)
+        json_put_null(json, key);
+    else
+        json_put_int(json, key, value);
+}
+
+static void put_slice(struct json_write *json, const struct store_objective_slice *slice)
+{
+    put_or_null(json, "sample_incarnation", slice->incarnation);
+    put_or_null(json, "revision", slice->revision);
+    json_put_text(json, "engine", slice->engine);
+    json_put_int(json, "sequences", slice->sequences);
+    json_put_int(json, "trainable_tokens", slice->tokens);
+    json_put_int(json, "clip_low", slice->clip_low);
+    json_put_int(json, "clip_high", slice->clip_high);
+    json_put_double(json, "loss", slice->loss);
+    json_key(json, "sums");
+    json_object_begin(json);
+    for (size_t k = 0; k < STORE_OBJECTIVE_MEANS; k++) {
+        json_key(json, store_objective_mean_names[k]);
+        json_object_begin(json);
+        json_put_double(json, "sum", slice->means[k].sum);
+        json_put_int(json, "tokens", slice->means[k].tokens);
+        json_object_end(json);
+    }
+    json_object_end(json);
+}
+
+static void put_sum(struct json_write *json, const struct store_objective_sum *sum)
+{
+    json_object_begin(json);
+    json_put_int(json, "incarnation", sum->incarnation);
+    json_put_int(json, "optimizer_step", sum->optimizer_step);
+    json_put_int(json, "ppo_epoch", sum->ppo_epoch);
+    json_put_int(json, "part", sum->part);
+    json_put_time(json, "recorded_at", sum->recorded_at_us);
+    json_put_text(json, "kl_estimator", sum->kl_estimator);
+    put_slice(json, &sum->slice);
+    json_object_end(json);
+}
+
+static void answer(struct call *call, const struct store_objective_sums *page)
+{
+    struct json_write json;
+
+    json_write_init(&json, &call->reply.body);
+    json_object_begin(&json);
+    json_key(&json, "items");
+    json_array_begin(&json);
+    for (size_t i = 0; i < page->count; i++)
+        put_sum(&json, &page->sums[i]);
+    json_array_end(&json);
+    json_put_string(&json, "next", *page->next ? page->next : NULL);
+    json_object_end(&json);
+    call_answer_json(call, 200);
+}
+
+static int refuse(struct call *call, enum store_status status)
+{
+    if (status == STORE_NOT_FOUND)
+        return call_refuse(call, ERR_NOT_FOUND, "run", "there is no run of this name");
+    if (status == STORE_INVALID_CURSOR)
+        return call_refuse(call, ERR_INVALID_FIELD, "cursor", "not a cursor of this list with these filters");
+    return call_refuse(call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");
+}
+
+void list_objective_sums(struct call *call)
+{
+    static const char *const known[] = {"optimizer_step", "ppo_epoch", "limit", "cursor", NULL};
+    _cleanup_(store_objective_sums_finish) struct store_objective_sums page = {0};
+    int64_t limit = LIMIT_DEFAULT;
+    int64_t step = -1;
+    int64_t epoch = -1;
+
+    if (call_check_query(call, known) < 0 || call_query_int(call, "limit", 1, LIMIT_MAXIMUM, &limit) < 0 ||
+        call_query_int(call, "optimizer_step", 0, INT64_MAX, &step) < 0 ||
+        call_query_int(call, "ppo_epoch", 0, INT64_MAX, &epoch) < 0)
+        return;
+    enum store_status status = STORE_UNAVAILABLE;
+    if (call->reader)
+        status = store_list_objective_sums(call->reader, call->args[0], step, epoch, call_query(call, "cursor"),
+                                           (size_t)limit, &page);
+    if (status == STORE_OK)
+        answer(call, &page);
+    else
+        refuse(call, status);
+}

@@ -1,0 +1,566 @@
+#include "server/api/records.h"
+
+#include "server/base/clock.h"
+#include "server/render/list.h"
+#include "server/render/render.h"
+#include "server/settings/settings.h"
+
+#include <math.h>
+
+enum { LIMIT_DEFAULT = 100, LIMIT_MAXIMUM = 1000 };
+
+/* ---- common
+ * ----------------------------------------------------------------------------------------------------------------- */
+
+static int refuse_unreadable(struct call *call)
+{
+    return call_refuse(call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");
+}
+
+/* 0, or -1 with the call refused. `what`: "rollout", for the message. */
+static int check_status(struct call *call, enum store_status status, const char *path, const char *what)
+{
+    if (status == STORE_OK)
+        return 0;
+    if (status == STORE_NOT_FOUND)
+        return call_refuse(call, ERR_NOT_FOUND, path, "there is no %s of this %s", what,
+                           strcmp(path, what) == 0 ? "name" : path);
+    return refuse_unreadable(call);
+}
+
+static int check_cursor(struct call *call, bool fits)
+{
+    if (fits)
+        return 0;
+    return call_refuse(call, ERR_INVALID_FIELD, "cursor",
+                       "not a cursor of this list with these filters and this order");
+}
+
+/* What every handler does first: only known parameters, and a database. */
+static int enter(struct call *call, const char *const *known)
+{
+    if (call_check_query(call, known) < 0)
+        return -1;
+    return call->reader ? 0 : refuse_unreadable(call);
+}
+
+/* One of a list of words. *value is its index; absent leaves it. */
+static int query_choice(struct call *call, const char *name, const char *const *words, int *value)
+{
+    struct text text = call_query(call, name);
+    if (!text.data)
+        return 0;
+    int index = store_name_index(words, text);
+    if (index < 0) {
+        char advice[ADVICE_BYTES];
+        names_advise_list(text, words, advice);
+        return call_refuse(call, ERR_INVALID_FIELD, name, "there is no such value; %s", advice);
+    }
+    *value = index;
+    return 0;
+}
+
+static int query_flag(struct call *call, const char *name, int *value)
+{
+    bool flag = *value > 0;
+    if (!call_query(call, name).data)
+        return 0;
+    if (call_query_bool(call, name, &flag) < 0)
+        return -1;
+    *value = flag;
+    return 0;
+}
+
+static int query_time(struct call *call, const char *name, int64_t *value_us)
+{
+    struct text text = call_query(call, name);
+    if (text.data && !clock_parse_rfc3339(text, value_us))
+        return call_refuse(call, ERR_INVALID_FIELD, name, "expected a time like 2026-01-31T12:00:00Z");
+    return 0;
+}
+
+static int query_descending(struct call *call, bool *descending)
+{
+    static const char *const words[] = {"asc", "desc", NULL};
+    int order = *descending;
+    if (query_choice(call, "order", words, &order) < 0)
+        return -1;
+    *descending = order == 1;
+    return 0;
+}
+
+/* The cursor as given; an empty one is none of ours. */
+struct page {
+    int64_t limit;
+    struct text cursor;
+};
+
+static int query_page(struct call *call, struct page *page)
+{
+    page->limit = LIMIT_DEFAULT;
+    page->cursor = call_query(call, "cursor");
+    return call_query_int(call, "limit", 1, LIMIT_MAXIMUM, &page->limit);
+}
+
+/* Surrogates and contributions need the objective and the totals of the batch. */
+static int read_terms(struct store_reader *reader, const char *batch_id, struct render_terms *ret_terms,
+                      enum store_batch_state *ret_state)
+{
+    _cleanup_(store_batch_finish) struct store_batch batch = {0};
+    if (store_read_batch(reader, text_of(batch_id), &batch) != STORE_OK)
+        return -1;
+    render_terms_init(ret_terms, &batch);
+    *ret_state = batch.state;
+    return 0;
+}
+
+/* ---- rollouts
+ * --------------------------------------------------------------------------------------------------------------- */
+
+static int refuse_member(struct call *call, struct text name)
+{
+    char advice[ADVICE_BYTES];
+    render_advise(name, advice);
+    return call_refuse(call, ERR_INVALID_FIELD, "fields", "a rollout has no member \"%.*s\"; %s",
+                       (int)(name.length_bytes < 64 ? name.length_bytes : 64), name.data, advice);
+}
+
+/* "reward,text", with blanks around the names or not; the id is always there. 0, or -1 with the call refused. */
+static int query_fields(struct call *call, render_fields *fields)
+{
+    struct text list = call_query(call, "fields");
+    if (!list.data)
+        return 0;
+    *fields = render_field(TEXT_LITERAL("id"));
+    const char *end = list.data + list.length_bytes;
+    for (const char *at = list.data; at <= end;) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        struct text name = text_without_blanks((struct text){at, (size_t)((comma ? comma : end) - at)});
+        render_fields field = render_field(name);
+        if (!field)
+            return refuse_member(call, name);
+        *fields |= field;
+        at = (comma ? comma : end) + 1;
+    }
+    return 0;
+}
+
+static int query_texts(struct call *call, struct store_rollout_filter *filter)
+{
+    filter->run = call_query(call, "run");
+    filter->task = call_query(call, "task");
+    filter->batch = call_query(call, "batch");
+    filter->group = call_query(call, "group");
+    filter->failure = call_query(call, "failure");
+    filter->finish_reason = call_query(call, "finish_reason");
+    filter->engine = call_query(call, "engine");
+    return 0;
+}
+
+static int query_revisions(struct call *call, struct store_rollout_filter *filter)
+{
+    if (call_query_int(call, "revision_min", 0, INT64_MAX, &filter->revision_min) < 0 ||
+        call_query_int(call, "revision_max", 0, INT64_MAX, &filter->revision_max) < 0)
+        return -1;
+    if (!call_query(call, "revision").data)
+        return 0;
+    if (filter->revision_min >= 0 || filter->revision_max >= 0)
+        return call_refuse(call, ERR_INVALID_FIELD, "revision",
+                           "give either revision, or revision_min and revision_max");
+    if (call_query_int(call, "revision", 0, INT64_MAX, &filter->revision_min) < 0)
+        return -1;
+    filter->revision_max = filter->revision_min;
+    return 0;
+}
+
+static int query_state(struct call *call, struct store_rollout_filter *filter)
+{
+    if (text_equals(call_query(call, "state"), "pending"))
+        return call_refuse(call, ERR_INVALID_FIELD, "state", "what is pending has no row yet: see /v1/pending");
+    return query_choice(call, "state", store_rollout_state_names, &filter->state);
+}
+
+static int query_filter(struct call *call, struct store_rollout_filter *filter)
+{
+    store_rollout_filter_init(filter);
+    query_texts(call, filter);
+    if (query_state(call, filter) < 0 || query_choice(call, "purpose", store_purpose_names, &filter->purpose) < 0 ||
+        query_revisions(call, filter) < 0 ||
+        call_query_int(call, "incarnation", 0, INT64_MAX, &filter->incarnation) < 0 ||
+        call_query_double(call, "reward_min", &filter->reward_min) < 0 ||
+        call_query_double(call, "reward_max", &filter->reward_max) < 0 ||
+        query_time(call, "since", &filter->since_us) < 0 || query_time(call, "until", &filter->until_us) < 0 ||
+        query_flag(call, "straddles", &filter->straddles) < 0 ||
+        query_flag(call, "trainable", &filter->trainable) < 0 ||
+        query_flag(call, "seed_honoured", &filter->seed_honoured) < 0)
+        return -1;
+    return query_descending(call, &filter->descending);
+}
+
+/* Rows of a page are mostly of few batches: the terms of the last one are kept. */
+struct terms_cache {
+    char batch_id[ID_BYTES];
+    struct render_terms terms;
+    enum store_batch_state state;
+};
+
+static int render_item(struct store_reader *reader, struct json_write *json, const struct store_rollout *rollout,
+                       struct render_scope *scope, struct terms_cache *cache)
+{
+    bool needs_terms = scope->arrays != JSON_ARRAYS_NONE && scope->fields & render_arrays();
+    if (needs_terms && strcmp(cache->batch_id, rollout->batch_id) != 0) {
+        if (read_terms(reader, rollout->batch_id, &cache->terms, &cache->state) < 0)
+            return -1;
+        memcpy(cache->batch_id, rollout->batch_id, ID_BYTES);
+    }
+    cache->terms.reader = reader;
+    scope->terms = needs_terms ? &cache->terms : NULL;
+    render_rollout(json, rollout, scope);
+    scope->terms = NULL;
+    return 0;
+}
+
+struct rollout_list {
+    struct record_list list; /* first */
+    struct store_rollout_filter filter;
+    struct render_scope scope;
+    struct terms_cache cache;
+};
+
+static int add_rollouts(struct record_list *list, struct store_reader *reader, const struct store_page_limits *limits)
+{
+    struct rollout_list *self = (struct rollout_list *)list;
+    _cleanup_(store_rollouts_finish) struct store_rollouts page = {0};
+    if (store_list_rollouts(reader, &self->filter, record_list_cursor(list), limits,
+                            render_with(self->scope.fields, self->scope.arrays), &page) != STORE_OK)
+        return -1;
+    for (size_t i = 0; i < page.count; i++)
+        if (render_item(reader, record_list_item(list), &page.rollouts[i], &self->scope, &self->cache) < 0)
+            return -1;
+    record_list_read(list, page.next, page.count, page.scanned, page.bytes);
+    return 0;
+}
+
+void list_rollouts(struct call *call)
+{
+    static const char *const known[] = {
+        "run",     "task",      "batch",        "group",         "failure",     "finish_reason", "engine",     "state",
+        "purpose", "revision",  "revision_min", "revision_max",  "incarnation", "reward_min",    "reward_max", "since",
+        "until",   "straddles", "trainable",    "seed_honoured", "order",       "limit",         "cursor",     "fields",
+        "arrays",  NULL};
+    struct render_scope scope = {.fields = RENDER_ALL, .alone = true};
+    struct store_rollout_filter filter;
+    struct page page;
+    if (enter(call, known) < 0 || query_filter(call, &filter) < 0 || query_page(call, &page) < 0 ||
+        query_fields(call, &scope.fields) < 0 ||
+        check_cursor(call, store_rollouts_cursor_fits(&filter, page.cursor)) < 0)
+        return;
+    bool asks_for_arrays = call_query(call, "fields").data && scope.fields & render_arrays();
+    int arrays = asks_for_arrays ? JSON_ARRAYS_PLAIN : JSON_ARRAYS_NONE;
+    if (call_query_arrays(call, &arrays) < 0)
+        return;
+    scope.arrays = (enum json_arrays)arrays;
+    struct rollout_list *list = xcalloc(1, sizeof(*list));
+    record_list_init(&list->list, page.cursor, page.limit, call->settings->scan_budget);
+    list->list.add = add_rollouts;
+    list->filter = filter;
+    list->scope = scope;
+    record_list_answer(call, &list->list);
+}
+
+void get_rollout(struct call *call)
+{
+    static const char *const known[] = {"arrays", "fields", NULL};
+    _cleanup_(store_rollouts_finish) struct store_rollouts rollout = {0};
+    struct render_scope scope = {.fields = RENDER_ALL, .alone = true};
+    struct terms_cache cache = {.batch_id = ""};
+    struct json_write json;
+    int arrays = JSON_ARRAYS_PLAIN;
+    if (enter(call, known) < 0 || call_query_arrays(call, &arrays) < 0 || query_fields(call, &scope.fields) < 0)
+        return;
+    scope.arrays = (enum json_arrays)arrays;
+    enum store_status status =
+        store_read_rollout(call->reader, call->args[0], render_with(scope.fields, scope.arrays), &rollout);
+    if (check_status(call, status, "id", "rollout") < 0)
+        return;
+    json_write_init(&json, &call->reply.body);
+    if (render_item(call->reader, &json, rollout.rollouts, &scope, &cache) < 0)
+        refuse_unreadable(call);
+    else
+        call_answer_json(call, 200);
+}
+
+/* ---- groups
+ * ----------------------------------------------------------------------------------------------------------------- */
+
+struct group_stream {
+    struct stream stream; /* first */
+    struct json_write json;
+    struct render_terms terms;
+    struct render_scope scope;
+    struct group_piece piece;
+};
+
+static void group_stream_destroy(struct stream *stream)
+{
+    free(stream);
+}
+
+static int group_stream_produce(struct stream *stream, struct store_reader *reader, struct buffer *part)
+{
+    struct group_stream *self = (struct group_stream *)stream;
+    self->json.out = part;
+    self->terms.reader = reader;
+    int ended = render_group_piece(&self->json, reader, stream->room_bytes, &self->scope, &self->piece);
+    if (ended <= 0)
+        return ended < 0 ? STREAM_CUT : STREAM_MORE;
+    buffer_append_byte(part, '\n');
+    return STREAM_LAST;
+}
+
+void get_group(struct call *call)
+{
+    static const char *const known[] = {"arrays", NULL};
+    _cleanup_(store_group_finish) struct store_group group = {0};
+    int arrays = JSON_ARRAYS_PLAIN;
+    if (enter(call, known) < 0 || call_query_arrays(call, &arrays) < 0)
+        return;
+    enum store_status status = store_read_group_from(call->reader, call->args[0], 0, INT64_MIN, 1, &group);
+    if (check_status(call, status, "id", "group") < 0)
+        return;
+    struct group_stream *self = xcalloc(1, sizeof(*self));
+    self->stream = (struct stream){.produce = group_stream_produce, .destroy = group_stream_destroy};
+    json_write_init(&self->json, NULL);
+    self->scope = (struct render_scope){
+        .fields = RENDER_ALL, .alone = true, .arrays = (enum json_arrays)arrays, .terms = &self->terms};
+    memcpy(self->piece.batch_id, group.batch_id, ID_BYTES);
+    self->piece.index = group.index;
+    call->reply.status = 200;
+    call->reply.content_type = "application/json";
+    call->reply.stream = &self->stream;
+    if (read_terms(call->reader, group.batch_id, &self->terms, &self->scope.batch_state) < 0)
+        refuse_unreadable(call);
+}
+
+/* The cursor of a batch's groups is the id of the next one. */
+static int first_group(struct call *call, struct text cursor, int64_t *ret_index)
+{
+    char batch_id[ID_BYTES];
+    *ret_index = 0;
+    return check_cursor(
+        call, !cursor.data || (id_split_group(cursor, batch_id, ret_index) && text_equals(call->args[0], batch_id)));
+}
+
+struct group_list {
+    struct record_list list; /* first */
+    struct render_terms terms;
+    struct render_scope scope;
+    struct group_piece piece;
+    int64_t group_count;
+};
+
+static int add_group(struct record_list *list, struct store_reader *reader, const struct store_page_limits *limits)
+{
+    struct group_list *self = (struct group_list *)list;
+    char next[ID_BYTES] = "";
+    int ended = 0;
+    (void)limits;
+    if (self->piece.index < self->group_count)
+        ended = render_group_piece(record_list_item(list), reader, list->stream.room_bytes, &self->scope, &self->piece);
+    if (self->piece.index < self->group_count)
+        id_of_group(self->piece.batch_id, self->piece.index, next);
+    record_list_read(list, next, ended > 0, 0, 0);
+    return ended < 0 ? -1 : 0;
+}
+
+void list_batch_groups(struct call *call)
+{
+    static const char *const known[] = {"arrays", "limit", "cursor", NULL};
+    _cleanup_(store_batch_finish) struct store_batch batch = {0};
+    struct page page;
+    int64_t index;
+    int arrays = JSON_ARRAYS_PLAIN;
+    if (enter(call, known) < 0 || query_page(call, &page) < 0 || call_query_arrays(call, &arrays) < 0 ||
+        first_group(call, page.cursor, &index) < 0 ||
+        check_status(call, store_read_batch(call->reader, call->args[0], &batch), "id", "batch") < 0)
+        return;
+    struct group_list *self = xcalloc(1, sizeof(*self));
+    record_list_init(&self->list, page.cursor, page.limit, INT64_MAX);
+    self->list.add = add_group;
+    render_terms_init(&self->terms, &batch);
+    self->scope = (struct render_scope){
+        .fields = RENDER_ALL, .arrays = (enum json_arrays)arrays, .batch_state = batch.state, .terms = &self->terms};
+    memcpy(self->piece.batch_id, batch.id, ID_BYTES);
+    self->piece.index = index;
+    self->group_count = batch.group_count;
+    record_list_answer(call, &self->list);
+}
+
+/* ---- batches
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+struct batch_list {
+    struct record_list list; /* first */
+    struct text run;
+    int state;
+    bool descending;
+};
+
+static int add_batches(struct record_list *list, struct store_reader *reader, const struct store_page_limits *limits)
+{
+    const struct batch_list *self = (const struct batch_list *)list;
+    _cleanup_(store_batches_finish) struct store_batches page = {0};
+    if (store_list_batches(reader, self->run, self->state, self->descending, record_list_cursor(list), limits, &page) !=
+        STORE_OK)
+        return -1;
+    for (size_t i = 0; i < page.count; i++)
+        render_batch_line(record_list_item(list), &page.batches[i]);
+    record_list_read(list, page.next, page.count, page.scanned, 0);
+    return 0;
+}
+
+void list_batches(struct call *call)
+{
+    static const char *const known[] = {"run", "state", "order", "limit", "cursor", NULL};
+    struct page page;
+    bool descending = false;
+    int state = -1;
+    if (enter(call, known) < 0 || query_page(call, &page) < 0 || query_descending(call, &descending) < 0 ||
+        query_choice(call, "state", store_batch_state_names, &state) < 0 ||
+        check_cursor(call, store_batches_cursor_fits(call_query(call, "run"), state, descending, page.cursor)) < 0)
+        return;
+    struct batch_list *self = xcalloc(1, sizeof(*self));
+    record_list_init(&self->list, page.cursor, page.limit, call->settings->scan_budget);
+    self->list.add = add_batches;
+    self->run = call_query(call, "run");
+    self->state = state;
+    self->descending = descending;
+    record_list_answer(call, &self->list);
+}
+
+/* ---- runs
+ * -------------------------------------------------------------------------------------------------------------------
+ */
+
+static void put_revision(struct json_write *json, const char *key, int64_t revision)
+{
+    if (revision < 0)
+        json_put_null(json, key);
+    else
+        json_put_int(json, key, revision);
+}
+
+static void put_run(struct json_write *json, const struct store_run *run)
+{
+    json_put_text(json, "run", run->name);
+    json_put_int(json, "incarnation", run->incarnation);
+    put_revision(json, "policy_revision", run->policy_revision);
+    json_put_time(json, "created_at", run->created_at_us);
+    json_key(json, "counts");
+    json_object_begin(json);
+    json_put_int(json, "batches", run->batches);
+    json_put_int(json, "rollouts", run->scored + run->failed + run->cancelled);
+    json_put_int(json, "scored", run->scored);
+    json_put_int(json, "failed", run->failed);
+    json_put_int(json, "cancelled", run->cancelled);
+    json_object_end(json);
+    json_key(json, "update");
+    if (!run->has_update) {
+        json_write_null(json);
+        return;
+    }
+    json_object_begin(json);
+    update_write_record(json, &run->update);
+    json_object_end(json);
+}
+
+static int add_runs(struct record_list *list, struct store_reader *reader, const struct store_page_limits *limits)
+{
+    _cleanup_(store_runs_finish) struct store_runs page = {0};
+    if (store_list_runs(reader, record_list_cursor(list), limits->rows, &page) != STORE_OK)
+        return -1;
+    for (size_t i = 0; i < page.count; i++) {
+        struct json_write *json = record_list_item(list);
+        json_object_begin(json);
+        put_run(json, &page.runs[i]);
+        json_object_end(json);
+    }
+    record_list_read(list, page.next, page.count, page.count, 0);
+    return 0;
+}
+
+void list_runs(struct call *call)
+{
+    static const char *const known[] = {"limit", "cursor", NULL};
+    struct page page;
+    if (enter(call, known) < 0 || query_page(call, &page) < 0 ||
+        check_cursor(call, store_runs_cursor_fits(page.cursor)) < 0)
+        return;
+    struct record_list *list = xcalloc(1, sizeof(*list));
+    record_list_init(list, page.cursor, page.limit, INT64_MAX);
+    list->add = add_runs;
+    record_list_answer(call, list);
+}
+
+static void put_incarnations(struct json_write *json, const struct store_run_detail *run)
+{
+    json_key(json, "incarnations");
+    json_array_begin(json);
+    for (size_t i = 0; i < run->incarnation_count; i++) {
+        json_object_begin(json);
+        json_put_int(json, "incarnation", run->incarnations[i].incarnation);
+        json_put_time(json, "opened_at", run->incarnations[i].opened_at_us);
+        put_revision(json, "rewind_to_step", run->incarnations[i].rewind_to_step);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void put_revisions(struct json_write *json, const struct store_run_detail *run)
+{
+    json_put_int(json, "revisions_declared", run->revisions_declared);
+    json_key(json, "revisions");
+    json_array_begin(json);
+    for (size_t i = 0; i < run->revision_count; i++) {
+        json_object_begin(json);
+        json_put_int(json, "incarnation", run->revisions[i].incarnation);
+        json_put_int(json, "revision", run->revisions[i].revision);
+        json_put_time(json, "declared_at", run->revisions[i].declared_at_us);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void put_objectives(struct json_write *json, const struct store_run_detail *run)
+{
+    json_key(json, "objectives");
+    json_array_begin(json);
+    for (size_t i = 0; i < run->objective_count; i++) {
+        json_object_begin(json);
+        json_put_raw(json, "objective", run->objectives[i].objective);
+        json_put_string(json, "first_batch", run->objectives[i].first_batch_id);
+        json_put_string(json, "purpose", store_purpose_names[run->objectives[i].purpose]);
+        json_put_time(json, "first_used_at", run->objectives[i].first_used_at_us);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+void get_run(struct call *call)
+{
+    static const char *const known[] = {NULL};
+    _cleanup_(store_run_detail_finish) struct store_run_detail run = {0};
+    struct json_write json;
+    if (enter(call, known) < 0 ||
+        check_status(call, store_read_run(call->reader, call->args[0], &run), "run", "run") < 0)
+        return;
+    json_write_init(&json, &call->reply.body);
+    json_object_begin(&json);
+    put_run(&json, &run.run);
+    json_put_null(&json, "manifest"); /* runs are not frozen yet */
+    put_incarnations(&json, &run);
+    put_revisions(&json, &run);
+    put_objectives(&json, &run);
+    json_object_end(&json);
+    call_answer_json(call, 200);
+}

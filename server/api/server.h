@@ -1,0 +1,71 @@
+/* server: everything that one running service owns. The loop thread owns this struct; workers see only what a job hands
+ * them. */
+#ifndef SERVER_API_SERVER_H
+#define SERVER_API_SERVER_H
+
+#include "server/api/verify.h"
+#include "server/http/budget.h"
+#include "server/http/log.h"
+#include "server/runtime/limits.h"
+#include "server/runtime/loop.h"
+#include "server/runtime/memory.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct batches;
+struct engines;
+struct http;
+struct incidents;
+struct pool;
+struct settings;
+struct store;
+struct transport;
+struct verify_pool;
+
+struct server {
+    const struct settings *settings;
+    struct descriptor_shares shares;
+    struct loop *loop;
+    struct store *store;
+    struct workers *workers;
+    struct http *http;
+    struct http_log http_log;
+    struct transport *transport;
+    struct pool *pool;
+    struct engines *engines;
+    struct verify_pool *verify_pool;
+    struct verify_context verify;
+    struct incidents *incidents;
+    struct batches *batches;
+    char *token; /* what requests must carry; NULL: nothing */
+    int argc;    /* as the settings were read, and are read again */
+    char **argv;
+    char url[128];
+    bool migrating; /* the store builds what its file lacks: nothing but health is answered */
+    bool ready;     /* unfinished batches were read back: new ones may come */
+    bool draining;
+    bool failed;        /* it ran, but the start was not completed */
+    bool leaving;       /* the last replies are on their way */
+    int64_t body_bytes; /* of request bodies that are being received and read */
+    struct reply_budget replies;
+    int64_t drain_until_us;
+    int64_t leave_at_us;
+    struct loop_timer drain_timer;
+    struct loop_timer migration_timer;
+    struct loop_timer gauge_timer;
+    struct memory_trim trim;
+    struct loop_timer transport_timer;
+    int signal_fd;
+    struct loop_source *signal_source;
+};
+
+/* Runs the service until it is told to stop; the exit code. Settings stay the caller's. argc and argv: what
+ * they were read from, for SIGHUP. */
+int server_run(const struct settings *settings, int argc, char **argv);
+
+/* drain.c: the first call stops admission and lets running batches end; the second one stops at once. */
+void server_drain(struct server *server);
+
+#endif

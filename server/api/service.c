@@ -1,0 +1,221 @@
+/* For operators: health, readiness, metrics, the contract, what is pending. */
+#include "server/api/service.h"
+
+#include "schema/embedded.h"
+#include "server/base/clock.h"
+#include "server/base/json_write.h"
+#include "server/batches/live.h"
+#include "server/engines/engines.h"
+#include "server/runtime/metrics.h"
+#include "server/settings/settings.h"
+#include "server/verify/incidents.h"
+
+#include <stdio.h>
+
+extern const struct embedded_file openapi_files[];
+
+static void begin(struct json_write *json, struct call *call)
+{
+    json_write_init(json, &call->reply.body);
+    json_object_begin(json);
+}
+
+static void end(struct json_write *json, struct request *request, int status)
+{
+    json_object_end(json);
+    call_answer_json(request_call(request), status);
+    request_answer(request);
+}
+
+void get_health(struct server *server, struct request *request)
+{
+    struct call *call = request_call(request);
+    struct json_write json;
+    begin(&json, call);
+    json_put_string(&json, "status", "ok");
+    if (call->authorized) {
+        json_put_string(&json, "version", ROLLOUTD_VERSION);
+        json_put_string(&json, "url", server->url);
+    }
+    end(&json, request, 200);
+}
+
+/* One thing that must be in order before work can be taken. */
+struct part {
+    const char *name;
+    bool ready;
+    const char *why;
+};
+
+static size_t engines_up(struct pool *pool)
+{
+    size_t up = 0;
+    for (size_t i = 0; i < pool_count(pool); i++) {
+        enum engine_state state = engine_shown_state(pool_at(pool, i));
+        up += state == ENGINE_UP || state == ENGINE_COOLING || state == ENGINE_HALF_OPEN;
+    }
+    return up;
+}
+
+static void set_engine_gauges(struct pool *pool)
+{
+    int64_t counts[ENGINE_STATE_COUNT] = {0};
+    for (size_t i = 0; i < pool_count(pool); i++)
+        counts[engine_shown_state(pool_at(pool, i))]++;
+    for (size_t state = 0; state < ENGINE_STATE_COUNT; state++)
+        metric_set(METRIC_ENGINES, state, counts[state]);
+    metric_set(METRIC_ENGINES_UP, 0, (int64_t)engines_up(pool));
+}
+
+static void write_engines(struct json_write *json, const struct engines *engines)
+{
+    struct pool *pool = engines->server->pool;
+    char why[ENGINE_SENTENCE_BYTES];
+    json_key(json, "engines");
+    json_array_begin(json);
+    for (size_t i = 0; i < pool_count(pool); i++) {
+        const struct engine *engine = pool_at(pool, i);
+        json_object_begin(json);
+        json_put_string(json, "name", engine->name);
+        json_put_string(json, "kind", engine->adapter ? engine->adapter->kind : NULL);
+        json_put_string(json, "model", engine->model);
+        json_put_string(json, "state", engine_state_names[engine_shown_state(engine)]);
+        json_put_int(json, "in_flight", (int64_t)engine->in_flight);
+        json_put_int(json, "in_flight_limit", (int64_t)engine->in_flight_limit);
+        engine_say_why(engines, engine, why);
+        json_put_string(json, "why", why[0] ? why : NULL);
+        json_put_string(json, "last_error", engine->last_error.message[0] ? engine->last_error.message : NULL);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+/* As in every refusal. */
+static void put_migrating(struct json_write *json, const struct call *call, const char *message)
+{
+    json_key(json, "error");
+    json_object_begin(json);
+    json_put_string(json, "code", error_rows[ERR_MIGRATING].code);
+    json_put_string(json, "message", message);
+    json_put_null(json, "path");
+    json_put_string(json, "request_id", call->request_id);
+    json_object_end(json);
+}
+
+void get_ready(struct server *server, struct request *request)
+{
+    struct call *call = request_call(request);
+    struct verify_pool_counts counts;
+    verify_pool_count(server->verify_pool, &counts);
+    size_t engines = pool_count(server->pool);
+    char migration[STORE_MESSAGE_BYTES];
+    store_say_migration(server->store, migration);
+    const char *lost = store_lost(server->store);
+    const struct part parts[] = {
+        {"admission", !server->draining, "the service is draining"},
+        {"resume", server->ready, "unfinished batches are being read back"},
+        {"store", !migration[0] && !lost && !server->batches->store_failing,
+         migration[0]                                        ? migration
+         : lost                                              ? lost
+         : server->batches->store_failure == STORE_DISK_FULL ? "the disk is full"
+                                                             : "the database cannot be written"},
+        {"verifiers", counts.workers_alive > 0, "no text worker is alive"},
+        {"engines", engines == 0 || engines_up(server->pool) > 0, "no engine answers"},
+    };
+    bool ready = true;
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
+        ready = ready && parts[i].ready;
+
+    struct json_write json;
+    begin(&json, call);
+    json_put_bool(&json, "ready", ready);
+    if (migration[0])
+        put_migrating(&json, call, migration);
+    if (call->authorized) {
+        json_key(&json, "parts");
+        json_object_begin(&json);
+        for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
+            json_put_string(&json, parts[i].name, parts[i].ready ? "ready" : parts[i].why);
+        json_object_end(&json);
+        json_put_int(&json, "batches_without_scored", (int64_t)server->batches->without_scored);
+        write_engines(&json, server->engines);
+    }
+    end(&json, request, ready ? 200 : 503);
+}
+
+static size_t in_phase(const struct batches *batches, enum rollout_phase first, enum rollout_phase last)
+{
+    size_t sum = 0;
+    for (const struct live_batch *live = batches->first; live; live = live->next)
+        for (size_t phase = first; phase <= last; phase++)
+            sum += live->batch.in_phase[phase];
+    return sum;
+}
+
+void service_set_gauges(struct server *server)
+{
+    struct verify_pool_counts counts;
+    const struct store_metrics *store = store_metrics(server->store);
+    verify_pool_count(server->verify_pool, &counts);
+    metric_set(METRIC_CONNECTIONS, 0, (int64_t)http_connections(server->http));
+    metric_set(METRIC_BATCHES_RUNNING, 0, (int64_t)server->batches->count);
+    metric_set(METRIC_SAMPLES_QUEUED, 0, (int64_t)in_phase(server->batches, PHASE_QUEUED, PHASE_BACKOFF));
+    metric_set(METRIC_SAMPLES_IN_FLIGHT, 0, (int64_t)in_phase(server->batches, PHASE_SAMPLING, PHASE_SAMPLING));
+    set_engine_gauges(server->pool);
+    metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_PARSE, (int64_t)workers_queued(server->workers));
+    metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_VERIFY, (int64_t)counts.queued);
+    metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_ROW, (int64_t)store->queued_ops);
+    metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_BATCH, (int64_t)server->batches->count);
+    metric_set(METRIC_WAL_BYTES, 0, (int64_t)store->wal_bytes);
+    metric_set(METRIC_MEMORY_USED_BYTES, 0, server->batches->bytes + server->body_bytes + server->replies.held_bytes);
+    metric_set(METRIC_MEMORY_LIMIT_BYTES, 0, server->batches->bytes_max);
+    metric_set(METRIC_VERIFIER_ALARMS, 0, (int64_t)incidents_alarms(server->incidents));
+    metric_set(METRIC_TEXT_WORKERS_ALIVE, 0, (int64_t)counts.workers_alive);
+    /* Those that are gone, and did not go because they had served enough. */
+    metric_set(METRIC_TEXT_WORKERS_REPLACED, 0,
+               (int64_t)(counts.workers_started - counts.workers_retired - counts.workers_alive));
+}
+
+void get_metrics(struct server *server, struct request *request)
+{
+    struct call *call = request_call(request);
+    service_set_gauges(server);
+    metrics_render(&call->reply.body);
+    engines_write_metrics(server->engines, &call->reply.body);
+    call->reply.status = 200;
+    call->reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    request_answer(request);
+}
+
+void get_openapi(struct server *server, struct request *request)
+{
+    (void)server;
+    struct call *call = request_call(request);
+    buffer_append(&call->reply.body, openapi_files[0].data, openapi_files[0].size_bytes);
+    call->reply.status = 200;
+    call->reply.content_type = "application/yaml";
+    request_answer(request);
+}
+
+void get_pending(struct server *server, struct request *request)
+{
+    static const char *const known[] = {"run", NULL};
+    struct call *call = request_call(request);
+    struct json_write json;
+    if (call_check_query(call, known) < 0) {
+        request_answer(request);
+        return;
+    }
+    struct text run = call_query(call, "run");
+    begin(&json, call);
+    json_key(&json, "items");
+    json_array_begin(&json);
+    for (const struct live_batch *live = server->batches->first; live; live = live->next)
+        if (!run.data || text_equals(run, live->run->name))
+            live_write_pending(&json, live);
+    json_array_end(&json);
+    json_put_int(&json, "count", (int64_t)server->batches->count);
+    updates_write(&json, server->batches, run);
+    incidents_write(&json, server->incidents, run);
+    end(&json, request, 200);
+}

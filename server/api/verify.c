@@ -1,0 +1,387 @@
+/* The parts of POST /v1/verify that run on worker threads, and GET /v1/verifiers. */
+#include "server/api/verify.h"
+
+#include <stdio.h>
+
+#include "server/api/verify_private.h"
+#include "server/base/blocks.h"
+#include "server/input/input.h"
+#include "verifiers/registry.h"
+
+#define ITEMS_MAX 65536
+#define ITEM_ID_BYTES 256
+#define VERDICTS_BYTES 512        /* of an item, as they come from a text worker */
+#define OWN_LIST_BYTES 1024       /* of an item with verifiers of its own */
+#define UNREAD_BYTES (256 * 1024) /* verdicts of a list that could not be read; longer ones are left out */
+
+/* --- reading --- */
+
+struct request_fields {
+    json_t *verifiers;
+    json_t *items;
+    int missing;
+};
+
+static const struct field request_fields[] = {
+    {"verifiers", FIELD_ARRAY, 0, offsetof(struct request_fields, verifiers), 0, 0, NULL},
+    {"items", FIELD_ARRAY, FIELD_REQUIRED, offsetof(struct request_fields, items), 0, 0, NULL},
+    {"missing", FIELD_CHOICE, 0, offsetof(struct request_fields, missing), 0, 0, reward_missing_names},
+};
+
+struct item_fields {
+    struct text id;
+    struct text completion;
+    struct text prompt;
+    json_t *reference;
+    int64_t completion_tokens;
+    json_t *verifiers;
+};
+
+static const struct field item_fields[] = {
+    {"id", FIELD_TEXT, 0, offsetof(struct item_fields, id), 0, ITEM_ID_BYTES, NULL},
+    {"completion", FIELD_TEXT, FIELD_REQUIRED, offsetof(struct item_fields, completion), 0, 0, NULL},
+    {"prompt", FIELD_TEXT, FIELD_NULLABLE, offsetof(struct item_fields, prompt), 0, 0, NULL},
+    {"reference", FIELD_ANY, 0, offsetof(struct item_fields, reference), 0, 0, NULL},
+    {"completion_tokens", FIELD_INT, FIELD_NULLABLE, offsetof(struct item_fields, completion_tokens), 0, 0x1p53, NULL},
+    {"verifiers", FIELD_ARRAY, 0, offsetof(struct item_fields, verifiers), 0, 0, NULL},
+};
+
+void verify_item_fail(struct verify_item *item, const char *code, const char *message, bool retryable)
+{
+    item->failed = true;
+    item->failure = (struct verdict_record){.kind = VERDICT_UNSCORED, .retryable = retryable};
+    snprintf(item->failure.failure_code, sizeof item->failure.failure_code, "%s", code);
+    snprintf(item->failure.failure_message, sizeof item->failure.failure_message, "%s", message);
+}
+
+/* What was wrong with an item's own verifiers stands in the envelope that its refusal wrote. */
+static void fail_from_envelope(struct verify_item *item, const struct call *refused)
+{
+    struct text body = buffer_text(&refused->reply.body);
+    json_t *root = json_loadb(body.data, body.length_bytes, JSON_ALLOW_NUL, NULL);
+    const json_t *error = json_object_get(root, "error");
+    const char *path = json_string_value(json_object_get(error, "path"));
+    const char *message = json_string_value(json_object_get(error, "message"));
+    char shown[VERDICT_MESSAGE_BYTES];
+
+    snprintf(shown, sizeof shown, "%s%s%s", path ? path : "", path ? ": " : "", message ? message : "");
+    verify_item_fail(item, error ? json_string_value(json_object_get(error, "code")) : "verifier_options", shown,
+                     false);
+    json_decref(root);
+}
+
+/* Verdicts for a list that could not be read: what is known of each entry, and the failure. */
+static void write_unread_verdicts(const json_t *list, struct verify_item *item)
+{
+    struct json_write json;
+    size_t i;
+    const json_t *entry;
+
+    buffer_init(&item->unread_verdicts, UNREAD_BYTES);
+    json_write_init(&json, &item->unread_verdicts);
+    json_array_begin(&json);
+    json_array_foreach (list, i, entry) {
+        struct text name = json_text_of(json_object_get(entry, "name"));
+        struct text id = json_text_of(json_object_get(entry, "id"));
+        json_object_begin(&json);
+        json_put_text(&json, "id", id.data ? id : name);
+        json_put_text(&json, "name", name);
+        json_put_null(&json, "version");
+        json_put_null(&json, "options_sha256");
+        json_put_null(&json, "score");
+        json_put_string(&json, "verdict", verdict_kind_names[VERDICT_UNSCORED]);
+        json_put_string(&json, "reason", item->failure.failure_code);
+        json_put_null(&json, "detail");
+        json_key(&json, "failure");
+        verify_failure_write(&json, &item->failure);
+        json_put_int(&json, "duration_us", 0);
+        json_object_end(&json);
+    }
+    json_array_end(&json);
+}
+
+/* An item's own verifiers: what is wrong with them is its own failure, never the request's. */
+static void read_own_verifiers(const struct json_input *input, const json_t *value, const char *path,
+                               struct verify_item *item)
+{
+    struct json_input own = *input;
+    struct call scratch;
+
+    call_init(&scratch);
+    scratch.request_id = input->call->request_id;
+    own.call = &scratch;
+    item->list = verifier_list_read(&own, value, path);
+    if (!item->list) {
+        fail_from_envelope(item, &scratch);
+        write_unread_verdicts(value, item);
+    }
+    call_finish(&scratch);
+}
+
+static void build_frame(const struct item_fields *read, struct verify_item *item)
+{
+    bool has_reference = read->reference && !json_is_null(read->reference);
+    _cleanup_free_ char *reference = has_reference ? json_dumps(read->reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+
+    buffer_init(&item->frame, (size_t)VERIFIER_FRAME_LIMIT_BYTES + FRAME_SLACK_BYTES);
+    if (verify_request_build(item->list, read->completion, read->prompt, read->completion_tokens, text_of(reference),
+                             &item->frame) < 0) {
+        buffer_finish(&item->frame);
+        verify_item_fail(item, "verifier_input_too_large",
+                         "the completion and its reference are larger than a worker reads", false);
+    }
+}
+
+static int read_item(struct json_input *input, const json_t *value, size_t index, struct verify_request *request)
+{
+    struct verify_item *item = &request->items[index];
+    struct item_fields read = {.completion_tokens = -1};
+    char path[PATH_BYTES];
+    char own[PATH_BYTES];
+
+    path_index(path, "", "items", index);
+    path_join(own, path, "verifiers");
+    if (json_read_object(input, value, path, item_fields, ARRAY_LENGTH(item_fields), &read) < 0)
+        return -1;
+    if (!read.verifiers && !request->shared)
+        return call_refuse(input->call, ERR_MISSING_FIELD, own,
+                           "the request has no `verifiers` of its own, so every item needs some");
+    if (read.id.data)
+        item->id = (struct text){xstrndup(read.id.data, read.id.length_bytes), read.id.length_bytes};
+    if (read.verifiers)
+        read_own_verifiers(input, read.verifiers, own, item);
+    else
+        item->list = verifier_list_ref(request->shared);
+    if (item->list)
+        build_frame(&read, item);
+    return 0;
+}
+
+static int read_items(struct json_input *input, const json_t *items, struct verify_request *request)
+{
+    size_t count = json_array_size(items);
+    size_t i;
+    const json_t *value;
+
+    if (count > ITEMS_MAX)
+        return call_refuse(input->call, ERR_INVALID_FIELD, "items", "expected at most %d items", ITEMS_MAX);
+    request->items = xcalloc(count ? count : 1, sizeof request->items[0]);
+    request->count = count;
+    json_array_foreach (items, i, value)
+        if (read_item(input, value, i, request) < 0)
+            return -1;
+    return 0;
+}
+
+static int read_request(struct json_input *input, struct verify_request *request)
+{
+    struct request_fields read = {.missing = REWARD_MISSING_NULL};
+
+    if (json_read_object(input, input->root, "", request_fields, ARRAY_LENGTH(request_fields), &read) < 0)
+        return -1;
+    request->missing = (enum reward_missing)read.missing;
+    if (read.verifiers) {
+        request->shared = verifier_list_read(input, read.verifiers, "verifiers");
+        if (!request->shared)
+            return -1;
+    }
+    return read_items(input, read.items, request);
+}
+
+void verify_request_drop_items(struct verify_request *request)
+{
+    for (size_t i = 0; i < request->count; i++) {
+        struct verify_item *item = &request->items[i];
+        free((char *)(uintptr_t)item->id.data);
+        verifier_list_unref(item->list);
+        buffer_finish(&item->frame);
+        buffer_finish(&item->unread_verdicts);
+        free(item->job.reply);
+    }
+    free(TAKE_PTR(request->items));
+    request->count = 0;
+}
+
+void verify_request_destroy(void *parsed)
+{
+    struct verify_request *request = parsed;
+
+    verify_request_drop_items(request);
+    verifier_list_unref(request->shared);
+    free(request);
+}
+
+void verify_parse(struct call *call)
+{
+    static const char *const no_parameters[] = {NULL};
+    struct verify_request *request;
+    struct json_input input;
+
+    if (call_check_query(call, no_parameters) < 0 || json_input_init(&input, call, NULL) < 0)
+        return;
+    request = xcalloc(1, sizeof *request);
+    if (read_request(&input, request) < 0) {
+        verify_request_destroy(request);
+    } else {
+        call->parsed = request;
+        call->parsed_destroy = verify_request_destroy;
+    }
+    json_input_finish(&input);
+    block_give(TAKE_PTR(call->body)); /* the frames have what is needed of it */
+}
+
+size_t verify_bytes(const struct call *call)
+{
+    const struct verify_request *request = call->parsed;
+    size_t bytes = sizeof(*request);
+
+    for (size_t i = 0; i < request->count; i++) {
+        const struct verify_item *item = &request->items[i];
+        bool own_list = item->list && item->list != request->shared;
+        bytes += sizeof(*item) + item->frame.capacity_bytes + item->unread_verdicts.capacity_bytes + VERDICTS_BYTES +
+                 (own_list ? OWN_LIST_BYTES : 0);
+    }
+    return bytes;
+}
+
+/* --- rendering --- */
+
+static void read_verdicts(const struct verify_item *item, struct verdict_set *ret_set)
+{
+    const struct verify_job *job = &item->job;
+
+    if (item->failed)
+        verdict_set_fail(item->list, item->failure.failure_code, item->failure.failure_message, item->failure.retryable,
+                         ret_set);
+    else
+        verdict_set_read(job, ret_set);
+}
+
+static void write_judged(struct json_write *json, const struct verify_item *item, enum reward_missing missing)
+{
+    struct verdict_set set;
+    struct reward reward;
+
+    read_verdicts(item, &set);
+    reward = reward_combine(item->list, &set, missing);
+    json_put_double(json, "reward", reward.value);
+    json_key(json, "rewards");
+    rewards_write(json, item->list, &set);
+    json_key(json, "heldout");
+    heldout_write(json, item->list, &set);
+    json_key(json, "verdicts");
+    verdict_set_write(json, item->list, &set);
+    json_key(json, "failure");
+    verify_failure_write(json, reward.failure);
+    verdict_set_finish(&set);
+}
+
+static void write_unread(struct json_write *json, const struct verify_item *item)
+{
+    bool whole = item->unread_verdicts.length_bytes && !item->unread_verdicts.failed;
+
+    json_put_null(json, "reward");
+    json_put_raw(json, "rewards", TEXT_LITERAL("{}"));
+    json_put_raw(json, "heldout", TEXT_LITERAL("{}"));
+    json_put_raw(json, "verdicts", whole ? buffer_text(&item->unread_verdicts) : TEXT_LITERAL("[]"));
+    json_key(json, "failure");
+    verify_failure_write(json, &item->failure);
+}
+
+void verify_render(const struct verify_request *request, struct call *call)
+{
+    struct json_write json;
+
+    json_write_init(&json, &call->reply.body);
+    json_object_begin(&json);
+    json_key(&json, "items");
+    json_array_begin(&json);
+    for (size_t i = 0; i < request->count; i++) {
+        const struct verify_item *item = &request->items[i];
+        json_object_begin(&json);
+        json_put_text(&json, "id", item->id);
+        if (item->list)
+            write_judged(&json, item, request->missing);
+        else
+            write_unread(&json, item);
+        json_object_end(&json);
+    }
+    json_array_end(&json);
+    json_object_end(&json);
+    call_answer_json(call, 200);
+}
+
+/* --- GET /v1/verifiers --- */
+
+static void write_choices(struct json_write *json, const struct verifier_option *option)
+{
+    if (!option->choices)
+        return;
+    json_key(json, "choices");
+    json_array_begin(json);
+    for (const char *const *choice = option->choices; *choice; choice++)
+        json_text(json, text_of(*choice));
+    json_array_end(json);
+}
+
+static void write_option(struct json_write *json, const struct verifier_option *option)
+{
+    bool has_range = option->kind != OPTION_BOOL && option->kind != OPTION_CHOICE;
+
+    json_key(json, option->name);
+    json_object_begin(json);
+    json_put_string(json, "type", option_kind_names[option->kind]);
+    json_put_bool(json, "required", !option->fallback);
+    json_put_raw(json, "default", text_of(option->fallback));
+    write_choices(json, option);
+    if (has_range) {
+        json_put_double(json, "minimum", option->minimum);
+        json_put_double(json, "maximum", option->maximum);
+    }
+    json_put_string(json, "help", option->help);
+    json_object_end(json);
+}
+
+static void write_verifier(struct json_write *json, const struct verifier *verifier)
+{
+    json_object_begin(json);
+    json_put_string(json, "name", verifier->name);
+    json_put_string(json, "version", verifier->version);
+    json_put_string(json, "help", verifier->help);
+    json_put_bool(json, "needs_reference", verifier->needs_reference);
+    json_key(json, "options");
+    json_object_begin(json);
+    for (size_t i = 0; i < verifier->option_count; i++)
+        write_option(json, &verifier->options[i]);
+    json_object_end(json);
+    json_object_end(json);
+}
+
+static void write_limits(struct json_write *json)
+{
+    json_key(json, "limits");
+    json_object_begin(json);
+    json_put_int(json, "verifiers", VERIFIER_LIST_LIMIT);
+    json_put_int(json, "items", ITEMS_MAX);
+    json_put_int(json, "item_bytes", VERIFIER_FRAME_LIMIT_BYTES);
+    json_object_end(json);
+}
+
+void list_verifiers(struct call *call)
+{
+    static const char *const no_parameters[] = {NULL};
+    struct json_write json;
+
+    if (call_check_query(call, no_parameters) < 0)
+        return;
+    json_write_init(&json, &call->reply.body);
+    json_object_begin(&json);
+    json_key(&json, "verifiers");
+    json_array_begin(&json);
+    for (size_t i = 0; i < verifier_count; i++)
+        write_verifier(&json, verifiers[i]);
+    json_array_end(&json);
+    write_limits(&json);
+    json_object_end(&json);
+    call_answer_json(call, 200);
+}

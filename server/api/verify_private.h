@@ -1,0 +1,48 @@
+/* What the files of POST /v1/verify share: one request between its worker part and its loop part. */
+#ifndef SERVER_API_VERIFY_PRIVATE_H
+#define SERVER_API_VERIFY_PRIVATE_H
+
+#include "server/api/verify.h"
+#include "server/verify/spec.h"
+
+#define FRAME_SLACK_BYTES                                                                                              \
+    65536 /* a buffer refuses what is beyond its maximum; the frame's own limit is checked exactly */
+
+struct verify_request;
+
+struct verify_item {
+    struct verify_job job;
+    struct verify_request *request;
+    struct text id;             /* TEXT_NONE: none was given */
+    struct verifier_list *list; /* NULL: its own could not be read */
+    struct buffer frame;
+    bool failed; /* before any worker saw it */
+    struct verdict_record failure;
+    struct buffer unread_verdicts;
+    bool running;
+};
+
+struct verify_request {
+    struct job render; /* first: see verify_run() */
+    struct verify_context *context;
+    struct call *call;
+    void (*answered)(void *arg);
+    void *arg;
+    struct verifier_list *shared; /* NULL: every item has its own */
+    enum reward_missing missing;
+    size_t count;
+    struct verify_item *items;
+    size_t next;    /* the first that was not started */
+    size_t running; /* in the pool */
+    bool rendering;
+    struct loop_timer deadline;
+    struct loop_timer again; /* a queue was full */
+};
+
+void verify_item_fail(struct verify_item *item, const char *code, const char *message, bool retryable);
+void verify_render(const struct verify_request *request, struct call *call);
+/* When they are rendered: on a worker, because a large request has a hundred thousand pieces. */
+void verify_request_drop_items(struct verify_request *request);
+void verify_request_destroy(void *parsed);
+
+#endif

@@ -1,0 +1,167 @@
+/* The part of POST /v1/verify that runs on the loop: items through the pool, a bounded number at once, under one
+ * deadline. */
+#include "server/api/verify_private.h"
+
+#include "server/base/clock.h"
+
+#define CONCURRENCY_DEFAULT 64
+#define DEADLINE_US (30 * US_PER_S)
+#define LIGHT_ITEMS 512 /* a reply with more keeps a thread for milliseconds */
+#define AGAIN_US (5 * US_PER_MS)
+
+static void pump(struct verify_request *request);
+
+static bool is_light(const struct verify_request *request)
+{
+    return request->count <= LIGHT_ITEMS;
+}
+
+static void pump_again(void *arg)
+{
+    pump(arg);
+}
+
+static void wait_a_little(struct verify_request *request)
+{
+    struct loop *loop = request->context->loop;
+    loop_timer_set(loop, &request->again, clock_monotonic_us() + AGAIN_US, pump_again, request);
+}
+
+/* --- the end --- */
+
+static void render(struct job *job, struct store_reader *reader)
+{
+    struct verify_request *request = (struct verify_request *)job;
+
+    (void)reader;
+    verify_render(request, request->call);
+    verify_request_drop_items(request);
+}
+
+static void rendered(struct job *job)
+{
+    struct verify_request *request = (struct verify_request *)job;
+
+    request->answered(request->arg);
+}
+
+static void submit_render(struct verify_request *request)
+{
+    request->render.lane = is_light(request) ? LANE_REQUEST : LANE_HEAVY;
+    request->render.run = render;
+    request->render.done = rendered;
+    request->rendering = workers_submit(request->context->workers, &request->render);
+    if (!request->rendering) {
+        wait_a_little(request);
+        return;
+    }
+    loop_timer_clear(request->context->loop, &request->deadline);
+    loop_timer_clear(request->context->loop, &request->again);
+}
+
+/* --- items --- */
+
+static void item_done(struct verify_job *job)
+{
+    struct verify_item *item = (struct verify_item *)job;
+    struct verify_request *request = item->request;
+
+    item->running = false;
+    request->running--;
+    buffer_finish(&item->frame);
+    pump(request);
+}
+
+static bool start_item(struct verify_request *request, struct verify_item *item)
+{
+    item->request = request;
+    item->job.frame = item->frame.data;
+    item->job.frame_bytes = item->frame.length_bytes;
+    item->job.list = item->list;
+    item->job.verifier_count = item->list->count;
+    item->job.lane = is_light(request) ? VERIFY_SMALL : VERIFY_BULK;
+    item->job.request_id = request->call->request_id;
+    item->job.timeout_us = request->context->item_timeout_us;
+    item->job.done = item_done;
+    item->running = verify_submit(request->context->pool, &item->job);
+    request->running += item->running;
+    return item->running;
+}
+
+static void pump(struct verify_request *request)
+{
+    size_t limit = request->context->concurrency ? request->context->concurrency : CONCURRENCY_DEFAULT;
+
+    while (request->next < request->count && request->running < limit) {
+        struct verify_item *item = &request->items[request->next];
+        if (!item->failed && !start_item(request, item)) {
+            wait_a_little(request);
+            return;
+        }
+        request->next++;
+    }
+    if (request->next == request->count && request->running == 0 && !request->rendering)
+        submit_render(request);
+}
+
+static void stop_items(struct verify_request *request)
+{
+    for (size_t i = 0; i < request->next; i++)
+        if (request->items[i].running) {
+            verify_cancel_job(request->context->pool, &request->items[i].job);
+            request->items[i].running = false;
+            verify_item_fail(&request->items[i], "deadline", "the request's time was over before this item was judged",
+                             true);
+        }
+    request->running = 0;
+}
+
+static void expired(void *arg)
+{
+    struct verify_request *request = arg;
+
+    stop_items(request);
+    for (; request->next < request->count; request->next++)
+        if (!request->items[request->next].failed)
+            verify_item_fail(&request->items[request->next], "deadline",
+                             "the request's time was over before this item was judged", true);
+    submit_render(request);
+}
+
+static int64_t time_allowed_us(const struct verify_request *request)
+{
+    struct verify_pool_counts counts;
+
+    if (request->context->deadline_us > 0)
+        return request->context->deadline_us;
+    verify_pool_count(request->context->pool, &counts);
+    return DEADLINE_US + request->context->item_timeout_us * (int64_t)request->count /
+                             (int64_t)(counts.workers_at_once ? counts.workers_at_once : 1);
+}
+
+void verify_run(struct verify_context *context, struct call *call, void (*answered)(void *arg), void *arg)
+{
+    struct verify_request *request = call->parsed;
+
+    request->context = context;
+    request->call = call;
+    request->answered = answered;
+    request->arg = arg;
+    loop_timer_set(context->loop, &request->deadline, clock_monotonic_us() + time_allowed_us(request), expired,
+                   request);
+    pump(request);
+}
+
+bool verify_cancel(struct call *call)
+{
+    struct verify_request *request = call->parsed;
+
+    if (!request || !request->context)
+        return true;
+    if (request->rendering)
+        return false;
+    loop_timer_clear(request->context->loop, &request->deadline);
+    loop_timer_clear(request->context->loop, &request->again);
+    stop_items(request);
+    return true;
+}

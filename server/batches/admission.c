@@ -1,0 +1,164 @@
+#include "server/batches/admission.h"
+
+#include "server/base/clock.h"
+#include "server/base/nearest.h"
+
+#include <stdio.h>
+
+#define NAMES_MAX 64
+#define NAMES_BYTES 512
+
+/* Those that are asked to drain may be told otherwise, but get nothing now. */
+static struct engine *next_engine(struct pool *pool, const struct named_pool *named, size_t *at)
+{
+    while (*at < pool_count(pool)) {
+        struct engine *engine = pool_at(pool, (*at)++);
+        if (engine->pool == named && !engine->draining)
+            return engine;
+    }
+    return NULL;
+}
+
+/* --- names for a message ---------------------------------------------------------------------------- */
+
+struct names {
+    char *list[NAMES_MAX + 1]; /* ended by NULL */
+    size_t count;
+    size_t bytes; /* of all, as they stand in a message */
+};
+
+static void names_finish(struct names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->list[i]);
+}
+
+/* Once each, and as many as a message holds. */
+static void add_name(struct names *names, struct text name)
+{
+    if (names->count == NAMES_MAX || names->bytes + name.length_bytes > NAMES_BYTES)
+        return;
+    for (size_t i = 0; i < names->count; i++)
+        if (text_equals(name, names->list[i]))
+            return;
+    names->list[names->count++] = xstrndup(name.data, name.length_bytes);
+    names->bytes += name.length_bytes + 2;
+}
+
+/* --- the pool ------------------------------------------------------------------------------------- */
+
+static int refuse_pool(struct pool *pool, struct call *call, struct text name)
+{
+    _cleanup_(names_finish) struct names names = {0};
+    char advice[ADVICE_BYTES];
+
+    for (size_t i = 0; i < pool_count(pool); i++)
+        add_name(&names, text_of(named_pool_name(pool_at(pool, i)->pool)));
+    names_advise_list(name, (const char *const *)names.list, advice);
+    return call_refuse(call, ERR_INVALID_FIELD, "engine", "no engine belongs to the pool \"%.*s\"; %s",
+                       (int)name.length_bytes, name.data, advice);
+}
+
+/* --- the sampling ---------------------------------------------------------------------------------- */
+
+/* The field that no engine of the pool can be asked for; NULL: one can be asked for everything, or is not known. */
+static const char *lacking(struct pool *pool, const struct named_pool *named, const struct sampling *sampling,
+                           const struct engine_adapter **ret_adapter)
+{
+    const char *field = NULL;
+    struct engine *engine;
+
+    for (size_t at = 0; (engine = next_engine(pool, named, &at));) {
+        const char *lacks = engine->adapter ? engine_adapter_lacks(engine->adapter, sampling) : NULL;
+        if (!lacks)
+            return NULL;
+        field = lacks;
+        *ret_adapter = engine->adapter;
+    }
+    return field;
+}
+
+/* A group whose list is another than the batch's said it itself. */
+static bool is_own(const struct batch_spec *spec, const struct group_spec *group, const char *field)
+{
+    return strcmp(field, "stop") == 0 ? group->sampling.stop != spec->sampling.stop
+                                      : group->sampling.stop_token_ids != spec->sampling.stop_token_ids;
+}
+
+static int check_sampling(struct pool *pool, const struct named_pool *named, struct call *call,
+                          const struct batch_spec *spec)
+{
+    char path[PATH_BYTES];
+
+    for (size_t g = 0; g < spec->group_count; g++) {
+        const struct engine_adapter *adapter = NULL;
+        const char *field = lacking(pool, named, &spec->groups[g].sampling, &adapter);
+        if (!field)
+            continue;
+        if (is_own(spec, &spec->groups[g], field))
+            snprintf(path, sizeof(path), "groups[%zu].sampling.%s", g, field);
+        else
+            snprintf(path, sizeof(path), "sampling.%s", field);
+        return call_refuse(call, ERR_INVALID_FIELD, path, "an engine of kind %s %s", adapter->kind, adapter->lacks_why);
+    }
+    return 0;
+}
+
+/* --- the model -------------------------------------------------------------------------------------- */
+
+static bool knows_its_models(const struct engine *engine)
+{
+    return engine->facts.lists_models && engine->facts.models_whole &&
+           (engine->state == ENGINE_UP || engine->state == ENGINE_COOLING || engine->state == ENGINE_HALF_OPEN);
+}
+
+static bool serves(const struct engine *engine, struct text model)
+{
+    return (engine->model && text_equals(model, engine->model)) || engine_facts_list(&engine->facts, model);
+}
+
+static void add_names(struct names *names, const struct engine *engine)
+{
+    for (const char *name = engine->facts.models; *name; name += strcspn(name, "\n") + 1)
+        add_name(names, (struct text){name, strcspn(name, "\n")});
+}
+
+/* An engine that is away, or does not say what it has, may serve anything. */
+static int check_model(struct batches *batches, const struct named_pool *named, struct call *call, struct text model)
+{
+    struct pool *pool = batches->server->pool;
+    _cleanup_(names_finish) struct names names = {0};
+    char advice[ADVICE_BYTES];
+    struct engine *engine;
+    size_t count = 0;
+
+    for (size_t at = 0; (engine = next_engine(pool, named, &at)); count++) {
+        if (!knows_its_models(engine) || serves(engine, model))
+            return 0;
+        add_names(&names, engine);
+    }
+    if (count == 0)
+        return 0;
+    pool_look_again(pool, named, clock_monotonic_us()); /* an adapter may have been loaded since */
+    probe_engines(batches);
+    names_advise_list(model, (const char *const *)names.list, advice);
+    return call_refuse(call, ERR_INVALID_FIELD, "model", "no engine of pool \"%s\" serves this model; %s",
+                       named_pool_name(named), advice);
+}
+
+/* --- the whole ---------------------------------------------------------------------------------------- */
+
+int admission_check(struct batches *batches, struct call *call, const struct batch_spec *spec)
+{
+    struct pool *pool = batches->server->pool;
+    struct text name = spec->pool.data ? spec->pool : text_of(POOL_DEFAULT);
+
+    if (pool_count(pool) == 0)
+        return call_refuse(call, ERR_NO_ENGINE, NULL, "no engine is configured: start rolloutd with --engine URL");
+    struct named_pool *named = pool_named_find(pool, name);
+    if (!named || named_pool_count(named) == 0)
+        return refuse_pool(pool, call, name);
+    if (check_sampling(pool, named, call, spec) < 0)
+        return -1;
+    return spec->model.data ? check_model(batches, named, call, spec->model) : 0;
+}

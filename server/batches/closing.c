@@ -1,0 +1,354 @@
+/* The end of a batch, computed on a worker from the record: totals, loss at ratio 1, summary, notes. */
+#include "server/batches/closing_group.h"
+#include "server/batches/live.h"
+#include "server/spec/pass_at.h"
+
+#include "server/base/json_write.h"
+#include "server/batches/unstored.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+
+#define JSON_MAX_BYTES ((size_t)16 << 20)
+#define NAMES_MAX 64
+
+/* Failures by code, held-out means by verifier: few names, counted in order of appearance. */
+struct tally {
+    char name[64];
+    double sum;
+    size_t count;
+};
+
+struct tallies {
+    struct tally rows[NAMES_MAX];
+    size_t count;
+};
+
+static void tally_add(struct tallies *tallies, struct text name, double value, size_t weight)
+{
+    size_t i = 0;
+    while (i < tallies->count && !text_equals(name, tallies->rows[i].name))
+        i++;
+    if (i == NAMES_MAX)
+        return;
+    if (i == tallies->count)
+        snprintf(tallies->rows[tallies->count++].name, sizeof(tallies->rows[0].name), "%.*s",
+                 (int)(name.length_bytes < 63 ? name.length_bytes : 63), name.data);
+    tallies->rows[i].sum += value;
+    tallies->rows[i].count += weight;
+}
+
+struct closing {
+    struct store_members members;
+    struct objective_sequence *sequences;
+    struct objective_group *groups;
+    struct objective_result result;
+    struct tallies failures;
+    struct tallies heldout;
+    double reward_sum;
+    size_t rewarded;
+    size_t scored;
+    size_t failed;
+    size_t cancelled;
+    int64_t completion_tokens;
+    unsigned left_out;
+    size_t untrainable;
+    size_t without_advantage;
+    bool evaluated;
+    struct objective_error error;
+    struct pass_tally *pass; /* NULL: not asked for */
+    struct close_revisions revisions;
+};
+
+static void closing_finish(struct closing *closing)
+{
+    pass_tally_destroy(closing->pass);
+    store_members_finish(&closing->members);
+    free(closing->sequences);
+    free(closing->groups);
+}
+
+static void count_heldout(struct closing *closing, const struct store_member *member)
+{
+    if (!member->heldout.data || member->heldout.length_bytes <= 2)
+        return;
+    json_auto_t *scores = json_loadb(member->heldout.data, member->heldout.length_bytes, JSON_ALLOW_NUL, NULL);
+    const char *id;
+    json_t *entry;
+    json_object_foreach (scores, id, entry) {
+        const json_t *score = json_object_get(entry, "score");
+        tally_add(&closing->heldout, text_of(id), json_is_number(score) ? json_number_value(score) : 0,
+                  json_is_number(score));
+    }
+}
+
+static void count_member(struct closing *closing, const struct store_member *member)
+{
+    closing->completion_tokens += member->completion_tokens;
+    closing->scored += member->state == STORE_ROLLOUT_SCORED;
+    closing->failed += member->state == STORE_ROLLOUT_FAILED;
+    closing->cancelled += member->state == STORE_ROLLOUT_CANCELLED;
+    if (!isnan(member->reward)) {
+        closing->reward_sum += member->reward;
+        closing->rewarded++;
+    }
+    if (member->failure_code.data)
+        tally_add(&closing->failures, member->failure_code, 0, 1);
+    count_heldout(closing, member);
+}
+
+static void fill_sequence(struct closing *closing, size_t index)
+{
+    const struct store_member *member = &closing->members.members[index];
+    closing->untrainable += !isnan(member->advantage) && !member->trainable;
+    closing->without_advantage += !isnan(member->reward) && isnan(member->advantage);
+    closing->sequences[index] = (struct objective_sequence){
+        .group = (size_t)member->group_index,
+        .reward = member->reward,
+        .shaped_reward = member->shaped_reward,
+        .judged = !isnan(member->advantage),
+        .untrainable = !member->trainable,
+        .tokens = (size_t)member->trainable_tokens,
+        .finish_reason =
+            text_equals(member->finish_reason, "length") ? OBJECTIVE_FINISH_LENGTH : OBJECTIVE_FINISH_OTHER,
+        .length = member->completion_tokens,
+        .advantage = member->advantage,
+    };
+}
+
+static void evaluate_members(struct closing *closing, const struct batch_spec *spec,
+                             const struct objective_knobs *knobs)
+{
+    struct objective_request request = {.knobs = knobs,
+                                        .sequences = closing->sequences,
+                                        .sequence_count = closing->members.count,
+                                        .groups = closing->groups,
+                                        .group_count = spec->group_count,
+                                        .advantages_given = true,
+                                        .shaped_given = true};
+    closing->evaluated = objective_evaluate(&request, &closing->result, &closing->error) == 0;
+}
+
+/* A loss that reads log-probabilities: group by group, so that the arrays of one group are in memory at a time. The
+ * counts are known from the members. */
+static enum store_status evaluate_groups(struct closing *closing, const struct close_job *close,
+                                         const struct objective_knobs *knobs, struct store_reader *reader)
+{
+    double loss = 0;
+
+    for (uint32_t g = 0; g < close->spec->group_count; g++) {
+        _cleanup_(group_record_finish) struct group_record record = {0};
+        struct objective_result result;
+        enum store_status status = live_read_group(close->live, reader, g, knobs, true, NULL, &record);
+        if (status != STORE_OK)
+            return status;
+        group_record_judge_by_advantage(&record);
+        if (objective_sampled_terms(knobs, &closing->result.totals, record.count, record.sequences, &result) < 0) {
+            closing->evaluated = false;
+            closing->error.message = "the loss of a group is beyond double";
+            return STORE_OK;
+        }
+        loss += isnan(result.loss) ? 0 : result.loss;
+    }
+    if (!isnan(closing->result.loss))
+        closing->result.loss = loss;
+    return STORE_OK;
+}
+
+static enum store_status evaluate(struct closing *closing, const struct close_job *close, struct store_reader *reader)
+{
+    const struct batch_spec *spec = close->spec;
+    struct objective_knobs knobs;
+    struct objective_knobs counting;
+
+    closing->left_out = objective_at_sampling(&spec->objective, &knobs);
+    closing->sequences = xcalloc(closing->members.count + 1, sizeof(struct objective_sequence));
+    closing->groups = xcalloc(spec->group_count + 1, sizeof(struct objective_group));
+    for (size_t i = 0; i < closing->members.count; i++) {
+        count_member(closing, &closing->members.members[i]);
+        fill_sequence(closing, i);
+    }
+    counting = knobs;
+    if (objective_loss_reads_logprobs(&knobs))
+        counting.loss.kind = OBJECTIVE_LOSS_IMPORTANCE_SAMPLING;
+    evaluate_members(closing, spec, &counting);
+    if (!closing->evaluated || !objective_loss_reads_logprobs(&knobs))
+        return STORE_OK;
+    return evaluate_groups(closing, close, &knobs, reader);
+}
+
+/* pass@k: group by group, so that the verdicts of one group are in memory at a time. */
+static enum store_status count_passes(struct closing *closing, const struct close_job *close,
+                                      struct store_reader *reader)
+{
+    const struct batch_spec *spec = close->spec;
+    unsigned with = spec->pass.verifier.data ? STORE_WITH_VERDICTS : 0;
+    char id[ID_BYTES];
+
+    if (spec->pass.count == 0)
+        return STORE_OK;
+    closing->pass = pass_tally_create(&spec->pass, spec->group_count);
+    for (uint32_t g = 0; g < spec->group_count; g++) {
+        const struct batch_group *members = &close->live->batch.groups[g];
+        struct store_group group;
+        if (close->live->unstored) {
+            pass_tally_add(closing->pass, spec->groups[g].task, unstored_rollouts(close->live) + members->first,
+                           members->count);
+            continue;
+        }
+        id_of_group(close->batch_id, g, id);
+        enum store_status status = store_read_group(reader, text_of(id), with, &group);
+        if (status == STORE_OK)
+            pass_tally_add(closing->pass, spec->groups[g].task, group.rollouts, group.rollout_count);
+        store_group_finish(&group);
+        if (status != STORE_OK)
+            return status;
+    }
+    return STORE_OK;
+}
+
+static size_t zero_variance_groups(const struct closing *closing, size_t group_count)
+{
+    size_t zero = 0;
+    for (size_t g = 0; g < group_count; g++)
+        zero += closing->groups[g].zero_variance;
+    return zero;
+}
+
+static void write_summary(const struct closing *closing, const struct batch_spec *spec, struct buffer *out)
+{
+    struct json_write json;
+    json_write_init(&json, out);
+    json_object_begin(&json);
+    json_put_int(&json, "groups", (int64_t)spec->group_count);
+    json_put_int(&json, "rollouts", (int64_t)spec->rollout_count);
+    json_put_int(&json, "scored", (int64_t)closing->scored);
+    json_put_int(&json, "failed", (int64_t)closing->failed);
+    json_put_int(&json, "cancelled", (int64_t)closing->cancelled);
+    json_put_int(&json, "zero_variance_groups", (int64_t)zero_variance_groups(closing, spec->group_count));
+    json_put_double(&json, "reward_mean", closing->rewarded ? closing->reward_sum / (double)closing->rewarded : NAN);
+    json_put_int(&json, "completion_tokens", closing->completion_tokens);
+    json_key(&json, "failures");
+    json_object_begin(&json);
+    for (size_t i = 0; i < closing->failures.count; i++)
+        json_put_int(&json, closing->failures.rows[i].name, (int64_t)closing->failures.rows[i].count);
+    json_object_end(&json);
+    json_key(&json, "heldout");
+    json_object_begin(&json);
+    for (size_t i = 0; i < closing->heldout.count; i++) {
+        const struct tally *row = &closing->heldout.rows[i];
+        json_key(&json, row->name);
+        json_object_begin(&json);
+        json_put_double(&json, "mean", row->count ? row->sum / (double)row->count : NAN);
+        json_put_int(&json, "scored", (int64_t)row->count);
+        json_object_end(&json);
+    }
+    json_object_end(&json);
+    if (closing->pass)
+        pass_tally_write(closing->pass, &json);
+    json_object_end(&json);
+}
+
+static void note(struct json_write *json, bool applies, const char *text)
+{
+    if (applies)
+        json_write_string(json, text);
+}
+
+static void note_count(struct json_write *json, size_t count, const char *text)
+{
+    char line[256];
+    snprintf(line, sizeof(line), "%zu rollouts %s", count, text);
+    note(json, count > 0, line);
+}
+
+static void write_left_out(struct json_write *json, unsigned left_out)
+{
+    note(json, left_out & OBJECTIVE_LEFT_OUT_KL,
+         "beta is left out of this loss: there are no reference log-probabilities yet");
+    note(json, left_out & OBJECTIVE_LEFT_OUT_IMPORTANCE,
+         "importance is left out of this loss: the engine's log-probabilities are the only ones yet");
+    note(json, left_out & OBJECTIVE_LEFT_OUT_SELECTION,
+         "selection is left out of this loss: its inputs do not exist before the trainer's own pass");
+    note(json, left_out & OBJECTIVE_LEFT_OUT_TEACHER,
+         "advantage.teacher_coef is left out: there are no teacher log-probabilities yet");
+    note(json, left_out & OBJECTIVE_LEFT_OUT_POSITIVE_NLL, "loss.positive_nll is left out of this loss");
+}
+
+static bool has_singleton(const struct closing *closing, size_t group_count)
+{
+    for (size_t g = 0; g < group_count; g++)
+        if (closing->groups[g].judged == 1)
+            return true;
+    return false;
+}
+
+/* What is said for all groups of a batch is of use to those with messages. */
+static size_t count_untemplated(const struct batch_spec *spec)
+{
+    size_t count = 0;
+    for (size_t g = 0; sampling_has_template_options(&spec->sampling) && g < spec->group_count; g++)
+        count += spec->groups[g].messages.data ? 0 : (size_t)spec->groups[g].n;
+    return count;
+}
+
+static void write_notes(const struct closing *closing, const struct batch_spec *spec, struct buffer *out)
+{
+    const struct objective_knobs *knobs = &spec->objective;
+    unsigned notes = closing->evaluated ? closing->result.notes : 0;
+    struct json_write json;
+    json_write_init(&json, out);
+    json_array_begin(&json);
+    note(&json, knobs->advantage.estimator == OBJECTIVE_ESTIMATOR_GRPO && knobs->advantage.ddof == 0,
+         "advantages use the population deviation (ddof 0); TRL and verl use the sample one (ddof 1)");
+    note_count(
+        &json, closing->failed + closing->cancelled,
+        "have no reward and no advantage, because they failed; their groups are normalised over the scored members");
+    note_count(&json, closing->untrainable, "have no token ids and are part of no loss");
+    note_count(&json, count_untemplated(spec),
+               "have no messages: the batch's sampling.chat_template_kwargs changed nothing for them");
+    close_note_logprobs(&json, spec, &closing->members);
+    note_count(&json, closing->without_advantage,
+               "have a reward and no advantage: shaping or the advantage rule lacks an input, or is beyond double");
+    close_note_revisions(&json, &closing->revisions);
+    write_left_out(&json, closing->left_out);
+    note(&json, has_singleton(closing, spec->group_count),
+         "a group has one judged member: its advantage follows advantage.singleton");
+    note(&json, notes & OBJECTIVE_NOTE_FILTERED, "the filter dropped groups: they are in no denominator");
+    note(&json, notes & OBJECTIVE_NOTE_ALL_MASKED, "no token is trainable: the loss is 0");
+    note(&json, notes & OBJECTIVE_NOTE_NOTHING_SCORED, "no rollout has a reward: there is no loss");
+    note(&json, closing->pass && pass_tally_short(closing->pass) > 0,
+         "groups with fewer judged members than a k are left out of its pass@k and maj@k");
+    note(&json, !closing->evaluated, closing->error.message);
+    json_array_end(&json);
+}
+
+void close_compute(struct job *job, struct store_reader *reader)
+{
+    struct close_job *close = (struct close_job *)job;
+    _cleanup_(closing_finish) struct closing closing = {0};
+
+    buffer_init(&close->notes, JSON_MAX_BYTES);
+    buffer_init(&close->summary, JSON_MAX_BYTES);
+    close->status = STORE_UNAVAILABLE;
+    if (close->live->unstored) {
+        unstored_members(close->live, &closing.members);
+        close->status = STORE_OK;
+    } else if (reader)
+        close->status = store_read_batch_members(reader, text_of(close->batch_id), &closing.members);
+    if (close->status != STORE_OK)
+        return;
+    close->status = evaluate(&closing, close, reader);
+    if (close->status == STORE_OK)
+        close->status = count_passes(&closing, close, reader);
+    if (close->status == STORE_OK)
+        close->status = close_read_revisions(close->live, reader, &closing.members, &closing.revisions);
+    if (close->status != STORE_OK)
+        return;
+    close->loss = closing.evaluated ? closing.result.loss : NAN;
+    close->totals = closing.evaluated ? closing.result.totals : (struct objective_totals){0};
+    close->scored = closing.scored;
+    write_summary(&closing, close->spec, &close->summary);
+    write_notes(&closing, close->spec, &close->notes);
+}

@@ -1,0 +1,172 @@
+#include "server/batches/closing_group.h"
+
+#include "server/base/ids.h"
+#include "server/base/log.h"
+#include "server/batches/unstored.h"
+
+#include <math.h>
+#include <string.h>
+
+struct group_job {
+    struct job job;
+    struct read_again again;
+    struct live_batch *live;
+    uint32_t first;
+    uint32_t count;
+    enum store_status status;
+    struct objective_group *groups; /* [count] */
+    double **advantages;            /* [count][members of the group] */
+    double **shaped;
+};
+
+enum store_status live_read_group(const struct live_batch *live, struct store_reader *reader, uint32_t group,
+                                  const struct objective_knobs *knobs, bool with_logprobs, json_t *names,
+                                  struct group_record *ret_record)
+{
+    char id[ID_BYTES];
+    json_t *wanted = knobs->advantage.estimator == OBJECTIVE_ESTIMATOR_GDPO ? names : NULL;
+
+    *ret_record = (struct group_record){0};
+    if (live->unstored) {
+        const struct group_spec *spec = &live->spec->groups[group];
+        group_record_of_rollouts(unstored_rollouts(live) + live->batch.groups[group].first,
+                                 live->batch.groups[group].count,
+                                 spec->prompt_ids ? (int64_t)spec->prompt_id_count : -1, wanted, ret_record);
+        return STORE_OK;
+    }
+    if (!reader)
+        return STORE_UNAVAILABLE;
+    id_of_group(live->id, group, id);
+    return group_record_read(reader, text_of(id), knobs, with_logprobs, names, ret_record);
+}
+
+/* --- on a worker --- */
+
+/* The members of all groups, one behind the other, as one request. */
+static struct objective_sequence *gather(const struct group_job *self, const struct group_record *records,
+                                         size_t *ret_count)
+{
+    size_t count = 0;
+    for (uint32_t g = 0; g < self->count; g++)
+        count += records[g].count;
+    struct objective_sequence *sequences = xcalloc(count + 1, sizeof(*sequences));
+    size_t at = 0;
+    for (uint32_t g = 0; g < self->count; g++)
+        for (size_t k = 0; k < records[g].count; k++) {
+            sequences[at] = records[g].sequences[k];
+            sequences[at].logprobs = (struct objective_values){0};
+            sequences[at++].group = g;
+        }
+    *ret_count = count;
+    return sequences;
+}
+
+/* A member's place is its sample's; what has no row keeps NAN. */
+static void hand_out(struct group_job *self, const struct group_record *records,
+                     const struct objective_sequence *sequences)
+{
+    size_t at = 0;
+    for (uint32_t g = 0; g < self->count; g++) {
+        const struct batch_group *members = &self->live->batch.groups[self->first + g];
+        int64_t first_index = self->live->spec->groups[self->first + g].first_sample_index;
+        for (size_t k = 0; k < records[g].count; k++, at++) {
+            int64_t place = records[g].sample_index[k] - first_index;
+            if (place < 0 || place >= members->count || isnan(records[g].sequences[k].reward))
+                continue;
+            self->advantages[g][place] = sequences[at].advantage;
+            self->shaped[g][place] = sequences[at].shaped_reward;
+        }
+    }
+}
+
+static void compute(struct group_job *self, const struct group_record *records)
+{
+    struct objective_knobs knobs;
+    struct objective_error error;
+    size_t count;
+    _cleanup_free_ struct objective_sequence *sequences = gather(self, records, &count);
+    struct objective_request request = {.knobs = &knobs,
+                                        .sequences = sequences,
+                                        .sequence_count = count,
+                                        .groups = self->groups,
+                                        .group_count = self->count,
+                                        .score_count = GROUP_RECORD_SCORES};
+
+    objective_at_sampling(&self->live->spec->objective, &knobs);
+    if (objective_advantages(&request, &error) == 0) {
+        hand_out(self, records, sequences);
+        return;
+    }
+    log_event(LOG_LEVEL_WARNING, "advantages cannot be computed", "batch", self->live->id, "why", error.message, NULL);
+}
+
+static void compute_groups(struct job *job, struct store_reader *reader)
+{
+    struct group_job *self = (struct group_job *)job;
+    struct group_record *records = xcalloc(self->count, sizeof(*records));
+    json_t *names = json_object();
+
+    self->status = STORE_OK;
+    for (uint32_t g = 0; g < self->count && self->status == STORE_OK; g++)
+        self->status = live_read_group(self->live, reader, self->first + g, &self->live->spec->objective, false, names,
+                                       &records[g]);
+    if (self->status == STORE_OK)
+        compute(self, records);
+    for (uint32_t g = 0; g < self->count; g++)
+        group_record_finish(&records[g]);
+    free(records);
+    json_decref(names);
+}
+
+/* --- on the loop --- */
+
+static double *no_numbers(uint32_t count)
+{
+    double *numbers = xcalloc(count + 1, sizeof(*numbers));
+    for (uint32_t i = 0; i < count; i++)
+        numbers[i] = NAN;
+    return numbers;
+}
+
+static void groups_computed(struct job *job)
+{
+    struct group_job *self = (struct group_job *)job;
+    struct live_batch *live = self->live;
+
+    if (self->status == STORE_UNAVAILABLE) {
+        read_again_later(&self->again, live, &self->job);
+        return;
+    }
+    if (self->status != STORE_OK)
+        log_event(LOG_LEVEL_ERROR, "a group could not be read from the record", "batch", live->id, NULL);
+    for (uint32_t g = 0; g < self->count; g++)
+        live_store_closing(live, self->first + g, &self->groups[g], self->advantages[g], self->shaped[g]);
+    free(self->groups);
+    free(self->advantages);
+    free(self->shaped);
+    free(self);
+    live->jobs--;
+    live_destroy_if_done(live);
+}
+
+void live_close_by_record(struct live_batch *live, uint32_t first, uint32_t count)
+{
+    struct group_job *self = xcalloc(1, sizeof(*self));
+
+    self->live = live;
+    self->first = first;
+    self->count = count;
+    self->groups = xcalloc(count, sizeof(*self->groups));
+    self->advantages = xcalloc(count, sizeof(*self->advantages));
+    self->shaped = xcalloc(count, sizeof(*self->shaped));
+    for (uint32_t g = 0; g < count; g++) {
+        self->groups[g] = (struct objective_group){.mean = NAN, .std = NAN};
+        self->advantages[g] = no_numbers(live->batch.groups[first + g].count);
+        self->shaped[g] = no_numbers(live->batch.groups[first + g].count);
+    }
+    self->job.lane = LANE_BATCH;
+    self->job.run = compute_groups;
+    self->job.done = groups_computed;
+    live->jobs++;
+    workers_submit_reserved(live->server->workers, &self->job);
+}

@@ -1,0 +1,234 @@
+/* After a start: the unfinished batches of this service go on. Requests are read again by the same code as when they
+ * came; rollouts that are on record stay as they are, the others are sampled with the same seeds. */
+#include "server/batches/resume.h"
+
+#include "server/base/clock.h"
+#include "server/base/log.h"
+#include "server/batches/live.h"
+#include "server/store/request.h"
+
+#include <math.h>
+#include <stdio.h>
+
+struct resumed {
+    struct resumed *next;
+    struct batch_spec *spec;
+    struct store_members members;
+    uint8_t *group_closed; /* [group] */
+    char id[ID_BYTES];
+    int64_t policy_revision;
+    int64_t moved_to_revision; /* -1: it was not */
+    int64_t incarnation;
+    int64_t run_revision;
+    int64_t run_incarnation;
+    int64_t created_at_us;
+    int64_t deadline_us;
+    bool has_key;
+};
+
+struct resume_job {
+    struct job job;
+    struct server *server;
+    struct resumed *first; /* newest first */
+    struct store_runs updating;
+    size_t failed;
+    void (*done)(struct server *server);
+};
+
+/* Reads the stored request as if it had just come. */
+static struct batch_spec *read_spec(const struct settings *settings, const struct store_request *request)
+{
+    struct call call;
+    call_init(&call);
+    call.resumed = true;
+    call.settings = settings;
+    call.request_id = "resume";
+    call.content_type = "application/json";
+    call.body = malloc(request->body.length_bytes + 1);
+    if (!call.body)
+        return NULL;
+    memcpy(call.body, request->body.data, request->body.length_bytes);
+    call.body[request->body.length_bytes] = '\0';
+    call.body_bytes = request->body.length_bytes;
+    memcpy(call.body_sha256, request->sha256, SHA256_BYTES);
+    struct batch_spec *spec = score_brings_completions(request->body) ? score_spec_read(&call) : batch_spec_read(&call);
+    if (!spec)
+        log_event(LOG_LEVEL_ERROR, "an unfinished batch cannot be read", "why", call.reply.body.data, NULL);
+    call_finish(&call);
+    return spec;
+}
+
+static enum store_status read_groups(struct store_reader *reader, struct resumed *resumed)
+{
+    struct store_groups groups = {0};
+    resumed->group_closed = xcalloc(resumed->spec->group_count, 1);
+    enum store_status status =
+        store_read_groups(reader, text_of(resumed->id), 0, resumed->spec->group_count, 0, &groups);
+    for (size_t g = 0; status == STORE_OK && g < groups.count && g < resumed->spec->group_count; g++)
+        resumed->group_closed[g] = groups.groups[g].state == STORE_GROUP_COMPLETE;
+    store_groups_finish(&groups);
+    return status;
+}
+
+static enum store_status read_run(struct store_reader *reader, struct text run, struct resumed *resumed)
+{
+    struct store_run_detail detail = {0};
+    enum store_status status = store_read_run(reader, run, &detail);
+    bool known = status == STORE_OK;
+    resumed->run_revision = known ? detail.run.policy_revision : -1;
+    resumed->run_incarnation = known ? detail.run.incarnation : 0;
+    store_run_detail_finish(&detail);
+    return status == STORE_NOT_FOUND ? STORE_OK : status;
+}
+
+/* What has been done of it. Without any of this it would be done again, beside what is on record. */
+static bool read_progress(struct store_reader *reader, struct text run, struct resumed *resumed)
+{
+    return read_run(reader, run, resumed) == STORE_OK && read_groups(reader, resumed) == STORE_OK &&
+           store_read_batch_members(reader, text_of(resumed->id), &resumed->members) == STORE_OK;
+}
+
+static void resumed_destroy(struct resumed *resumed)
+{
+    store_members_finish(&resumed->members);
+    free(resumed->group_closed);
+    free(resumed);
+}
+
+/* NULL: the record of it cannot be read; it is left to the next start. */
+static struct resumed *read_one(struct store_reader *reader, const struct settings *settings, const char *id)
+{
+    bool readable = false;
+    struct store_request request = {0};
+    struct store_batch batch = {0};
+    struct resumed *resumed = xcalloc(1, sizeof(*resumed));
+    snprintf(resumed->id, sizeof(resumed->id), "%s", id);
+    if (store_read_request(reader, text_of(id), &request) == STORE_OK &&
+        store_read_batch(reader, text_of(id), &batch) == STORE_OK) {
+        resumed->deadline_us = batch.deadline_us;
+        resumed->spec = read_spec(settings, &request);
+        readable = true;
+    }
+    if (resumed->spec) {
+        resumed->spec->seed = batch.seed;
+        resumed->policy_revision = batch.policy_revision;
+        resumed->moved_to_revision = batch.moved_to_revision;
+        resumed->incarnation = batch.incarnation;
+        resumed->created_at_us = batch.created_at_us;
+        resumed->has_key = batch.idempotency_key.data != NULL;
+        readable = read_progress(reader, batch.run, resumed);
+    }
+    store_request_finish(&request);
+    store_batch_finish(&batch);
+    if (readable)
+        return resumed;
+    batch_spec_destroy(resumed->spec);
+    resumed_destroy(resumed);
+    return NULL;
+}
+
+static void read_unfinished(struct job *job, struct store_reader *reader)
+{
+    struct resume_job *resume = (struct resume_job *)job;
+    struct store_batches batches = {0};
+    if (!reader || store_unfinished_batches(reader, &batches) != STORE_OK) {
+        resume->failed++;
+        return;
+    }
+    if (store_read_open_updates(reader, &resume->updating) != STORE_OK)
+        resume->failed++;
+    for (size_t i = 0; i < batches.count; i++) {
+        struct resumed *resumed = read_one(reader, resume->server->settings, batches.batches[i].id);
+        if (!resumed) {
+            resume->failed++;
+            continue;
+        }
+        resumed->next = resume->first;
+        resume->first = resumed;
+    }
+    store_batches_finish(&batches);
+}
+
+/* A batch whose rollouts were cut short before the service died was cut short, also if nothing is left to be cut. */
+static void restore_cut(struct live_batch *live, const struct store_member *member)
+{
+    if (member->state == STORE_ROLLOUT_CANCELLED)
+        batch_restore_cut(&live->batch, BATCH_CANCELLED);
+    else if (text_equals(member->failure_code, "deadline") && live->deadline_utc_us <= clock_utc_us())
+        batch_restore_cut(&live->batch, BATCH_EXPIRED);
+}
+
+static void restore_member(struct live_batch *live, const struct store_member *member)
+{
+    if (member->group_index < 0 || (size_t)member->group_index >= live->spec->group_count)
+        return;
+    const struct batch_group *group = &live->batch.groups[member->group_index];
+    int64_t place = member->sample_index - live->spec->groups[member->group_index].first_sample_index;
+    if (place < 0 || place >= group->count)
+        return;
+    live->rewards[group->first + place] = member->reward;
+    if (!live->moved || member->policy_revision == live->sampled_revision)
+        live->group_revisions[member->group_index] = member->policy_revision;
+    batch_restore_rollout(&live->batch, group->first + (uint32_t)place);
+    restore_cut(live, member);
+}
+
+static void go_on(struct server *server, struct resumed *resumed)
+{
+    struct live_batch *live = live_create(server->batches, resumed->spec, resumed->id, resumed->deadline_us);
+    live->policy_revision = resumed->policy_revision;
+    live->moved = resumed->moved_to_revision >= 0;
+    live->sampled_revision = live->moved ? resumed->moved_to_revision : resumed->policy_revision;
+    live->incarnation = resumed->incarnation;
+    live->admitted_utc_us = resumed->created_at_us;
+    live->has_key = resumed->has_key;
+    live->answered_async = true;   /* its waiters died with the last process; it must not be cancelled by new ones */
+    if (live->run->revision < 0) { /* nothing newer was declared while the record was read */
+        live->run->incarnation = resumed->run_incarnation;
+        live->run->revision = resumed->run_revision;
+    }
+    live->was_current = live->sampled_revision == live->run->revision;
+    for (size_t i = 0; i < resumed->members.count; i++)
+        restore_member(live, &resumed->members.members[i]);
+    for (uint32_t g = 0; g < live->spec->group_count; g++)
+        if (resumed->group_closed[g]) {
+            batch_restore_group(&live->batch, g);
+            live->groups_ready++;
+        }
+    log_event(LOG_LEVEL_INFO, "batch resumed", "batch", live->id, "run", live->run->name, NULL);
+    live_start(live);
+}
+
+static void resumed_all(struct job *job)
+{
+    struct resume_job *resume = (struct resume_job *)job;
+    for (size_t i = 0; i < resume->updating.count; i++)
+        update_restore(resume->server->batches, resume->updating.runs[i].name, &resume->updating.runs[i].update);
+    store_runs_finish(&resume->updating);
+    while (resume->first) {
+        struct resumed *resumed = resume->first;
+        resume->first = resumed->next;
+        if (resumed->spec)
+            go_on(resume->server, resumed);
+        else
+            batches_add_unread(resume->server->batches, resumed->id, resumed->deadline_us);
+        resumed_destroy(resumed);
+    }
+    if (resume->failed > 0)
+        log_event(LOG_LEVEL_ERROR, "unfinished batches could not be read back", NULL);
+    resume->server->ready = true;
+    batches_resumed(resume->server->batches);
+    resume->done(resume->server);
+    free(resume);
+}
+
+void resume_unfinished(struct server *server, void (*done)(struct server *server))
+{
+    struct resume_job *resume = xcalloc(1, sizeof(*resume));
+    resume->server = server;
+    resume->done = done;
+    resume->job.lane = LANE_BATCH;
+    resume->job.run = read_unfinished;
+    resume->job.done = resumed_all;
+    workers_submit_reserved(server->workers, &resume->job);
+}

@@ -1,0 +1,29 @@
+/* unstored: a score that leaves no trace ("store": false). Its rows live in memory until they are rendered, and go with
+ * the live batch. It has one waiter, the POST itself: nobody else knows of it. Loop thread, but for what says worker.
+ */
+#ifndef SERVER_BATCHES_UNSTORED_H
+#define SERVER_BATCHES_UNSTORED_H
+
+#include "server/batches/live.h"
+
+#define UNSTORED_REPLY_MAX_BYTES ((size_t)1 << 30)
+
+/* arrays: enum json_arrays, as the request wants them. */
+struct unstored *unstored_create(const struct batch_spec *spec, int arrays);
+void unstored_destroy(struct unstored *unstored, size_t rollout_count); /* NULL is fine */
+/* What its rows take, roughly. */
+size_t unstored_bytes(const struct batch_spec *spec);
+
+/* Takes the flight's row and what it points to; the texts of the request stay with the spec. */
+void unstored_keep_rollout(struct flight *flight);
+void unstored_close_group(struct live_batch *live, uint32_t index, const struct store_close_group *close);
+
+/* Worker: the rows as the record would give them. Nothing to finish. */
+void unstored_members(const struct live_batch *live, struct store_members *ret_members);
+const struct store_rollout *unstored_rollouts(const struct live_batch *live); /* [rollout_count] */
+/* Worker: the whole reply, once the batch has been computed. */
+void unstored_render(const struct live_batch *live, const struct close_job *close);
+
+void unstored_answer(struct live_batch *live, struct request *request);
+
+#endif

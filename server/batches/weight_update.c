@@ -1,0 +1,435 @@
+#include "server/batches/weight_update.h"
+
+#include "server/base/clock.h"
+#include "server/base/log.h"
+#include "server/batches/live.h"
+#include "server/render/render.h"
+
+#include <stdio.h>
+
+#define RETRY_US (250 * US_PER_MS)
+
+struct begin_waiter {
+    struct begin_waiter *next;
+    struct weight_update *update;
+    struct request *request;
+};
+
+struct weight_update {
+    struct batches *batches;
+    char *run;
+    struct store_policy_update record;
+    struct weight_hold hold;
+    struct begin_waiter *waiters;
+    struct loop_timer timer;
+    UT_hash_handle hh; /* in the order of their beginning */
+};
+
+/* --- the registry ------------------------------------------------------------------------------------------- */
+
+static struct weight_update *find(struct batches *batches, struct text run)
+{
+    struct weight_update *update;
+    HASH_FIND(hh, batches->updates, run.data, run.length_bytes, update);
+    return update;
+}
+
+struct weight_update *update_find(struct batches *batches, struct text run)
+{
+    struct weight_update *update = find(batches, run);
+    return update && update->hold.phase != HOLD_ENDED ? update : NULL;
+}
+
+bool updates_are_full(const struct batches *batches)
+{
+    size_t open = 0;
+    for (const struct weight_update *update = batches->updates; update; update = update->hh.next)
+        open += update->hold.phase != HOLD_ENDED;
+    return open >= UPDATES_MAX;
+}
+
+static void forget(struct weight_update *update)
+{
+    loop_timer_clear(update->batches->server->loop, &update->timer);
+    HASH_DEL(update->batches->updates, update);
+    while (update->waiters) {
+        struct begin_waiter *waiter = update->waiters;
+        update->waiters = waiter->next;
+        free(waiter);
+    }
+    free(update->run);
+    free(update);
+}
+
+void updates_finish(struct batches *batches)
+{
+    while (batches->updates)
+        forget(batches->updates);
+}
+
+void update_forget_warning(struct batches *batches, struct text run)
+{
+    struct weight_update *update = find(batches, run);
+    if (update && update->hold.phase == HOLD_ENDED)
+        forget(update);
+}
+
+/* Warnings are kept for people; there is room for so many. */
+static void make_room(struct batches *batches)
+{
+    struct weight_update *update = batches->updates;
+    if (HASH_COUNT(batches->updates) < 2U * UPDATES_MAX)
+        return;
+    while (update && update->hold.phase != HOLD_ENDED)
+        update = update->hh.next;
+    if (update)
+        forget(update);
+}
+
+static struct run_state *run_of(const struct weight_update *update)
+{
+    struct run_state *run;
+    HASH_FIND(hh, update->batches->runs, update->run, strlen(update->run), run);
+    return run;
+}
+
+/* --- who waits ------------------------------------------------------------------------------------------------ */
+
+static bool hung_up(struct request *request, void *arg)
+{
+    struct begin_waiter *gone = arg;
+    struct begin_waiter **place = &gone->update->waiters;
+    (void)request;
+    while (*place != gone)
+        place = &(*place)->next;
+    *place = gone->next;
+    free(gone);
+    return true;
+}
+
+static void wait_for(struct weight_update *update, struct request *request)
+{
+    struct begin_waiter *waiter = xcalloc(1, sizeof(*waiter));
+    *waiter = (struct begin_waiter){.next = update->waiters, .update = update, .request = request};
+    update->waiters = waiter;
+    request_on_hangup(request, hung_up, waiter);
+}
+
+static struct request *take_waiter(struct weight_update *update)
+{
+    struct begin_waiter *waiter = update->waiters;
+    struct request *request = waiter ? waiter->request : NULL;
+    if (!waiter)
+        return NULL;
+    update->waiters = waiter->next;
+    request_on_hangup(request, NULL, NULL);
+    free(waiter);
+    return request;
+}
+
+static void answer_waiters(struct weight_update *update)
+{
+    for (struct request *request; (request = take_waiter(update));)
+        policy_answer_begun(request, text_of(update->run), &update->record);
+}
+
+static void refuse_waiters(struct weight_update *update, const char *how)
+{
+    for (struct request *request; (request = take_waiter(update));)
+        request_refuse(request, ERR_STATE_CONFLICT, "revision",
+                       "the update to revision %lld was %s before it was begun", (long long)update->record.revision,
+                       how);
+}
+
+/* --- what is in flight ---------------------------------------------------------------------------------------- */
+
+static void count(const struct weight_update *update, size_t *ret_in_flight, size_t *ret_owed)
+{
+    const struct run_state *run = run_of(update);
+    *ret_in_flight = 0;
+    *ret_owed = 0;
+    for (const struct live_batch *live = update->batches->first; live; live = live->next) {
+        if (live->run != run || live->spec->origin != BATCH_SAMPLED)
+            continue;
+        *ret_in_flight += live->batch.in_phase[PHASE_SAMPLING];
+        if (*ret_in_flight == 0) /* else it does not matter yet */
+            *ret_owed += batch_count_owed(&live->batch);
+    }
+}
+
+static void look(struct weight_update *update)
+{
+    size_t in_flight;
+    size_t owed;
+    if (update->hold.phase != HOLD_STOPPING)
+        return;
+    count(update, &in_flight, &owed);
+    if (hold_look(&update->hold, in_flight, owed))
+        answer_waiters(update);
+}
+
+void update_look(const struct run_state *run)
+{
+    if (run->update)
+        look(run->update);
+}
+
+bool update_may_be_committed(struct batches *batches, struct text run, size_t *ret_in_flight)
+{
+    const struct weight_update *update = update_find(batches, run);
+    size_t owed;
+    *ret_in_flight = 0;
+    if (!update || hold_may_commit(&update->hold))
+        return true;
+    count(update, ret_in_flight, &owed);
+    *ret_in_flight += owed;
+    return false;
+}
+
+/* --- its end -------------------------------------------------------------------------------------------------- */
+
+static void resume(struct weight_update *update)
+{
+    struct batches *batches = update->batches;
+    struct run_state *run = run_of(update);
+    loop_timer_clear(batches->server->loop, &update->timer);
+    hold_end(&update->hold);
+    if (!run)
+        return;
+    run->update = NULL;
+    run->resumed_us = clock_monotonic_us();
+}
+
+static void update_expired(struct store_op *op);
+
+/* What its deadline ended is put on record as soon as the store can write. */
+struct expiry {
+    struct store_op op; /* first */
+    struct loop_timer timer;
+    struct server *server;
+    char *run;
+};
+
+static void submit_expiry(void *arg)
+{
+    struct expiry *expiry = arg;
+    if (!store_submit(expiry->server->store, &expiry->op))
+        loop_timer_set(expiry->server->loop, &expiry->timer, clock_monotonic_us() + RETRY_US, submit_expiry, expiry);
+}
+
+static void update_expired(struct store_op *op)
+{
+    struct expiry *expiry = (struct expiry *)op;
+    if (store_failed_for_now(op->status)) {
+        loop_timer_set(expiry->server->loop, &expiry->timer, clock_monotonic_us() + RETRY_US, submit_expiry, expiry);
+        return;
+    }
+    free(expiry->run);
+    free(expiry);
+}
+
+static void record_expiry(const struct weight_update *update)
+{
+    struct expiry *expiry = xcalloc(1, sizeof(*expiry));
+    expiry->server = update->batches->server;
+    expiry->run = xstrdup(update->run);
+    expiry->op = (struct store_op){.kind = STORE_UPDATE_POLICY, .done = update_expired};
+    expiry->op.update_policy =
+        (struct store_update_policy){.step = STORE_STEP_EXPIRE, .run = text_of(expiry->run), .update = update->record};
+    submit_expiry(expiry);
+}
+
+static void expire(void *arg)
+{
+    struct weight_update *update = arg;
+    struct batches *batches = update->batches;
+    if (!hold_expire(&update->hold, clock_monotonic_us()))
+        return;
+    log_event(LOG_LEVEL_WARNING, "a weight update was not committed before its deadline: its run goes on unchanged",
+              "run", update->run, LOG_INT("revision", update->record.revision), "mode",
+              store_update_mode_names[update->record.mode], NULL);
+    update->record.state = STORE_UPDATE_EXPIRED;
+    update->record.ended_at_us = clock_utc_us();
+    record_expiry(update);
+    refuse_waiters(update, "ended by its deadline");
+    resume(update);
+    dispatch(batches);
+}
+
+/* Members without a row are sampled at the new revision; store.h says of which batches. */
+static void move_batches(struct batches *batches, const struct run_state *run, const struct store_policy_update *record)
+{
+    int64_t previous = record->previous_revision < 0 ? 0 : record->previous_revision;
+    for (struct live_batch *live = batches->first; live; live = live->next) {
+        if (live->run != run || live->unstored ||
+            (live->spec->purpose != STORE_TRAIN && live->sampled_revision != previous))
+            continue;
+        live->sampled_revision = record->revision;
+        live->moved = true;
+        for (size_t g = 0; g < live->batch.group_count; g++)
+            live->group_revisions[g] = -1;
+    }
+}
+
+static void leave(struct weight_update *update, enum store_update_state state)
+{
+    struct batches *batches = update->batches;
+    refuse_waiters(update, store_update_state_names[state]);
+    resume(update);
+    forget(update);
+    dispatch(batches);
+}
+
+void update_cancelled(struct batches *batches, struct text run, const struct store_policy_update *record)
+{
+    struct weight_update *update = find(batches, run);
+    if (update)
+        leave(update, record->state);
+}
+
+void update_ended(struct batches *batches, const struct store_op *op)
+{
+    const struct store_update_policy *step = &op->update_policy;
+    struct weight_update *update = find(batches, step->run);
+    if (op->status != STORE_OK || step->repeated)
+        return;
+    if (step->update.state == STORE_UPDATE_COMMITTED) {
+        struct store_declare_policy declared = {
+            .run = step->run, .current_revision = step->current_revision, .incarnation = step->incarnation};
+        batches_declared(batches, &declared);
+    }
+    if (!update)
+        return;
+    if (step->update.state == STORE_UPDATE_COMMITTED && step->update.mode == STORE_UPDATE_ABORT && run_of(update))
+        move_batches(batches, run_of(update), &step->update);
+    leave(update, step->update.state);
+}
+
+/* --- its beginning -------------------------------------------------------------------------------------------- */
+
+static struct weight_update *add(struct batches *batches, struct text run, const struct store_policy_update *record)
+{
+    struct weight_update *update = xcalloc(1, sizeof(*update));
+    struct run_state *state;
+    update_forget_warning(batches, run);
+    make_room(batches);
+    update->batches = batches;
+    update->run = xstrndup(run.data, run.length_bytes);
+    update->record = *record;
+    HASH_ADD_KEYPTR(hh, batches->updates, update->run, run.length_bytes, update);
+    state = run_of(update);
+    if (state)
+        state->update = update;
+    loop_timer_set(batches->server->loop, &update->timer, clock_monotonic_us() + record->deadline_us - clock_utc_us(),
+                   expire, update);
+    return update;
+}
+
+void update_restore(struct batches *batches, struct text run, const struct store_policy_update *record)
+{
+    struct weight_update *update = add(batches, run, record);
+    hold_restore(&update->hold, (enum hold_mode)record->mode, update->timer.at_us);
+}
+
+/* Takes back what engines work on. What has been answered and is only being read is taken back, too: it may be the
+ * first half of an exchange. */
+static void abort_samples(const struct weight_update *update)
+{
+    const struct run_state *run = run_of(update);
+    for (struct live_batch *live = update->batches->first, *next; live; live = next) {
+        next = live->next;
+        if (live->run != run || live->spec->origin != BATCH_SAMPLED)
+            continue;
+        live->jobs++;
+        for (uint32_t i = 0; i < live->batch.rollout_count; i++)
+            if (live->batch.rollouts[i].phase == PHASE_SAMPLING)
+                live_event(live, &(struct batch_event){.kind = EVENT_ABORTED, .index = i});
+        live->jobs--;
+        live_destroy_if_done(live);
+    }
+}
+
+void update_begun(struct batches *batches, const struct store_op *op, struct request *request)
+{
+    const struct store_update_policy *step = &op->update_policy;
+    struct weight_update *update = find(batches, step->run);
+    bool fresh = op->status == STORE_OK && !step->repeated;
+    if (!fresh && update && update->record.begun_at_us != step->update.begun_at_us)
+        update = NULL; /* a key's, which has ended long ago */
+    bool expired = update && update->hold.phase == HOLD_ENDED && update->record.begun_at_us == step->update.begun_at_us;
+    bool given_up = step->update.state == STORE_UPDATE_CANCELLED || step->update.state == STORE_UPDATE_EXPIRED;
+    if ((expired || given_up) && request)
+        request_refuse(request, ERR_STATE_CONFLICT, "revision", "the update to revision %lld %s",
+                       (long long)step->update.revision,
+                       step->update.state == STORE_UPDATE_CANCELLED ? "was cancelled" : "has ended by its deadline");
+    if (expired || given_up)
+        return;
+    if (fresh) {
+        update = add(batches, step->run, &step->update);
+        hold_begin(&update->hold, (enum hold_mode)step->update.mode, update->timer.at_us);
+        if (update->hold.mode == HOLD_ABORT && run_of(update))
+            abort_samples(update);
+    }
+    if (request && update && update->hold.phase == HOLD_STOPPING)
+        wait_for(update, request);
+    else if (request)
+        policy_answer_begun(request, step->run, &step->update);
+    if (update)
+        look(update);
+}
+
+/* --- for the dispatcher and for flights ------------------------------------------------------------------------- */
+
+int64_t update_next_rollout(struct live_batch *live, bool *ret_held)
+{
+    const struct weight_update *update = live->run->update;
+    int64_t next = batch_peek_queued(&live->batch);
+    enum hold_allows allows = update ? hold_allows(&update->hold, clock_monotonic_us()) : ALLOWS_ALL;
+    *ret_held = false;
+    if (next < 0 || allows == ALLOWS_ALL)
+        return next;
+    next = allows == ALLOWS_BEGUN_GROUPS ? batch_peek_begun(&live->batch) : -1;
+    *ret_held = next < 0;
+    return next;
+}
+
+void update_stamp_end(struct flight *flight)
+{
+    const struct run_state *run = flight->live->run;
+    const struct weight_update *update = run->update;
+    flight->end_revision = run->revision;
+    flight->end_incarnation = run->incarnation;
+    flight->mixed_revision = update && hold_mixes(&update->hold) ? update->record.revision : -1;
+}
+
+bool update_holds(const struct live_batch *live)
+{
+    return live->run->update && live->spec->origin == BATCH_SAMPLED;
+}
+
+/* --- for people --------------------------------------------------------------------------------------------------- */
+
+static void write_one(struct json_write *json, const struct weight_update *update)
+{
+    static const char *const phases[] = {[HOLD_STOPPING] = "stopping", [HOLD_QUIET] = "quiet", [HOLD_ENDED] = "ended"};
+    size_t in_flight = 0;
+    size_t owed = 0;
+    json_object_begin(json);
+    json_put_string(json, "run", update->run);
+    update_write_record(json, &update->record);
+    json_put_string(json, "phase", phases[update->hold.phase]);
+    if (update->hold.phase != HOLD_ENDED)
+        count(update, &in_flight, &owed);
+    json_put_int(json, "in_flight", (int64_t)in_flight);
+    json_object_end(json);
+}
+
+void updates_write(struct json_write *json, const struct batches *batches, struct text run)
+{
+    json_key(json, "updates");
+    json_array_begin(json);
+    for (const struct weight_update *update = batches->updates; update; update = update->hh.next)
+        if (!run.data || text_equals(run, update->run))
+            write_one(json, update);
+    json_array_end(json);
+}

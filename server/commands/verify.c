@@ -1,0 +1,484 @@
+/* rolloutd verify: one completion, judged as the service judges, and how it came about. */
+#include "server/commands/commands.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+#include "server/base/utf8.h"
+#include "server/commands/judge_once.h"
+#include "server/commands/safe_print.h"
+#include "server/http/call.h"
+#include "server/runtime/limits.h"
+#include "verifiers/registry.h"
+
+#define COMMAND "verify"
+#define INPUT_BYTES ((size_t)64 << 20) /* of what is read; what a worker takes is checked behind */
+#define ONLY_VERIFIER "verifiers[0]."  /* of paths in messages: there is no list on the command line */
+#define TIMEOUT_US (5 * US_PER_S)
+
+enum { EXIT_CORRECT, EXIT_INCORRECT, EXIT_UNSCORED = 3 };
+
+/* --- what is asked --- */
+
+struct arguments {
+    const char *verifier;
+    const char *options;
+    const char *reference;
+    const char *reference_json;
+    const char *completion;
+    const char *completion_file;
+    const char *prompt;
+    const char *replay;
+    int64_t completion_tokens; /* -1: not given */
+    int64_t timeout_us;
+    bool json;
+};
+
+#define TAKE_TEXT(field)                                                                                               \
+    static int take_##field(void *target, const char *value, char *ret_message)                                        \
+    {                                                                                                                  \
+        (void)ret_message;                                                                                             \
+        ((struct arguments *)target)->field = value;                                                                   \
+        return 0;                                                                                                      \
+    }
+TAKE_TEXT(verifier)
+TAKE_TEXT(options)
+TAKE_TEXT(reference)
+TAKE_TEXT(reference_json)
+TAKE_TEXT(completion)
+TAKE_TEXT(completion_file)
+TAKE_TEXT(prompt)
+TAKE_TEXT(replay)
+
+static int take_tokens(void *target, const char *value, char *ret_message)
+{
+    struct arguments *arguments = target;
+    char *end;
+
+    errno = 0;
+    arguments->completion_tokens = strtoll(value, &end, 10);
+    if (errno == 0 && *value && !*end && arguments->completion_tokens >= 0)
+        return 0;
+    snprintf(ret_message, COMMAND_MESSAGE_BYTES, "--completion-tokens: \"%.100s\": expected a number of tokens", value);
+    return -1;
+}
+
+static int take_timeout(void *target, const char *value, char *ret_message)
+{
+    struct arguments *arguments = target;
+
+    if (duration_parse(text_of(value), &arguments->timeout_us) && arguments->timeout_us > 0 &&
+        arguments->timeout_us <= 86400 * US_PER_S)
+        return 0;
+    snprintf(ret_message, COMMAND_MESSAGE_BYTES, "--timeout: \"%.100s\": expected a duration, like 5s or 250ms", value);
+    return -1;
+}
+
+static int take_json(void *target, const char *value, char *ret_message)
+{
+    (void)value;
+    (void)ret_message;
+    ((struct arguments *)target)->json = true;
+    return 0;
+}
+
+const struct command_option verify_options[] = {
+    {"--verifier", "NAME", take_verifier, "Which verifier; math."},
+    {"--reference", "TEXT", take_reference, "The reference, as a text."},
+    {"--reference-json", "JSON", take_reference_json, "The reference, as any JSON: a list of texts, an object."},
+    {"--completion", "TEXT", take_completion, "What is judged; - reads standard input."},
+    {"--completion-file", "FILE", take_completion_file, "The same, from a file."},
+    {"--options", "JSON", take_options, "The verifier's options, as an object; see GET /v1/verifiers."},
+    {"--prompt", "TEXT", take_prompt, "What the completion answers, for verifiers that look at it."},
+    {"--completion-tokens", "N", take_tokens, "How many tokens it had, likewise."},
+    {"--replay", "FILE", take_replay, "All of this from a file that the service kept when a verifier crashed or hung."},
+    {"--timeout", "DURATION", take_timeout, "Time of the judgement; 5s."},
+    {"--json", NULL, take_json, "Print the verdict object alone."},
+    {NULL, NULL, NULL, NULL},
+};
+
+/* What goes to the worker; everything in it is owned. */
+struct question {
+    json_t *verifiers; /* as in a request */
+    struct verifier_list *list;
+    json_t *reference;
+    struct buffer completion;
+    char *prompt;
+    int64_t completion_tokens;
+};
+
+static void question_finish(struct question *question)
+{
+    json_decref(question->verifiers);
+    json_decref(question->reference);
+    verifier_list_unref(question->list);
+    buffer_finish(&question->completion);
+    free(question->prompt);
+}
+
+static int refuse(const char *format, ...) _printf_(1, 2);
+
+static int refuse(const char *format, ...)
+{
+    char message[COMMAND_MESSAGE_BYTES];
+    va_list values;
+
+    va_start(values, format);
+    vsnprintf(message, sizeof message, format, values);
+    va_end(values);
+    command_refuse(COMMAND, message);
+    return -1;
+}
+
+static int read_stream(FILE *file, const char *name, struct buffer *out)
+{
+    char bytes[65536];
+    size_t count;
+
+    while (!out->failed && (count = fread(bytes, 1, sizeof bytes, file)) > 0)
+        buffer_append(out, bytes, count);
+    if (ferror(file))
+        return refuse("%.300s: %s", name, strerror(errno));
+    return out->failed ? refuse("%.300s: larger than %zu MiB", name, INPUT_BYTES >> 20) : 0;
+}
+
+static int read_file(const char *path, struct buffer *out)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    int result;
+
+    if (!file)
+        return refuse("%.300s: %s", path, strerror(errno));
+    result = read_stream(file, path, out);
+    if (file != stdin)
+        fclose(file);
+    return result;
+}
+
+static json_t *read_json(const char *name, struct text text)
+{
+    json_error_t error;
+    json_t *value =
+        json_loadb(text.data, text.length_bytes, JSON_ALLOW_NUL | JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
+
+    if (!value)
+        refuse("%.200s: no JSON: %s (line %d, column %d)", name, error.text, error.line, error.column);
+    return value;
+}
+
+static int read_reference(const struct arguments *arguments, struct question *question)
+{
+    if (arguments->reference && arguments->reference_json)
+        return refuse("--reference and --reference-json exclude each other");
+    if (arguments->reference_json) {
+        question->reference = read_json("--reference-json", text_of(arguments->reference_json));
+        return question->reference ? 0 : -1;
+    }
+    if (!arguments->reference)
+        return 0;
+    question->reference = json_string(arguments->reference);
+    return question->reference ? 0 : refuse("--reference: no UTF-8");
+}
+
+static int read_completion(const struct arguments *arguments, struct question *question)
+{
+    if (!arguments->completion == !arguments->completion_file)
+        return refuse("expected --completion TEXT (- for standard input) or --completion-file FILE");
+    if (arguments->completion_file || strcmp(arguments->completion, "-") == 0)
+        return read_file(arguments->completion_file ? arguments->completion_file : "-", &question->completion);
+    buffer_append_string(&question->completion, arguments->completion);
+    return 0;
+}
+
+static int read_words(const struct arguments *arguments, struct question *question)
+{
+    json_t *options = NULL;
+    json_t *name = json_string(arguments->verifier ? arguments->verifier : "math");
+
+    if (!name)
+        return refuse("--verifier: no UTF-8");
+    question->verifiers = json_pack("[{s:o}]", "name", name);
+    if (arguments->options) {
+        options = read_json("--options", text_of(arguments->options));
+        if (!options)
+            return -1;
+        json_object_set_new(json_array_get(question->verifiers, 0), "options", options);
+    }
+    question->completion_tokens = arguments->completion_tokens;
+    question->prompt = arguments->prompt ? xstrdup(arguments->prompt) : NULL;
+    return read_reference(arguments, question) < 0 ? -1 : read_completion(arguments, question);
+}
+
+/* --- a kept file --- */
+
+static json_t *without_record(const json_t *kept, size_t index)
+{
+    char id[32];
+    const json_t *reference = json_object_get(kept, "reference");
+    json_t *verifier = json_object();
+
+    snprintf(id, sizeof id, "%.*s-%zu", 20, json_string_value(json_object_get(kept, "name")) ?: "", index);
+    json_object_set(verifier, "name", json_object_get(kept, "name"));
+    json_object_set(verifier, "options", json_object_get(kept, "options"));
+    json_object_set_new(verifier, "id", json_string(id));
+    if (reference)
+        json_object_set(verifier, "reference", (json_t *)(uintptr_t)reference);
+    return verifier;
+}
+
+static int take_kept(const json_t *kept, const char *path, struct question *question)
+{
+    struct text completion = json_text_of(json_object_get(kept, "completion"));
+    struct text prompt = json_text_of(json_object_get(kept, "prompt"));
+    const json_t *tokens = json_object_get(kept, "completion_tokens");
+    json_t *reference = json_object_get(kept, "reference");
+    json_t *verifier;
+    size_t i;
+
+    if (!completion.data || !json_is_array(json_object_get(kept, "verifiers")))
+        return refuse("%.300s: expected a file that the service kept: an object with verifiers and completion", path);
+    question->verifiers = json_array();
+    json_array_foreach (json_object_get(kept, "verifiers"), i, verifier)
+        json_array_append_new(question->verifiers, without_record(verifier, i));
+    buffer_append(&question->completion, completion.data, completion.length_bytes);
+    question->prompt = prompt.data ? xstrndup(prompt.data, prompt.length_bytes) : NULL;
+    question->completion_tokens = json_is_integer(tokens) ? json_integer_value(tokens) : -1;
+    question->reference = json_is_null(reference) ? NULL : json_incref(reference);
+    return 0;
+}
+
+static int read_kept(const char *path, struct question *question)
+{
+    _cleanup_buffer_ struct buffer content;
+    json_t *kept;
+    int result;
+
+    buffer_init(&content, INPUT_BYTES);
+    if (read_file(path, &content) < 0)
+        return -1;
+    kept = read_json(path, buffer_text(&content));
+    result = kept ? take_kept(kept, path, question) : -1;
+    json_decref(kept);
+    return result;
+}
+
+/* --- the question --- */
+
+static int say_refusal(const struct call *call)
+{
+    struct text body = buffer_text(&call->reply.body);
+    json_t *root = json_loadb(body.data, body.length_bytes, 0, NULL);
+    const json_t *error = json_object_get(root, "error");
+    const char *path = json_string_value(json_object_get(error, "path"));
+    const char *message = json_string_value(json_object_get(error, "message"));
+
+    if (path && strncmp(path, ONLY_VERIFIER, strlen(ONLY_VERIFIER)) == 0)
+        path += strlen(ONLY_VERIFIER);
+    refuse("%.100s%s%.300s", path ? path : "", path ? ": " : "", message ? message : "the verifier is refused");
+    json_decref(root);
+    return -1;
+}
+
+static int read_list(struct question *question)
+{
+    struct call call;
+    struct json_input input = {.call = &call};
+    int result = 0;
+
+    call_init(&call);
+    question->list = verifier_list_read(&input, question->verifiers, "verifiers");
+    if (!question->list)
+        result = say_refusal(&call);
+    call_finish(&call);
+    return result;
+}
+
+static int read_question(const struct arguments *arguments, struct question *question)
+{
+    size_t bad_byte;
+
+    buffer_init(&question->completion, INPUT_BYTES);
+    if (arguments->replay ? read_kept(arguments->replay, question) < 0 : read_words(arguments, question) < 0)
+        return -1;
+    if (!utf8_is_valid(buffer_text(&question->completion), &bad_byte))
+        return refuse("the completion is no UTF-8 (at byte %zu); the service would not have taken it", bad_byte);
+    if (question->prompt && !utf8_is_valid(text_of(question->prompt), &bad_byte))
+        return refuse("--prompt: no UTF-8");
+    return read_list(question);
+}
+
+/* --- the answer --- */
+
+static void print_part(const char *label, const json_t *value)
+{
+    struct text text = json_text_of(value);
+    _cleanup_free_ char *dumped = text.data ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+
+    printf("%-12s", label);
+    safe_print(stdout, text.data ? text : text_of(dumped));
+    putchar('\n');
+}
+
+/* What was read from the text and how it was decided: the verifier's own words. */
+static void print_detail(const struct verdict_record *record)
+{
+    json_t *detail = record->detail_json ? json_loads(record->detail_json, JSON_ALLOW_NUL, NULL) : NULL;
+    const json_t *start = json_object_get(detail, "start");
+    const json_t *end = json_object_get(detail, "end");
+    const char *key;
+    json_t *value;
+
+    json_object_foreach (detail, key, value)
+        if (value != start && value != end)
+            print_part(key, value);
+    if (start && end)
+        printf("%-12sbytes %" JSON_INTEGER_FORMAT " to %" JSON_INTEGER_FORMAT "\n", "span", json_integer_value(start),
+               json_integer_value(end));
+    json_decref(detail);
+}
+
+static void print_verdict(const struct verifier_spec *spec, const struct verdict_record *record, const char *how)
+{
+    printf("%-12s%s %s, options %.12s\n", "verifier", spec->verifier->name, spec->verifier->version,
+           spec->options_sha256);
+    print_detail(record);
+    if (record->kind == VERDICT_UNSCORED)
+        printf("%-12s%s: %s\n", "failure", record->failure_code, record->failure_message);
+    if (how[0] && record->kind == VERDICT_UNSCORED)
+        printf("%-12s%s\n", "worker", how);
+    printf("%-12s%s (%s)", "verdict", verdict_kind_names[record->kind], record->reason);
+    if (record->kind != VERDICT_UNSCORED)
+        printf(", score %.15g, %lld us", record->score, (long long)record->duration_us);
+    putchar('\n');
+}
+
+static int exit_code(const struct verdict_set *set)
+{
+    int code = EXIT_CORRECT;
+
+    for (size_t i = 0; i < set->count; i++) {
+        if (set->verdicts[i].kind == VERDICT_UNSCORED)
+            return EXIT_UNSCORED;
+        if (set->verdicts[i].score <= 0)
+            code = EXIT_INCORRECT;
+    }
+    return code;
+}
+
+static void print_json(const struct question *question, const struct verdict_set *set)
+{
+    _cleanup_buffer_ struct buffer out;
+    struct json_write json;
+
+    buffer_init(&out, INPUT_BYTES);
+    json_write_init(&json, &out);
+    if (set->count == 1)
+        verdict_write(&json, &question->list->specs[0], &set->verdicts[0]);
+    else
+        verdict_set_write(&json, question->list, set);
+    printf("%s\n", buffer_text(&out).data);
+}
+
+static int print_answer(const struct arguments *arguments, const struct question *question,
+                        const struct verdict_set *set, const char *how)
+{
+    if (arguments->json)
+        print_json(question, set);
+    for (size_t i = 0; i < set->count && !arguments->json; i++)
+        print_verdict(&question->list->specs[i], &set->verdicts[i], how);
+    return exit_code(set);
+}
+
+/* --- judging --- */
+
+static void ask(const struct question *question, int64_t timeout_us, struct verdict_set *ret_set,
+                char ret_how[JUDGE_HOW_BYTES])
+{
+    _cleanup_free_ char *reference =
+        question->reference ? json_dumps(question->reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    _cleanup_buffer_ struct buffer frame;
+    struct judge_once judge;
+    struct verify_job job;
+
+    buffer_init(&frame, INPUT_BYTES * 2);
+    ret_how[0] = 0;
+    if (verify_request_build(question->list, buffer_text(&question->completion), text_of(question->prompt),
+                             question->completion_tokens, text_of(reference), &frame) < 0) {
+        verdict_set_fail(question->list, "verifier_input_too_large",
+                         "the completion and its reference are larger than a worker reads", false, ret_set);
+        return;
+    }
+    if (judge_once_init(&judge) < 0) {
+        verdict_set_fail(question->list, "verifier_unavailable", "no text worker can be started", true, ret_set);
+        return;
+    }
+    judge_once(&judge, question->list, &frame, timeout_us, &job, ret_how);
+    verdict_set_read(&job, ret_set);
+    free(job.reply);
+    judge_once_finish(&judge);
+}
+
+/* --- how the reference is read: as an answer to itself --- */
+
+/* The same verifier, but it looks for nothing else than the value in a box. False: not a reference of that kind. */
+static bool make_mirror(const struct question *question, struct question *ret_mirror)
+{
+    struct text reference = json_text_of(question->reference);
+    json_t *verifier = json_deep_copy(json_array_get(question->verifiers, 0));
+    json_t *options = json_object();
+
+    *ret_mirror = (struct question){.completion_tokens = -1};
+    buffer_init(&ret_mirror->completion, INPUT_BYTES);
+    json_object_update(options, json_object_get(verifier, "options"));
+    json_object_set_new(options, "extract", json_string("boxed"));
+    json_object_set_new(options, "form", json_string("any"));
+    json_object_set_new(verifier, "options", options);
+    ret_mirror->verifiers = json_pack("[o]", verifier);
+    ret_mirror->reference = json_incref(question->reference);
+    buffer_append_string(&ret_mirror->completion, "\\boxed{");
+    buffer_append(&ret_mirror->completion, reference.data, reference.length_bytes);
+    buffer_append_string(&ret_mirror->completion, "}");
+    return read_list(ret_mirror) == 0;
+}
+
+static void print_reference(const struct arguments *arguments, const struct question *question)
+{
+    _cleanup_(question_finish) struct question mirror = {.completion_tokens = -1};
+    char how[JUDGE_HOW_BYTES];
+    struct verdict_set set;
+
+    if (arguments->json || question->list->count != 1 || !json_is_string(question->reference) ||
+        strcmp(question->list->specs[0].verifier->name, "math") != 0 || !make_mirror(question, &mirror))
+        return;
+    ask(&mirror, arguments->timeout_us, &set, how);
+    json_t *detail = set.verdicts[0].detail_json ? json_loads(set.verdicts[0].detail_json, JSON_ALLOW_NUL, NULL) : NULL;
+    if (json_object_get(detail, "read"))
+        print_part("reference", json_object_get(detail, "read"));
+    json_decref(detail);
+    verdict_set_finish(&set);
+}
+
+int verify_command(int argc, char **argv)
+{
+    static const struct command_line line = {COMMAND, verify_options, NULL};
+    _cleanup_(question_finish) struct question question = {.completion_tokens = -1};
+    struct arguments arguments = {.completion_tokens = -1, .timeout_us = TIMEOUT_US};
+    char how[JUDGE_HOW_BYTES];
+    char limit[LIMITS_MESSAGE_BYTES];
+    struct verdict_set set;
+    int code;
+
+    buffer_init(&question.completion, INPUT_BYTES);
+    if (command_line_read(&line, argc, argv, &arguments) < 0 || read_question(&arguments, &question) < 0)
+        return EXIT_USAGE;
+    if (limits_check_worker(limit) < 0)
+        return command_refuse(COMMAND, limit);
+    ask(&question, arguments.timeout_us, &set, how);
+    print_reference(&arguments, &question);
+    code = print_answer(&arguments, &question, &set, how);
+    verdict_set_finish(&set);
+    return fflush(stdout) == 0 ? code : EXIT_USAGE;
+}

@@ -1,0 +1,83 @@
+/* engines: which engines there are, by whose word, and what is told about them.
+ *
+ * The settings file names engines, and so does PUT /v1/engines/{name}; the latter are on record. Where both use a name
+ * the file wins, and the row on record waits until the file no longer has it. Of an engine of the file only `drain` can
+ * be said at run time, which is on record, too. Loop thread only, but for what says otherwise. */
+#ifndef SERVER_ENGINES_ENGINES_H
+#define SERVER_ENGINES_ENGINES_H
+
+#include "client/pool/pool.h"
+#include "server/base/json_write.h"
+#include "server/settings/settings.h"
+#include "server/store/store.h"
+
+#include <uthash.h>
+
+struct server;
+
+#define ENGINE_TOKEN_NAME_MAX 64
+#define IN_FLIGHT_MAX 65536
+
+/* What was said at run time; as it is, or soon will be, on record. */
+struct known_engine {
+    char *name;
+    char *url;  /* NULL: one of the settings file, of which only `draining` was said */
+    char *kind; /* NULL in all of these: not said */
+    char *model;
+    char *pool;
+    char *token_name;
+    char *token;       /* what the file or variable of that name held; never written anywhere */
+    int64_t in_flight; /* -1: not said; 0: learned */
+    bool shared;
+    bool draining;
+    bool changing; /* a change is on its way into the store */
+    UT_hash_handle hh;
+};
+
+struct engines {
+    struct server *server;
+    struct known_engine *known;                  /* by name */
+    size_t creating;                             /* new ones on their way into the store */
+    int64_t settings_read_at_us;                 /* UTC: when the settings were read last */
+    int64_t settings_tried_at_us;                /* UTC: likewise, or tried to be */
+    char settings_error[SETTINGS_MESSAGE_BYTES]; /* why the last try failed; "": it did not */
+    struct reload *reload;                       /* one that is under way */
+    bool reload_again;
+};
+
+/* The pool, from the settings and the record. NULL with a message. */
+struct engines *engines_create(struct server *server, char ret_message[SETTINGS_MESSAGE_BYTES]);
+void engines_destroy(struct engines *engines);
+
+struct known_engine *engines_known(struct engines *engines, struct text name); /* NULL: nothing was said of it */
+struct known_engine *known_engine_create(struct text name);
+struct known_engine *known_engine_copy(const struct known_engine *known);
+void known_engine_destroy(struct known_engine *known);
+/* Takes `known` in the place of what was known under its name, and brings the pool in line with it. */
+void engines_put(struct engines *engines, struct known_engine *known);
+/* Forgets what was said; the pool's engine goes unless it is the file's, which is no longer drained. */
+void engines_forget(struct engines *engines, struct text name);
+/* Brings the pool in line with what the settings say now: engines come, change and go; nothing that runs is cut off. */
+void engines_follow_settings(struct engines *engines, const struct settings *settings);
+
+/* engines/token.c, any thread: the key named `name`, from the folder of the settings or from ROLLOUTD_TOKEN_<name>. 0,
+ * or -1 with a sentence that holds neither the key nor a path. */
+int engine_token_read(const struct settings *settings, const char *name, char **ret_token, char ret_message[256]);
+bool engine_token_name_is_sane(struct text name);
+
+/* engines/show.c. One object with everything; `now` as both clocks say. */
+void engine_write(struct json_write *json, const struct engines *engines, const struct engine *engine);
+/* Why it is in its state and what comes next, as one sentence without a full stop; "" if all is well. */
+#define ENGINE_SENTENCE_BYTES 512
+void engine_say_why(const struct engines *engines, const struct engine *engine, char ret_why[ENGINE_SENTENCE_BYTES]);
+/* "no engine of pool "x" can be used: e1 is down (…)": false if one can. pauses: one that pauses cannot. */
+bool pool_say_why(const struct engines *engines, const struct named_pool *named, bool pauses,
+                  char ret_why[ENGINE_SENTENCE_BYTES]);
+void engines_write_metrics(const struct engines *engines, struct buffer *out);
+
+/* reload.c: reads settings and keys again, on a worker; what is wrong changes nothing. */
+void engines_reload(struct engines *engines);
+/* One that is under way; when the workers have ended. */
+void engines_reload_forget(struct engines *engines);
+
+#endif

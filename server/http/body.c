@@ -1,0 +1,101 @@
+/* Bodies, as they arrive. */
+#include "server/api/server.h"
+#include "server/base/blocks.h"
+#include "server/base/clock.h"
+#include "server/base/hash.h"
+#include "server/http/request.h"
+#include "server/settings/settings.h"
+
+static void body_too_slow(void *arg)
+{
+    struct request *request = arg;
+    reply_canned(request, ERR_BODY_TIMEOUT, "the body did not arrive within body_timeout");
+}
+
+void body_begin(struct request *request)
+{
+    struct loop *loop = request->server->loop;
+    int64_t timeout_us = request->server->settings->body_timeout_us;
+    buffer_init(&request->body, request->body_limit_bytes);
+    loop_timer_set(loop, &request->body_timer, loop_now_us(loop) + timeout_us, body_too_slow, request);
+}
+
+/* What was announced is asked for at once: of memory that is kept, before the first byte; of the system, not before so
+ * much has come that it is meant. A fresh page is taken from the kernel when its bytes arrive. */
+static bool store_piece(struct request *request, const char *bytes, size_t length_bytes)
+{
+    struct buffer *body = &request->body;
+    size_t rest_bytes =
+        request->announced_bytes > body->length_bytes ? request->announced_bytes - body->length_bytes : 0;
+    if (!body->length_bytes && rest_bytes >= BLOCK_BYTES)
+        buffer_reserve_kept(body, rest_bytes);
+    if (body->length_bytes + length_bytes > BLOCK_BYTES && rest_bytes > length_bytes &&
+        !buffer_reserve(body, rest_bytes))
+        return false;
+    buffer_append(body, bytes, length_bytes);
+    return !body->failed;
+}
+
+/* All bodies together keep within memory_budget, beside what batches hold; one alone always may come. */
+static bool hold_bytes(struct request *request, size_t length_bytes)
+{
+    struct server *server = request->server;
+    bool alone = server->body_bytes == (int64_t)request->held_bytes;
+    if (!alone && server->body_bytes + (int64_t)length_bytes > server->settings->memory_budget_bytes)
+        return false;
+    server->body_bytes += (int64_t)length_bytes;
+    request->held_bytes += length_bytes;
+    return true;
+}
+
+bool request_hold_parsed(struct request *request, size_t bytes)
+{
+    if (hold_bytes(request, bytes))
+        return true;
+    request_refuse(request, ERR_QUEUE_FULL, NULL, "other requests use up memory_budget; try again");
+    return false;
+}
+
+void body_release(struct request *request)
+{
+    request->server->body_bytes -= (int64_t)request->held_bytes;
+    request->held_bytes = 0;
+}
+
+bool body_take(struct request *request, const char *bytes, size_t length_bytes)
+{
+    if (request->body_refused)
+        return false;
+    request->body_bytes += length_bytes;
+    if (request->body_bytes > request->body_limit_bytes) {
+        reply_canned(request, ERR_BODY_TOO_LARGE, "the body is larger than body_limit");
+        return false;
+    }
+    if (!hold_bytes(request, length_bytes)) {
+        reply_canned(request, ERR_QUEUE_FULL, "the bodies of other requests use up memory_budget; try again");
+        return false;
+    }
+    if (!store_piece(request, bytes, length_bytes)) {
+        reply_canned(request, ERR_QUEUE_FULL, "there is no memory for this body now");
+        return false;
+    }
+    return true;
+}
+
+void body_complete(struct request *request)
+{
+    struct call *call = &request->call;
+    size_t stolen_bytes;
+    call->body = request->body_bytes ? buffer_steal(&request->body, &stolen_bytes) : xcalloc(1, 1);
+    call->body_bytes = request->body_bytes;
+    if (request->route->flags & ROUTE_HASHED)
+        sha256_of(call->body, call->body_bytes, call->body_sha256);
+}
+
+void body_finish(struct request *request)
+{
+    loop_timer_clear(request->server->loop, &request->body_timer);
+    body_release(request);
+    memory_freed(request->server, request->body_bytes);
+    buffer_finish(&request->body);
+}

@@ -1,0 +1,117 @@
+/* call: one HTTP request as its handler sees it. What came in is immutable; what goes out is a reply.
+ *
+ * A route has a worker part, a loop part, or both (routes.c). The worker part gets the whole body and a read
+ * connection, and either fills the reply or leaves `parsed` for the loop part. No HTTP library in here: a handler can
+ * be driven from a test or a fuzzer. A call belongs to one thread at a time. */
+#ifndef SERVER_HTTP_CALL_H
+#define SERVER_HTTP_CALL_H
+
+#include "server/base/buffer.h"
+#include "server/base/ids.h"
+#include "server/base/text.h"
+#include "server/http/errors.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct settings;
+struct store_reader;
+
+#define CALL_ARGS_MAX 3
+#define REQUEST_ID_BYTES 72 /* the longest X-Request-Id, and its NUL */
+#define CALL_QUERY_MAX 32
+
+struct query_parameter {
+    struct text name;  /* decoded, valid UTF-8, no NUL */
+    struct text value; /* decoded; TEXT_NONE if there was no '=' */
+};
+
+/* A reply in parts, each made on a worker just before it is sent, so that a slow reader costs memory for one part only.
+ */
+enum stream_state {
+    STREAM_CUT = -1, /* cut the connection: what was sent cannot be finished */
+    STREAM_LAST,     /* this was the last part */
+    STREAM_MORE,
+    STREAM_WAIT, /* nothing to send yet: somebody will say when there is (request_stream_wake) */
+};
+
+struct stream {
+    size_t room_bytes; /* a part ends with the row or the member that fills them */
+    int (*produce)(struct stream *stream, struct store_reader *reader,
+                   struct buffer *part); /* worker; enum stream_state */
+    void (*destroy)(struct stream *stream);
+};
+
+struct reply {
+    int status; /* 0: not answered yet */
+    const char *content_type;
+    struct buffer body;
+    char *tail; /* sent behind the body; NULL: nothing. A block (base/blocks.h) that the reply owns */
+    size_t tail_bytes;
+    struct stream *stream; /* instead of the body; the reply owns it */
+    char location[64];     /* empty: no such header */
+    int retry_after_s;     /* 0: no such header */
+    bool close;            /* the connection cannot be used again */
+    const char *code;      /* of a refusal, for the log: static */
+    char *path;            /* these two are the reply's; NULL: none */
+    char *message;
+};
+
+struct call {
+    /* in */
+    struct text args[CALL_ARGS_MAX]; /* the {…} of the route's pattern, in order, decoded */
+    size_t arg_count;
+    struct query_parameter query[CALL_QUERY_MAX];
+    size_t query_count;
+    char *body; /* NUL-terminated; a handler may lift arrays out of it in place */
+    size_t body_bytes;
+    uint8_t body_sha256[32];     /* of the body as it came, on routes that keep it */
+    const char *content_type;    /* without parameters, lower case; "" if there was none */
+    const char *idempotency_key; /* NULL if there was none */
+    const char *request_id;
+    bool resumed;            /* the body was accepted before, perhaps by a version that refused less */
+    bool prefer_async;       /* Prefer: respond-async */
+    bool accept_ndjson;      /* Accept: application/x-ndjson */
+    bool accept_safetensors; /* Accept: application/x-safetensors */
+    bool authorized;         /* no token is configured, or the right one was given */
+    const struct settings *settings;
+    struct store_reader *reader; /* the worker's; NULL on the loop thread */
+
+    /* out */
+    struct reply reply;
+    char subject[ID_BYTES]; /* the id that the loop part found for a second worker part */
+    void *parsed;           /* from the worker part to the loop part */
+    void (*parsed_destroy)(void *parsed);
+};
+
+void call_init(struct call *call);
+void call_finish(struct call *call); /* frees body, reply and parsed */
+/* What came in, when the reply is complete: it must not wait for the client. */
+void call_drop_input(struct call *call);
+void call_drop_stream(struct call *call);
+
+/* Fills the reply with the error envelope. path: the offending field (`groups[3].reference`), the query parameter, or
+ * NULL. Returns -1 always, so that `return call_refuse(…)` reads well in functions that return 0 or -1. */
+int call_refuse(struct call *call, enum error_code code, const char *path, const char *format, ...) _printf_(4, 5);
+
+/* Fills the reply with a JSON body that was written into call->reply.body. */
+int call_answer_json(struct call *call, int status);
+/* The same for bytes of another type. */
+int call_answer_bytes(struct call *call, int status, const char *content_type);
+
+/* The value of a query parameter, or TEXT_NONE. */
+struct text call_query(const struct call *call, const char *name);
+/* Refuses (400 unknown_field, path = its name) a parameter that is not in the NULL-terminated list, or given twice
+ * (invalid_field). */
+int call_check_query(struct call *call, const char *const *known);
+/* Typed parameters: absent leaves *value as it is; malformed or out of range is refused with 400 invalid_field. */
+int call_query_int(struct call *call, const char *name, int64_t minimum, int64_t maximum, int64_t *value);
+int call_query_double(struct call *call, const char *name, double *value);
+int call_query_duration(struct call *call, const char *name, int64_t *value_us);
+int call_query_bool(struct call *call, const char *name, bool *value);
+/* ?arrays=none|base64|json; *value keeps its default when absent. */
+struct json_write;
+int call_query_arrays(struct call *call, int *value /* enum json_arrays */);
+
+#endif

@@ -1,0 +1,66 @@
+/* http: libmicrohttpd in external epoll mode inside the loop, and the life of a request.
+ *
+ * READING  headers and body arrive; first-call checks have passed
+ * WAITING  the connection is suspended: a worker has the call, or the loop part waits for something
+ * READY    the reply is known, the connection was resumed
+ * ANSWERED the reply is with the library; the request ends with its connection's turn
+ *
+ * A suspended connection is invisible to libmicrohttpd: hang-ups and deadlines are watched here. Everything belongs to
+ * the loop thread. */
+#ifndef SERVER_HTTP_HTTP_H
+#define SERVER_HTTP_HTTP_H
+
+#include "server/http/call.h"
+#include "server/runtime/workers.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct server;
+struct http;
+struct request;
+
+/* Binds and listens. NULL with a message on failure. ret_url gets "http://127.0.0.1:8787". */
+struct http *http_create(struct server *server, char ret_url[128], char message[256]);
+/* No new connections from now on. */
+void http_quiesce(struct http *http);
+/* No request may be suspended. */
+void http_destroy(struct http *http);
+/* Lets the library work; returns how long the loop may wait at most. */
+int64_t http_run(struct http *http);
+/* That is listened on. */
+int http_port(const struct http *http);
+size_t http_connections(const struct http *http);
+/* Requests that are suspended, and all that are not answered in full yet. */
+size_t http_suspended(const struct http *http);
+size_t http_active(const struct http *http);
+/* Refuses, with 503 draining, every request that waits for something on the loop. Those that a worker has will be
+ * answered. */
+void http_release_waiting(struct http *http);
+
+/* --- for the loop parts of routes ---------------------------------------------------------------- */
+
+struct call *request_call(struct request *request);
+struct server *request_server(struct request *request);
+
+/* call->reply is filled: send it. The request must not be touched afterwards. */
+void request_answer(struct request *request);
+/* Refuses and sends. */
+void request_refuse(struct request *request, enum error_code code, const char *path, const char *format, ...)
+    _printf_(4, 5);
+/* Runs `work` with the call on a worker, then sends the reply it filled; refuses with 429 if the workers are busy. */
+void request_continue_on_worker(struct request *request, void (*work)(struct call *call));
+
+/* What a handler has made of the body, and keeps until its reply is complete, counts as the body did. False: it does
+ * not fit into memory_budget, and the request was refused. */
+bool request_hold_parsed(struct request *request, size_t bytes);
+
+/* What to do when the client hangs up while the request waits. The callback lets go of the request and returns true: it
+ * ends now. Or it returns false, because somebody still works with the call and will answer it. */
+void request_on_hangup(struct request *request, bool (*hung_up)(struct request *request, void *arg), void *arg);
+
+/* Loop thread: a stream that said STREAM_WAIT has something now. Also fine before the request was answered. */
+void request_stream_wake(struct request *request);
+
+#endif

@@ -1,0 +1,82 @@
+/* render: the record as the JSON of the contract's section 3.
+ *
+ * Pure but for the stream of a batch, which reads the record group by group: a batch is never one buffer. Any thread,
+ * one at a time. */
+#ifndef SERVER_RENDER_RENDER_H
+#define SERVER_RENDER_RENDER_H
+
+#include "server/base/json_write.h"
+#include "server/base/nearest.h"
+#include "server/http/call.h"
+#include "server/objective/objective.h"
+#include "server/store/store.h"
+
+#include <jansson.h>
+
+/* A set of members of the rollout object (render/rollout.c has the table) and of the group's `prompt_ids`. */
+typedef uint64_t render_fields;
+#define RENDER_ALL UINT64_MAX
+
+/* The member of this name, 0 if there is none. */
+render_fields render_field(struct text name);
+/* Where there is none: the end of the search (base/nearest.h). */
+void render_advise(struct text name, char ret_advice[ADVICE_BYTES]);
+/* Members that are arrays of numbers, and the group's `prompt_ids`: what ?arrays= and `return` are about. */
+render_fields render_arrays(void);
+/* The end of the search among these. */
+void render_advise_array(struct text name, char ret_advice[ADVICE_BYTES]);
+/* What must be read from the record for them: flags of enum store_with. */
+unsigned render_with(render_fields fields, enum json_arrays arrays);
+
+/* What a batch adds to its rollouts: its objective, and its totals once it has ended. */
+struct render_terms {
+    struct objective_knobs knobs;
+    struct objective_totals totals;
+    bool known;                  /* the objective can be read: there are surrogates */
+    bool closed;                 /* there are totals: there are contributions */
+    struct store_reader *reader; /* of a rollout outside its group, where its terms depend on the others; NULL: none */
+};
+void render_terms_init(struct render_terms *terms, const struct store_batch *batch);
+
+struct render_scope {
+    render_fields fields;
+    enum json_arrays arrays;
+    enum store_batch_state batch_state; /* says what a member without a row is: pending, or lost with its batch */
+    const struct render_terms *terms;   /* NULL: no surrogates and no contributions */
+    const struct store_group *group;    /* the rollout stands inside; set by render_group() */
+    bool alone; /* not inside its group or batch: says which run, batch, group and task it is of */
+};
+
+/* One object each. */
+void render_rollout(struct json_write *json, const struct store_rollout *rollout, const struct render_scope *scope);
+void render_group(struct json_write *json, const struct store_group *group, const struct render_scope *scope);
+/* A group of the record on its way into parts of a reply. */
+struct group_piece {
+    char batch_id[ID_BYTES];
+    int64_t index;       /* of the group; raised when it has ended */
+    bool begun;          /* a part has its beginning */
+    int64_t next_member; /* then: the sample_index to go on with */
+};
+/* Rollouts of the group until json->out holds room_bytes. 1: the group has ended; 0: there is more of it; -1: it cannot
+ * be read. The writer is the same for all parts. */
+int render_group_piece(struct json_write *json, struct store_reader *reader, size_t room_bytes,
+                       const struct render_scope *scope, struct group_piece *piece);
+/* Members of an object that the caller has opened: all of a batch but its groups. */
+void render_batch_members(struct json_write *json, const struct store_batch *batch, const struct render_terms *terms);
+/* The short form of lists. */
+void render_batch_line(struct json_write *json, const struct store_batch *batch);
+
+/* Members of an object that the caller has opened: a weight update. */
+void update_write_record(struct json_write *json, const struct store_policy_update *record);
+
+/* `return` of a request, a list of names of arrays. 0, or -1 with the call refused (400, path return[i]). list NULL:
+ * everything. */
+int render_read_returns(struct call *call, const json_t *list, render_fields *ret_fields);
+/* The same from the record, where it was checked before. */
+render_fields render_stored_returns(struct text returns);
+
+/* Answers with a batch from the record, streamed by groups; while it runs without them. 404 if there is none.
+ * Honours ?arrays= and the request's `return`. */
+void render_answer_batch(struct call *call, struct text batch_id);
+
+#endif

@@ -1,0 +1,39 @@
+/* memory: what the allocator keeps, and when the kernel gets it back. */
+#ifndef SERVER_RUNTIME_MEMORY_H
+#define SERVER_RUNTIME_MEMORY_H
+
+#include "server/runtime/loop.h"
+#include "server/runtime/workers.h"
+
+struct server;
+struct settings;
+
+struct memory_trim {
+    struct job job;
+    struct server *server;
+    struct loop_timer timer;
+    struct loop_timer blocks_timer;
+    int64_t blocks_rest_us; /* until kept blocks have been idle for long; not above 0: there are none */
+    bool running;
+    bool wanted;            /* whatever the size is */
+    int64_t resident_bytes; /* after the last one */
+};
+
+/* The pages of the record that the store's writer keeps: a share of memory_budget, at most what pays. */
+size_t memory_cache_bytes(const struct settings *settings);
+/* What is left of memory_budget beside the caches of the writer and of each worker and the blocks that are kept for the
+ * next request (base/blocks.h): at least half of it. */
+int64_t memory_for_batches_bytes(const struct settings *settings);
+
+/* What replies may hold of it while they wait for their sockets. */
+int64_t memory_for_replies_bytes(const struct settings *settings);
+
+/* Before threads. */
+void memory_setup(const struct settings *settings);
+
+/* Loop thread. About so many bytes are being freed now: if that is much, the kernel gets them back soon. */
+void memory_freed(struct server *server, size_t bytes);
+/* Loop thread, now and then: the same where much was freed in small pieces. */
+void memory_trim_if_grown(struct server *server);
+
+#endif

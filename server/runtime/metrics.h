@@ -1,0 +1,72 @@
+/* metrics: what Prometheus sees, from one table (metrics.c). Any thread; one atomic addition per event.
+ *
+ * A label has a closed set of values: an index into it, never text from outside. Durations come in as microseconds and
+ * are shown as seconds. Before metrics_setup() every call does nothing. */
+#ifndef SERVER_RUNTIME_METRICS_H
+#define SERVER_RUNTIME_METRICS_H
+
+#include "server/base/buffer.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum metric {
+    METRIC_HTTP_REQUESTS,          /* counter {route, class}: use metric_http() */
+    METRIC_HTTP_SECONDS,           /* histogram */
+    METRIC_CONNECTIONS,            /* gauge */
+    METRIC_BATCHES,                /* counter {state}: complete, cancelled, expired */
+    METRIC_BATCHES_RUNNING,        /* gauge */
+    METRIC_ROLLOUTS,               /* counter {state}: scored, failed, cancelled */
+    METRIC_FAILURES,               /* counter {code}: use metric_add_named() */
+    METRIC_COMPLETION_TOKENS,      /* counter */
+    METRIC_SAMPLES_IN_FLIGHT,      /* gauge */
+    METRIC_SAMPLES_QUEUED,         /* gauge */
+    METRIC_ENGINE_RETRIES,         /* counter */
+    METRIC_ENGINE_RETRIES_REFUSED, /* counter */
+    METRIC_ENGINE_FAILURES,        /* counter {code}: use metric_add_named() */
+    METRIC_ENGINE_SECONDS,         /* histogram */
+    METRIC_ENGINES_UP,             /* gauge */
+    METRIC_ENGINES,                /* gauge {state}: enum engine_state */
+    METRIC_VERIFY_SECONDS,         /* histogram */
+    METRIC_VERDICTS_UNDECIDED,     /* counter */
+    METRIC_VERIFIER_INCIDENTS,     /* counter {code}: 0 verifier_crashed, 1 verifier_timeout */
+    METRIC_VERIFIER_ALARMS,        /* gauge */
+    METRIC_QUEUE_DEPTH,            /* gauge {queue}: METRIC_QUEUE_… */
+    METRIC_QUEUE_REFUSALS,         /* counter {queue} */
+    METRIC_COMMIT_SECONDS,         /* histogram */
+    METRIC_COMMIT_ROWS,            /* histogram: metric_observe() */
+    METRIC_WAL_BYTES,              /* gauge */
+    METRIC_MEMORY_USED_BYTES,      /* gauge */
+    METRIC_MEMORY_LIMIT_BYTES,     /* gauge */
+    METRIC_TEXT_WORKERS_ALIVE,     /* gauge */
+    METRIC_TEXT_WORKERS_REPLACED,  /* counter */
+    METRIC_BATCHES_WITHOUT_SCORED, /* gauge: consecutive batches without a scored rollout */
+    METRIC_START_TIME_SECONDS,     /* gauge, UTC */
+    METRIC_COUNT
+};
+
+enum { METRIC_QUEUE_PARSE, METRIC_QUEUE_VERIFY, METRIC_QUEUE_ROW, METRIC_QUEUE_BATCH };
+enum { METRIC_BATCH_COMPLETE, METRIC_BATCH_CANCELLED, METRIC_BATCH_EXPIRED };
+enum { METRIC_ROLLOUT_SCORED, METRIC_ROLLOUT_FAILED, METRIC_ROLLOUT_CANCELLED };
+
+/* routes: the templates, "/v1/rollouts/{id}", …; the array and its strings must live as long as the process. A request
+ * that matched none counts under index route_count, "other". Call once, before threads. */
+void metrics_setup(const char *const *routes, size_t route_count);
+void metrics_finish(void);
+
+/* label: index of its value, 0 for a metric without labels. One out of range counts as the last value. */
+void metric_add(enum metric metric, size_t label, int64_t amount);
+void metric_set(enum metric metric, size_t label, int64_t value);
+void metric_observe(enum metric metric, int64_t value); /* histograms; microseconds for those in seconds */
+#define metric_observe_us metric_observe
+
+/* The label by its value; one that is not in the set counts as "other". */
+void metric_add_named(enum metric metric, const char *label_value, int64_t amount);
+void metric_http(size_t route, int status, int64_t duration_us);
+
+int64_t metric_read(enum metric metric, size_t label); /* a histogram's count */
+
+/* Prometheus text format 0.0.4. */
+void metrics_render(struct buffer *out);
+
+#endif

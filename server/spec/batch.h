@@ -1,0 +1,132 @@
+/* batch_spec: what one POST /v1/batches or POST /v1/score asks for, read, checked and complete. Immutable after
+ * reading; any thread.
+ *
+ * The same function reads the body when it arrives and again when an unfinished batch is resumed after a restart. */
+#ifndef SERVER_SPEC_BATCH_H
+#define SERVER_SPEC_BATCH_H
+
+#include "client/adapters/adapter.h"
+#include "server/http/call.h"
+#include "server/input/input.h"
+#include "server/objective/objective.h"
+#include "server/spec/pass_at.h"
+#include "server/store/store.h"
+#include "server/verify/spec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A completion that the request brings itself. */
+struct completion_spec {
+    struct text text;      /* TEXT_NONE: none */
+    const uint32_t *ids;   /* NULL: none, and no log-probabilities: part of no loss */
+    const float *logprobs; /* finite; 0 where the mask is 0 */
+    const uint8_t *mask;   /* NULL: all ones */
+    size_t token_count;
+    struct text finish_reason; /* TEXT_NONE: not said, as the next three */
+    struct text engine;
+    int64_t seed;                    /* -1 */
+    struct store_failure failure;    /* code TEXT_NONE: none. It is stored as failed */
+    struct verifier_list *verifiers; /* the group's, and a `given` for each of the next */
+    const double *given_scores;      /* [given_count]; NAN: null */
+    size_t given_count;
+};
+
+struct group_spec {
+    struct text task;
+    int64_t draw;
+    int64_t first_sample_index;
+    int64_t n;
+    struct text prompt;   /* one of the three */
+    struct text messages; /* JSON */
+    struct text tools;    /* beside messages, JSON; TEXT_NONE: none */
+    uint32_t *prompt_ids;
+    size_t prompt_id_count;
+    struct text reference_json; /* TEXT_NONE: none */
+    struct sampling sampling;
+    struct text sampling_json;           /* the overrides; TEXT_NONE: none */
+    struct verifier_list *verifiers;     /* its own reference */
+    struct text verifiers_json;          /* the overrides; TEXT_NONE: none */
+    struct text metadata_json;           /* TEXT_NONE: none */
+    struct completion_spec *completions; /* [completion_count] = [n], or NULL: sampled here */
+    size_t completion_count;
+};
+
+enum batch_origin {
+    BATCH_SAMPLED, /* POST /v1/batches */
+    BATCH_GIVEN,   /* POST /v1/score: the completions come with the request */
+};
+
+struct batch_spec {
+    enum batch_origin origin;
+    bool store; /* false: leaves no trace */
+    struct text run;
+    int64_t policy_revision; /* -1: the run's current */
+    uint64_t seed;
+    int purpose; /* enum store_purpose */
+    struct text model;
+    struct text pool; /* whose engines may sample; TEXT_NONE: the default one */
+    int64_t n;
+    struct sampling sampling;
+    struct verifier_list *verifiers;
+    int missing; /* enum reward_missing */
+    struct objective_knobs objective;
+    int64_t deadline_us; /* from admission */
+    int64_t rollout_timeout_us;
+    int64_t max_staleness; /* -1: none */
+    bool strict_references;
+    struct pass_spec pass;
+
+    struct group_spec *groups;
+    size_t group_count;
+    size_t rollout_count;
+
+    struct text sampling_json; /* every knob */
+    struct text objective_json;
+    struct text verifiers_json;
+    struct text metadata_json; /* TEXT_NONE: none */
+    struct text returns_json;  /* the list `return`; TEXT_NONE: everything */
+
+    char *body; /* as posted; may be freed (batch_spec_drop_body) once it is stored */
+    size_t body_bytes;
+    uint8_t body_sha256[SHA256_BYTES];
+
+    struct json_input input; /* the texts above point into it */
+    void **owned;            /* and into these */
+    size_t owned_count;
+    size_t owned_capacity;
+};
+
+/* Reads call->body (and consumes it). NULL with the call refused. */
+struct batch_spec *batch_spec_read(struct call *call);
+struct batch_spec *score_spec_read(struct call *call); /* POST /v1/score */
+void batch_spec_destroy(struct batch_spec *spec);      /* NULL is fine */
+void batch_spec_drop_body(struct batch_spec *spec);
+
+/* 0, or -1 with the call refused: 1 to 128 of A-Z a-z 0-9 . _ - */
+int run_name_check(struct call *call, struct text run);
+
+/* What the service keeps in memory for it, roughly. */
+size_t batch_spec_bytes(const struct batch_spec *spec);
+
+/* spec/groups.c: reads spec->groups from the array. 0, or -1 with the call refused. */
+int batch_spec_read_groups(struct batch_spec *spec, json_t *groups);
+/* Reads one `sampling` object over what *sampling and *n hold. */
+int batch_spec_read_sampling(struct batch_spec *spec, const json_t *object, const char *path, struct sampling *sampling,
+                             int64_t *n);
+/* chat_template_kwargs with something in them. */
+bool sampling_has_template_options(const struct sampling *sampling);
+/* A list of token ids, checked, as packed integers that the spec owns. 0, or -1 with the call refused. */
+int batch_spec_read_ids(struct batch_spec *spec, const struct numbers *numbers, const char *path, uint32_t **ret_ids);
+/* spec/completions.c: reads a group's `completions`. 0, or -1 with the call refused. */
+int score_read_completions(struct batch_spec *spec, const json_t *list, const char *path, struct group_spec *group);
+/* Of a body that was accepted before: which kind of request it was. */
+bool score_brings_completions(struct text body);
+/* Memory that lives as long as the spec. */
+void *batch_spec_own(struct batch_spec *spec, void *memory);
+struct text batch_spec_own_buffer(struct batch_spec *spec, struct buffer *buffer);
+/* A JSON value as compact text; TEXT_NONE for NULL. */
+struct text batch_spec_dump(struct batch_spec *spec, const json_t *value);
+
+#endif

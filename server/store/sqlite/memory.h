@@ -1,0 +1,23 @@
+/* memory: what one result of a read owns. Everything is freed at once. One thread at a time. */
+#ifndef SERVER_STORE_SQLITE_MEMORY_H
+#define SERVER_STORE_SQLITE_MEMORY_H
+
+#include "server/base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct store_memory;
+
+struct store_memory *store_memory_create(void); /* never NULL */
+void store_memory_destroy(struct store_memory *memory);
+void store_memory_destroyp(struct store_memory **memory);
+
+/* Zeroed and aligned for anything. NULL if there is no memory, and then store_memory_failed() stays true. */
+void *store_memory_take(struct store_memory *memory, size_t count, size_t size_bytes);
+/* A copy, followed by a NUL. */
+struct text store_memory_text(struct store_memory *memory, const void *bytes, size_t length_bytes);
+size_t store_memory_bytes(const struct store_memory *memory); /* taken so far */
+bool store_memory_failed(const struct store_memory *memory);
+
+#endif

@@ -1,0 +1,135 @@
+#include "server/store/sqlite/operations.h"
+
+#include "server/base/clock.h"
+
+#include <stdio.h>
+
+/* A row that comes and goes; SQLite leaves out a write of what is there already. */
+static enum store_status try_write(struct store *store, struct store_op *op)
+{
+    static const enum statement steps[] = {SQL_BUMP_OWNER, SQL_FORGET_OWNER};
+    for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
+        sqlite3_stmt *statement = database_statement(&store->writer, steps[i]);
+        bind_text(statement, 1, TEXT_LITERAL(" "));
+        int result = database_run(statement);
+        if (result != SQLITE_OK)
+            return operation_fail(store, op, result);
+    }
+    return STORE_OK;
+}
+
+static enum store_status (*const operations[])(struct store *store, struct store_op *op) = {
+    [STORE_CREATE_BATCH] = operation_create_batch,         [STORE_INSERT_ROLLOUT] = operation_insert_rollout,
+    [STORE_CLOSE_GROUP] = operation_close_group,           [STORE_CLOSE_BATCH] = operation_close_batch,
+    [STORE_DECLARE_POLICY] = operation_declare_policy,     [STORE_UPDATE_POLICY] = operation_update_policy,
+    [STORE_RECORD_OBJECTIVE] = operation_record_objective, [STORE_PUT_ENGINE] = operation_put_engine,
+    [STORE_DELETE_ENGINE] = operation_delete_engine,       [STORE_TRY_WRITE] = try_write,
+};
+
+enum store_status operation_run(struct store *store, struct store_op *op)
+{
+    return operations[op->kind](store, op);
+}
+
+enum store_status operation_fail(struct store *store, struct store_op *op, int result)
+{
+    enum store_status status = database_status(&store->writer, result);
+    snprintf(op->message, sizeof(op->message), "%s", sqlite3_errmsg(store->writer.handle));
+    return status == STORE_OK ? STORE_UNAVAILABLE : status;
+}
+
+enum store_status operation_decline(struct store_op *op, enum store_status status, const char *message)
+{
+    snprintf(op->message, sizeof(op->message), "%s", message);
+    return status;
+}
+
+static size_t create_batch_bytes(const struct store_create_batch *batch)
+{
+    size_t bytes = batch->request.length_bytes + batch->sampling.length_bytes + batch->objective.length_bytes +
+                   batch->verifiers.length_bytes + batch->metadata.length_bytes;
+    for (size_t i = 0; i < batch->group_count; i++) {
+        const struct store_new_group *group = &batch->groups[i];
+        bytes += group->task.length_bytes + group->sampling.length_bytes + group->verifiers.length_bytes +
+                 group->metadata.length_bytes + group->prompt_id_count * sizeof(uint32_t);
+    }
+    return bytes;
+}
+
+static size_t insert_rollout_bytes(const struct store_insert_rollout *insert)
+{
+    const struct store_rollout *rollout = insert->rollout;
+    return rollout->text.length_bytes + rollout->segments.length_bytes + rollout->verdicts.length_bytes +
+           rollout->rewards.length_bytes + rollout->heldout.length_bytes +
+           rollout->token_count * (sizeof(uint32_t) + sizeof(float) + 1) + insert->prompt_id_count * sizeof(uint32_t);
+}
+
+size_t operation_bytes(const struct store_op *op)
+{
+    if (op->kind == STORE_CREATE_BATCH)
+        return sizeof(*op) + create_batch_bytes(&op->create_batch);
+    if (op->kind == STORE_INSERT_ROLLOUT)
+        return sizeof(*op) + insert_rollout_bytes(&op->insert_rollout);
+    if (op->kind == STORE_CLOSE_BATCH)
+        return sizeof(*op) + op->close_batch.notes.length_bytes + op->close_batch.summary.length_bytes;
+    return sizeof(*op);
+}
+
+/* ---- runs and policies
+ * ------------------------------------------------------------------------------------------------------ */
+
+int operation_find_run(struct store *store, struct text name, struct run_row *ret_run)
+{
+    sqlite3_stmt *find = database_statement(&store->writer, SQL_FIND_RUN);
+    bind_text(find, 1, name);
+    int result = database_first(find);
+    if (result != SQLITE_ROW)
+        return result;
+    *ret_run =
+        (struct run_row){sqlite3_column_int64(find, 0), sqlite3_column_int64(find, 1), column_int_or(find, 2, -1)};
+    sqlite3_reset(find);
+    return SQLITE_ROW;
+}
+
+int operation_insert_incarnation(struct store *store, const struct run_row *run, int64_t now_us, int64_t rewind_to_step)
+{
+    sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_INCARNATION);
+    bind_int(insert, 1, run->seq);
+    bind_int(insert, 2, run->incarnation);
+    bind_int(insert, 3, now_us);
+    bind_int_or_null(insert, 4, rewind_to_step);
+    return database_run(insert);
+}
+
+int operation_enter_run(struct store *store, struct text name, int64_t now_us, struct run_row *ret_run)
+{
+    int result = operation_find_run(store, name, ret_run);
+    if (result != SQLITE_DONE)
+        return result == SQLITE_ROW ? SQLITE_OK : result;
+    sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_RUN);
+    bind_text(insert, 1, name);
+    bind_int(insert, 2, now_us);
+    result = database_run(insert);
+    if (result != SQLITE_OK)
+        return result;
+    *ret_run = (struct run_row){sqlite3_last_insert_rowid(store->writer.handle), 0, -1};
+    return operation_insert_incarnation(store, ret_run, now_us, -1);
+}
+
+int operation_set_revision(struct store *store, struct run_row *run, int64_t revision, int64_t now_us)
+{
+    run->policy_revision = revision;
+    sqlite3_stmt *update = database_statement(&store->writer, SQL_SET_RUN_POLICY);
+    bind_int(update, 1, run->seq);
+    bind_int(update, 2, run->incarnation);
+    bind_int(update, 3, revision);
+    int result = database_run(update);
+    if (result != SQLITE_OK)
+        return result;
+    sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_REVISION);
+    bind_int(insert, 1, run->seq);
+    bind_int(insert, 2, run->incarnation);
+    bind_int(insert, 3, revision);
+    bind_int(insert, 4, now_us);
+    return database_run(insert);
+}

@@ -1,0 +1,79 @@
+/* operations: the enumerated writes, each called inside a savepoint on the writer thread. Private to the room. */
+#ifndef SERVER_STORE_SQLITE_OPERATIONS_H
+#define SERVER_STORE_SQLITE_OPERATIONS_H
+
+#include "server/store/sqlite/store_private.h"
+
+enum store_status operation_create_batch(struct store *store, struct store_op *op);
+enum store_status operation_insert_rollout(struct store *store, struct store_op *op);
+enum store_status operation_close_group(struct store *store, struct store_op *op);
+enum store_status operation_close_batch(struct store *store, struct store_op *op);
+enum store_status operation_declare_policy(struct store *store, struct store_op *op);
+enum store_status operation_update_policy(struct store *store, struct store_op *op);
+enum store_status operation_record_objective(struct store *store, struct store_op *op);
+enum store_status operation_put_engine(struct store *store, struct store_op *op);
+enum store_status operation_delete_engine(struct store *store, struct store_op *op);
+
+/* Ends an operation with what SQLite said (not OK), or with a status and a sentence of its own. Both return the status.
+ */
+enum store_status operation_fail(struct store *store, struct store_op *op, int result);
+enum store_status operation_decline(struct store_op *op, enum store_status status, const char *message);
+
+struct run_row {
+    int64_t seq;
+    int64_t incarnation;
+    int64_t policy_revision; /* -1: none declared */
+};
+/* Finds the run, or makes it. An SQLite result code. */
+int operation_enter_run(struct store *store, struct text name, int64_t now_us, struct run_row *ret_run);
+/* SQLITE_ROW, or SQLITE_DONE if there is none. */
+int operation_find_run(struct store *store, struct text name, struct run_row *ret_run);
+/* The run's revision from now on, on record with its time. */
+int operation_set_revision(struct store *store, struct run_row *run, int64_t revision, int64_t now_us);
+
+/* One more incarnation of the run on record; rewind_to_step -1: the first. */
+int operation_insert_incarnation(struct store *store, const struct run_row *run, int64_t now_us,
+                                 int64_t rewind_to_step);
+/* Whether a weight update of the run is open: then only its commit declares a revision. */
+int operation_has_open_update(struct store *store, int64_t run_seq, bool *ret_open);
+
+/* A row of idempotency_keys. Negative numbers: none; incarnation -1: of whichever. */
+struct key_row {
+    int64_t run_seq;
+    int64_t incarnation;
+    enum store_route route;
+    struct text key;
+    const uint8_t *request_sha256; /* [SHA256_BYTES] */
+    int64_t batch_seq;
+    int64_t update_seq;
+    int64_t revision;
+    int64_t led_to_incarnation;
+    int64_t previous_revision;
+};
+/* An SQLite result code. */
+int operation_insert_key(struct store *store, const struct key_row *row);
+/* Whether a column holds this digest. */
+bool operation_is_same_body(sqlite3_stmt *row, int place, const uint8_t sha256[SHA256_BYTES]);
+/* What the key of a policy step has made in the run: STORE_OK, it is new; EXISTS, with what it was answered in the
+ * operation; IDEMPOTENCY_CONFLICT. */
+enum store_status operation_check_step_key(struct store *store, struct store_op *op, const struct run_row *run);
+/* Puts the key of a step that was taken on record. update_seq: -1 for none. An SQLite result code. */
+int operation_keep_step_key(struct store *store, const struct store_op *op, const struct run_row *run,
+                            int64_t update_seq);
+
+struct group_row {
+    int64_t seq;
+    int64_t batch_seq;
+    int64_t run_seq;
+    int64_t task_seq;
+    int64_t incarnation;
+    int purpose;
+    int batch_state;
+    int64_t first_sample_index;
+    int64_t n;
+    int state;
+};
+/* SQLITE_ROW, or SQLITE_DONE if there is none (or the id is malformed). */
+int operation_find_group(struct store *store, const char *group_id, struct group_row *ret_group);
+
+#endif

@@ -1,0 +1,253 @@
+#include "server/store/sqlite/reader.h"
+
+#include "server/store/request.h"
+#include "server/store/sqlite/store_private.h"
+
+#include <stdio.h>
+
+struct store_reader *store_reader_create(struct store *store, char message[STORE_MESSAGE_BYTES])
+{
+    struct store_reader *reader = xcalloc(1, sizeof(*reader));
+    reader->owner = xstrdup(store->owner);
+    message[0] = '\0';
+    int result =
+        database_open(&reader->database, store->path, DATABASE_READER, false, store->cache_bytes / STORE_READER_SHARE);
+    if (result == SQLITE_OK)
+        result = database_prepare(&reader->database, false, store_is_migrating(store));
+    if (result == SQLITE_OK)
+        return reader;
+    snprintf(message, STORE_MESSAGE_BYTES, "the database %s cannot be read: %s", store->path,
+             sqlite3_errmsg(reader->database.handle));
+    store_reader_destroy(reader);
+    return NULL;
+}
+
+void store_reader_destroy(struct store_reader *reader)
+{
+    if (!reader)
+        return;
+    database_close(&reader->database);
+    free(reader->owner);
+    free(reader);
+}
+
+int reader_begin(struct store_reader *reader)
+{
+    return database_run_plain(&reader->database, SQL_BEGIN_READ);
+}
+
+void reader_end(struct store_reader *reader)
+{
+    for (int i = 0; i < SQL_COUNT; i++)
+        sqlite3_reset(reader->database.statements[i]);
+    if (!sqlite3_get_autocommit(reader->database.handle))
+        database_run_plain(&reader->database, SQL_COMMIT_READ);
+}
+
+enum store_status reader_status(struct store_reader *reader, int result, const struct store_memory *memory)
+{
+    if (database_status(&reader->database, result) != STORE_OK || store_memory_failed(memory))
+        return STORE_UNAVAILABLE;
+    return STORE_OK;
+}
+
+int reader_find_seq(struct store_reader *reader, enum statement which, struct text name, int64_t *ret_seq)
+{
+    sqlite3_stmt *find = database_statement(&reader->database, which);
+    bind_text(find, 1, name);
+    int result = database_first(find);
+    if (result == SQLITE_ROW)
+        *ret_seq = sqlite3_column_int64(find, 0);
+    sqlite3_reset(find);
+    return result;
+}
+
+int reader_find_group(struct store_reader *reader, struct text group_id, int64_t *ret_seq, int64_t *ret_n)
+{
+    char batch_id[ID_BYTES];
+    int64_t index = 0;
+    if (!id_split_group(group_id, batch_id, &index))
+        return SQLITE_DONE;
+    sqlite3_stmt *find = database_statement(&reader->database, SQL_GROUP_SEQ);
+    bind_text(find, 1, text_of(batch_id));
+    bind_int(find, 2, index);
+    int result = database_first(find);
+    if (result == SQLITE_ROW) {
+        *ret_seq = sqlite3_column_int64(find, 0);
+        *ret_n = sqlite3_column_int64(find, 1);
+    }
+    sqlite3_reset(find);
+    return result;
+}
+
+/* ---- one batch
+ * -------------------------------------------------------------------------------------------------------------- */
+
+static void read_sha256(sqlite3_stmt *row, int place, uint8_t ret_sha256[SHA256_BYTES])
+{
+    struct text view = column_view(row, place);
+    if (view.length_bytes == SHA256_BYTES)
+        memcpy(ret_sha256, view.data, SHA256_BYTES);
+}
+
+int64_t read_batch_row(sqlite3_stmt *row, struct store_memory *memory, struct store_batch *ret_batch)
+{
+    *ret_batch = (struct store_batch){
+        .run = column_text(row, 2, memory),
+        .incarnation = sqlite3_column_int64(row, 3),
+        .purpose = (enum store_purpose)column_name(row, 4, store_purpose_names),
+        .state = (enum store_batch_state)column_name(row, 5, store_batch_state_names),
+        .policy_revision = sqlite3_column_int64(row, 6),
+        .max_staleness = column_int_or(row, 7, -1),
+        .seed = (uint64_t)sqlite3_column_int64(row, 8),
+        .idempotency_key = column_text(row, 10, memory),
+        .owner = column_text(row, 11, memory),
+        .owner_epoch = sqlite3_column_int64(row, 12),
+        .deliver = (enum store_deliver)column_name(row, 13, store_deliver_names),
+        .respond_async = sqlite3_column_int64(row, 14) != 0,
+        .created_at_us = sqlite3_column_int64(row, 15),
+        .deadline_us = sqlite3_column_int64(row, 16),
+        .completed_at_us = column_int_or(row, 17, -1),
+        .loss = column_double(row, 18),
+        .total_tokens = sqlite3_column_int64(row, 19),
+        .total_sequences = sqlite3_column_int64(row, 20),
+        .total_groups = sqlite3_column_int64(row, 21),
+        .group_count = sqlite3_column_int64(row, 22),
+        .rollout_count = sqlite3_column_int64(row, 23),
+        .scored = sqlite3_column_int64(row, 24),
+        .failed = sqlite3_column_int64(row, 25),
+        .cancelled = sqlite3_column_int64(row, 26),
+        .moved_to_revision = column_int_or(row, 27, -1),
+    };
+    column_id(row, 1, ret_batch->id);
+    read_sha256(row, 9, ret_batch->request_sha256);
+    return sqlite3_column_int64(row, 0);
+}
+
+static int read_batch_contents(struct store_reader *reader, int64_t seq, struct store_batch *batch)
+{
+    sqlite3_stmt *row = database_statement(&reader->database, SQL_READ_BATCH_CONTENTS);
+    bind_int(row, 1, seq);
+    int result = database_first(row);
+    if (result != SQLITE_ROW)
+        return result == SQLITE_DONE ? SQLITE_CORRUPT : result; /* it is written with the batch */
+    batch->sampling = column_text(row, 0, batch->memory);
+    batch->verifiers = column_text(row, 1, batch->memory);
+    batch->metadata = column_text(row, 2, batch->memory);
+    batch->notes = column_text(row, 3, batch->memory);
+    batch->summary = column_text(row, 4, batch->memory);
+    batch->objective = column_text(row, 5, batch->memory);
+    batch->returns = column_text(row, 6, batch->memory);
+    return SQLITE_OK;
+}
+
+static enum store_status read_batch(struct store_reader *reader, struct text batch_id, struct store_batch *ret_batch)
+{
+    sqlite3_stmt *row = database_statement(&reader->database, SQL_READ_BATCH);
+    bind_text(row, 1, batch_id);
+    int result = database_first(row);
+    if (result == SQLITE_DONE)
+        return STORE_NOT_FOUND;
+    if (result != SQLITE_ROW)
+        return STORE_UNAVAILABLE;
+    struct store_memory *memory = store_memory_create();
+    int64_t seq = read_batch_row(row, memory, ret_batch);
+    ret_batch->memory = memory;
+    result = read_batch_contents(reader, seq, ret_batch);
+    return reader_status(reader, result, memory);
+}
+
+enum store_status store_read_batch(struct store_reader *reader, struct text batch_id, struct store_batch *ret_batch)
+{
+    *ret_batch = (struct store_batch){0};
+    if (reader_begin(reader) != SQLITE_OK)
+        return STORE_UNAVAILABLE;
+    enum store_status status = read_batch(reader, batch_id, ret_batch);
+    reader_end(reader);
+    return status;
+}
+
+void store_batch_finish(struct store_batch *batch)
+{
+    store_memory_destroy(TAKE_PTR(batch->memory));
+}
+
+enum store_status store_read_request(struct store_reader *reader, struct text batch_id,
+                                     struct store_request *ret_request)
+{
+    *ret_request = (struct store_request){0};
+    sqlite3_stmt *row = database_statement(&reader->database, SQL_READ_REQUEST);
+    bind_text(row, 1, batch_id);
+    int result = database_first(row);
+    if (result != SQLITE_ROW)
+        return result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
+    struct store_memory *memory = ret_request->memory = store_memory_create();
+    ret_request->body = column_text(row, 0, memory);
+    ret_request->content_type = column_text(row, 1, memory);
+    read_sha256(row, 2, ret_request->sha256);
+    reader_end(reader);
+    return reader_status(reader, SQLITE_OK, memory);
+}
+
+static void close_blob(sqlite3_blob *const *blob)
+{
+    (void)sqlite3_blob_close(*blob);
+}
+
+static int open_body(struct store_reader *reader, int64_t batch_seq, sqlite3_blob **ret_blob)
+{
+    return sqlite3_blob_open(reader->database.handle, "main", "requests", "body", batch_seq, 0, ret_blob);
+}
+
+enum store_status store_find_request(struct store_reader *reader, struct text batch_id,
+                                     struct store_request_place *ret_place)
+{
+    _cleanup_(close_blob) sqlite3_blob *blob = NULL;
+    sqlite3_stmt *row = database_statement(&reader->database, SQL_FIND_REQUEST);
+    bind_text(row, 1, batch_id);
+    int result = database_first(row);
+    if (result == SQLITE_ROW) {
+        struct text type = column_view(row, 1);
+        ret_place->batch_seq = sqlite3_column_int64(row, 0);
+        snprintf(ret_place->content_type, sizeof(ret_place->content_type), "%.*s", (int)type.length_bytes, type.data);
+    }
+    reader_end(reader);
+    if (result != SQLITE_ROW)
+        return result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
+    if (open_body(reader, ret_place->batch_seq, &blob) != SQLITE_OK)
+        return STORE_UNAVAILABLE;
+    ret_place->body_bytes = (size_t)sqlite3_blob_bytes(blob);
+    return STORE_OK;
+}
+
+enum store_status store_read_request_piece(struct store_reader *reader, const struct store_request_place *place,
+                                           size_t from_byte, size_t piece_bytes, char *ret_bytes)
+{
+    _cleanup_(close_blob) sqlite3_blob *blob = NULL;
+    if (open_body(reader, place->batch_seq, &blob) != SQLITE_OK)
+        return STORE_UNAVAILABLE;
+    int result = sqlite3_blob_read(blob, ret_bytes, (int)piece_bytes, (int)from_byte);
+    return result == SQLITE_OK ? STORE_OK : STORE_UNAVAILABLE;
+}
+
+void store_request_finish(struct store_request *request)
+{
+    store_memory_destroy(TAKE_PTR(request->memory));
+}
+
+enum store_status store_find_idempotency(struct store_reader *reader, struct text run, enum store_route route,
+                                         struct text key, char ret_batch_id[ID_BYTES],
+                                         uint8_t ret_request_sha256[SHA256_BYTES])
+{
+    sqlite3_stmt *row = database_statement(&reader->database, SQL_READ_KEY);
+    bind_text(row, 1, run);
+    bind_text(row, 2, text_of(store_route_names[route]));
+    bind_text(row, 3, key);
+    int result = database_first(row);
+    if (result != SQLITE_ROW)
+        return result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
+    column_id(row, 0, ret_batch_id);
+    read_sha256(row, 1, ret_request_sha256);
+    reader_end(reader);
+    return STORE_OK;
+}

@@ -1,0 +1,41 @@
+/* reader: what the reading files of the room share. Private to the room. */
+#ifndef SERVER_STORE_SQLITE_READER_H
+#define SERVER_STORE_SQLITE_READER_H
+
+#include "server/store/sqlite/database.h"
+
+struct store_reader {
+    struct database database;
+    char *owner;
+};
+
+/* Everything one result shows comes from one snapshot: reads of several statements are wrapped in these. Ending also
+ * resets every statement, because one that is not reset keeps the snapshot, and with it the write-ahead log, alive. */
+int reader_begin(struct store_reader *reader);
+void reader_end(struct store_reader *reader);
+
+/* A read ends here: DONE or ROW become OK (or UNAVAILABLE if memory ran out), anything else UNAVAILABLE. */
+enum store_status reader_status(struct store_reader *reader, int result, const struct store_memory *memory);
+
+/* Looks up a seq by a text. SQLITE_ROW, or SQLITE_DONE if there is none. */
+int reader_find_seq(struct store_reader *reader, enum statement which, struct text name, int64_t *ret_seq);
+/* A group by its id: its seq and n. SQLITE_ROW, or SQLITE_DONE. */
+int reader_find_group(struct store_reader *reader, struct text group_id, int64_t *ret_seq, int64_t *ret_n);
+
+/* Fills *ret_batch from a row of BATCH_COLUMNS. Returns its seq. */
+int64_t read_batch_row(sqlite3_stmt *row, struct store_memory *memory, struct store_batch *ret_batch);
+/* Fills *ret_rollout from a row of ROLLOUT_COLUMNS, without the side tables. */
+void read_rollout_row(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *ret_rollout);
+/* The side tables, by `with`. An SQLite result code. */
+int read_rollout_sides(struct store_reader *reader, unsigned with, struct store_memory *memory,
+                       struct store_rollout *rollout);
+
+/* Cursors: where a list goes on, bound to what it lists by a digest. */
+struct list_key {
+    uint8_t digest[8];
+};
+#define CURSOR_BYTES 64
+void cursor_write(const struct list_key *key, int64_t seq, char ret_cursor[CURSOR_BYTES]);
+bool cursor_read(const struct list_key *key, struct text cursor, int64_t *ret_seq);
+
+#endif

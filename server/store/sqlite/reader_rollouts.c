@@ -1,0 +1,260 @@
+#include "server/store/sqlite/reader.h"
+
+/* ---- rows
+ * -------------------------------------------------------------------------------------------------------------------
+ */
+
+static void read_context(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *rollout)
+{
+    rollout->seq = sqlite3_column_int64(row, 0);
+    column_id(row, 1, rollout->batch_id);
+    id_of_group(rollout->batch_id, sqlite3_column_int64(row, 2), rollout->group_id);
+    id_of_rollout(rollout->group_id, rollout->sample_index, rollout->id);
+    rollout->run = column_text(row, 3, memory);
+    rollout->task = column_text(row, 4, memory);
+    rollout->draw = sqlite3_column_int64(row, 5);
+    rollout->purpose = (enum store_purpose)column_name(row, 6, store_purpose_names);
+    rollout->incarnation = sqlite3_column_int64(row, 7);
+    rollout->created_at_us = sqlite3_column_int64(row, 8);
+}
+
+static struct store_failure read_failure(sqlite3_stmt *row, struct store_memory *memory)
+{
+    return (struct store_failure){
+        .stage = column_text(row, 14, memory),
+        .code = column_text(row, 15, memory),
+        .message = column_text(row, 16, memory),
+        .retryable = sqlite3_column_int64(row, 17) != 0,
+        .attempts = sqlite3_column_int64(row, 18),
+    };
+}
+
+void read_rollout_row(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *ret_rollout)
+{
+    *ret_rollout = (struct store_rollout){
+        .sample_index = sqlite3_column_int64(row, 9),
+        .state = (enum store_rollout_state)column_name(row, 10, store_rollout_state_names),
+        .reward = column_double(row, 11),
+        .shaped_reward = column_double(row, 12),
+        .advantage = column_double(row, 13),
+        .failure = read_failure(row, memory),
+        .engine = column_text(row, 19, memory),
+        .engine_revision = column_text(row, 20, memory),
+        .policy_revision = sqlite3_column_int64(row, 21),
+        .revision_at_end = column_int_or(row, 22, -1),
+        .straddles = sqlite3_column_int64(row, 23) != 0,
+        .resample = sqlite3_column_int64(row, 24),
+        .attempts = sqlite3_column_int64(row, 25),
+        .seed = (uint64_t)sqlite3_column_int64(row, 26),
+        .seed_sent = column_int_or(row, 27, -1),
+        .seed_honoured = (enum store_known)column_int_or(row, 28, -1),
+        .finish_reason = column_text(row, 29, memory),
+        .trainable = sqlite3_column_int64(row, 30) != 0,
+        .eos_in_ids = (enum store_known)column_int_or(row, 31, -1),
+        .logprobs_mode = (enum store_logprobs_mode)column_name(row, 32, store_logprobs_mode_names),
+        .completion_tokens = sqlite3_column_int64(row, 33),
+        .trainable_tokens = sqlite3_column_int64(row, 34),
+        .queued_us = sqlite3_column_int64(row, 35),
+        .engine_us = sqlite3_column_int64(row, 36),
+        .verify_us = sqlite3_column_int64(row, 37),
+    };
+    read_context(row, memory, ret_rollout);
+}
+
+/* ---- side tables
+ * ------------------------------------------------------------------------------------------------------------ */
+
+static void read_text(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *rollout)
+{
+    rollout->text = column_text(row, 0, memory);
+    rollout->text_replaced = sqlite3_column_int64(row, 1);
+    rollout->segments = column_text(row, 2, memory);
+}
+
+static void read_verdicts(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *rollout)
+{
+    rollout->verdicts = column_text(row, 0, memory);
+    rollout->rewards = column_text(row, 1, memory);
+    rollout->heldout = column_text(row, 2, memory);
+}
+
+static void read_arrays(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *rollout)
+{
+    size_t count;
+    rollout->completion_ids = column_array(row, 0, sizeof(uint32_t), memory, &rollout->token_count);
+    rollout->logprobs = column_array(row, 1, sizeof(float), memory, &count);
+    rollout->completion_mask = column_array(row, 2, sizeof(uint8_t), memory, &count);
+}
+
+int read_rollout_sides(struct store_reader *reader, unsigned with, struct store_memory *memory,
+                       struct store_rollout *rollout)
+{
+    static const struct {
+        unsigned with;
+        enum statement which;
+        void (*read)(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *rollout);
+    } sides[] = {
+        {STORE_WITH_TEXT, SQL_READ_TEXT, read_text},
+        {STORE_WITH_VERDICTS, SQL_READ_VERDICTS, read_verdicts},
+        {STORE_WITH_ARRAYS, SQL_READ_ARRAYS, read_arrays},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(sides); i++) {
+        if (!(with & sides[i].with))
+            continue;
+        sqlite3_stmt *row = database_statement(&reader->database, sides[i].which);
+        bind_int(row, 1, rollout->seq);
+        int result = database_first(row);
+        if (result == SQLITE_ROW)
+            sides[i].read(row, memory, rollout);
+        else if (result != SQLITE_DONE)
+            return result;
+        sqlite3_reset(row);
+    }
+    return SQLITE_OK;
+}
+
+/* ---- one rollout
+ * ------------------------------------------------------------------------------------------------------------ */
+
+static int find_rollout(struct store_reader *reader, struct text rollout_id, int64_t *ret_seq)
+{
+    char group_id[ID_BYTES];
+    int64_t sample_index = 0;
+    int64_t group_seq = 0;
+    int64_t n = 0;
+    if (!id_split_rollout(rollout_id, group_id, &sample_index))
+        return SQLITE_DONE;
+    int result = reader_find_group(reader, text_of(group_id), &group_seq, &n);
+    if (result != SQLITE_ROW)
+        return result;
+    sqlite3_stmt *find = database_statement(&reader->database, SQL_READ_ROLLOUT_SEQ);
+    bind_int(find, 1, group_seq);
+    bind_int(find, 2, sample_index);
+    result = database_first(find);
+    if (result == SQLITE_ROW)
+        *ret_seq = sqlite3_column_int64(find, 0);
+    sqlite3_reset(find);
+    return result;
+}
+
+static enum store_status read_rollout(struct store_reader *reader, struct text rollout_id, unsigned with,
+                                      struct store_rollouts *ret_rollout)
+{
+    int64_t seq = 0;
+    int result = find_rollout(reader, rollout_id, &seq);
+    if (result != SQLITE_ROW)
+        return result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
+    struct store_memory *memory = ret_rollout->memory = store_memory_create();
+    ret_rollout->rollouts = store_memory_take(memory, 1, sizeof(*ret_rollout->rollouts));
+    if (!ret_rollout->rollouts)
+        return STORE_UNAVAILABLE;
+    sqlite3_stmt *row = database_statement(&reader->database, SQL_READ_ROLLOUT);
+    bind_int(row, 1, seq);
+    result = database_first(row);
+    if (result != SQLITE_ROW)
+        return STORE_UNAVAILABLE;
+    read_rollout_row(row, memory, ret_rollout->rollouts);
+    ret_rollout->count = 1;
+    result = read_rollout_sides(reader, with, memory, ret_rollout->rollouts);
+    return reader_status(reader, result, memory);
+}
+
+enum store_status store_read_rollout(struct store_reader *reader, struct text rollout_id, unsigned with,
+                                     struct store_rollouts *ret_rollout)
+{
+    *ret_rollout = (struct store_rollouts){0};
+    if (reader_begin(reader) != SQLITE_OK)
+        return STORE_UNAVAILABLE;
+    enum store_status status = read_rollout(reader, rollout_id, with, ret_rollout);
+    reader_end(reader);
+    return status;
+}
+
+void store_rollouts_finish(struct store_rollouts *rollouts)
+{
+    store_memory_destroy(TAKE_PTR(rollouts->memory));
+}
+
+/* ---- members
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+static void read_member_row(sqlite3_stmt *row, struct store_memory *memory, struct store_member *ret_member)
+{
+    *ret_member = (struct store_member){
+        .group_index = sqlite3_column_int64(row, 0),
+        .sample_index = sqlite3_column_int64(row, 1),
+        .state = (enum store_rollout_state)column_name(row, 2, store_rollout_state_names),
+        .reward = column_double(row, 3),
+        .shaped_reward = column_double(row, 4),
+        .advantage = column_double(row, 5),
+        .trainable = sqlite3_column_int64(row, 6) != 0,
+        .trainable_tokens = sqlite3_column_int64(row, 7),
+        .completion_tokens = sqlite3_column_int64(row, 8),
+        .policy_revision = sqlite3_column_int64(row, 9),
+        .finish_reason = column_text(row, 10, memory),
+        .failure_code = column_text(row, 11, memory),
+        .heldout = column_text(row, 12, memory),
+        .logprobs_mode = (enum store_logprobs_mode)column_name(row, 13, store_logprobs_mode_names),
+        .incarnation = sqlite3_column_int64(row, 14),
+    };
+}
+
+/* limit: how many rows there can be. */
+static enum store_status read_members(struct store_reader *reader, enum statement which, int64_t seq, int64_t limit,
+                                      struct store_members *ret_members)
+{
+    struct store_memory *memory = ret_members->memory = store_memory_create();
+    ret_members->members = store_memory_take(memory, (size_t)limit, sizeof(*ret_members->members));
+    if (!ret_members->members)
+        return STORE_UNAVAILABLE;
+    sqlite3_stmt *rows = database_statement(&reader->database, which);
+    bind_int(rows, 1, seq);
+    int result = SQLITE_DONE;
+    while (ret_members->count < (size_t)limit && (result = sqlite3_step(rows)) == SQLITE_ROW)
+        read_member_row(rows, memory, &ret_members->members[ret_members->count++]);
+    return reader_status(reader, result, memory);
+}
+
+static enum store_status read_batch_members(struct store_reader *reader, struct text batch_id,
+                                            struct store_members *ret_members)
+{
+    sqlite3_stmt *find = database_statement(&reader->database, SQL_BATCH_SEQ);
+    bind_text(find, 1, batch_id);
+    int result = database_first(find);
+    if (result != SQLITE_ROW)
+        return result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
+    return read_members(reader, SQL_READ_BATCH_MEMBERS, sqlite3_column_int64(find, 0), sqlite3_column_int64(find, 1),
+                        ret_members);
+}
+
+enum store_status store_read_batch_members(struct store_reader *reader, struct text batch_id,
+                                           struct store_members *ret_members)
+{
+    *ret_members = (struct store_members){0};
+    if (reader_begin(reader) != SQLITE_OK)
+        return STORE_UNAVAILABLE;
+    enum store_status status = read_batch_members(reader, batch_id, ret_members);
+    reader_end(reader);
+    return status;
+}
+
+enum store_status store_read_group_members(struct store_reader *reader, struct text group_id,
+                                           struct store_members *ret_members)
+{
+    *ret_members = (struct store_members){0};
+    if (reader_begin(reader) != SQLITE_OK)
+        return STORE_UNAVAILABLE;
+    int64_t seq = 0;
+    int64_t n = 0;
+    int result = reader_find_group(reader, group_id, &seq, &n);
+    enum store_status status = result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
+    if (result == SQLITE_ROW)
+        status = read_members(reader, SQL_READ_GROUP_MEMBERS, seq, n, ret_members);
+    reader_end(reader);
+    return status;
+}
+
+void store_members_finish(struct store_members *members)
+{
+    store_memory_destroy(TAKE_PTR(members->memory));
+}

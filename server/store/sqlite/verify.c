@@ -1,0 +1,190 @@
+/* The whole check of a record, by `rolloutd verify-database`: what a start has no time for. */
+#include "server/store/inspect.h"
+#include "server/store/sqlite/migrate.h"
+#include "server/store/sqlite/store_private.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum { ROWS_SHOWN = 20 };
+
+struct verifying {
+    struct database database;
+    struct buffer *problems;
+    struct store_verify_report *report;
+};
+
+static void say(struct verifying *verifying, const char *problem, const char *where)
+{
+    verifying->report->problems++;
+    buffer_append_format(verifying->problems, "%s%s%.900s\n", problem, where && *problem ? ": " : "",
+                         where ? where : "");
+}
+
+/* Each row of it, the first column, is one thing that is wrong. Damage under way ends that query and is one, too. */
+static void ask(struct verifying *verifying, const char *problem, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = sqlite3_prepare_v2(verifying->database.handle, sql, -1, &statement, NULL);
+    while (result == SQLITE_OK || result == SQLITE_ROW) {
+        result = sqlite3_step(statement);
+        const char *text = result == SQLITE_ROW ? (const char *)sqlite3_column_text(statement, 0) : NULL;
+        if (text && strcmp(text, "ok") != 0)
+            say(verifying, problem, text);
+    }
+    if (result != SQLITE_DONE)
+        say(verifying, *problem ? problem : "damaged", sqlite3_errmsg(verifying->database.handle));
+    sqlite3_finalize(statement);
+}
+
+#define SHOWN " LIMIT 20"
+_Static_assert(ROWS_SHOWN == 20, "as many as integrity_check shows");
+
+/* What the columns cannot say of themselves. Each row gives the ids of what is wrong. */
+static const struct {
+    const char *problem;
+    const char *sql;
+} invariants[] = {
+    {"a batch's counters are not those of its rollouts",
+     "SELECT b.id FROM batches b WHERE b.scored <> (SELECT count(*) FROM rollouts r WHERE r.batch_seq = b.seq AND "
+     "r.state"
+     " = 'scored') OR b.failed <> (SELECT count(*) FROM rollouts r WHERE r.batch_seq = b.seq AND r.state = 'failed') OR"
+     " b.cancelled <> (SELECT count(*) FROM rollouts r WHERE r.batch_seq = b.seq AND r.state = 'cancelled')" SHOWN},
+    {"a run's counters are not those of its batches",
+     "SELECT u.name FROM runs u WHERE (u.batches, u.scored, u.failed, u.cancelled) <> (SELECT count(*),"
+     " coalesce(sum(b.scored), 0), coalesce(sum(b.failed), 0), coalesce(sum(b.cancelled), 0) FROM batches b"
+     " WHERE b.run_seq = u.seq)" SHOWN},
+    {"a batch has another number of groups or members than it says",
+     "SELECT b.id FROM batches b WHERE (b.group_count, b.rollout_count) <> (SELECT count(*), coalesce(sum(g.n), 0)"
+     " FROM groups g WHERE g.batch_seq = b.seq)" SHOWN},
+    {"a closed group lacks members, or their rewards are not as many as it says",
+     "SELECT b.id || ' group ' || g.group_index FROM groups g JOIN batches b ON b.seq = g.batch_seq WHERE g.state ="
+     " 'complete' AND (g.n, g.rewarded) <> (SELECT count(*), count(r.reward) FROM rollouts r WHERE r.group_seq = "
+     "g.seq)" SHOWN},
+    {"a complete batch has a group that is not closed",
+     "SELECT b.id || ' group ' || g.group_index FROM groups g JOIN batches b ON b.seq = g.batch_seq WHERE g.state ="
+     " 'running' AND b.state = 'complete'" SHOWN},
+    {"a rollout is of another batch, run, task, incarnation or purpose than its group",
+     "SELECT b.id || ' rollout ' || r.seq FROM rollouts r JOIN groups g ON g.seq = r.group_seq JOIN batches b ON b.seq "
+     "="
+     " g.batch_seq WHERE r.batch_seq <> g.batch_seq OR r.task_seq <> g.task_seq OR r.run_seq <> b.run_seq OR"
+     " r.incarnation <> b.incarnation OR r.purpose <> b.purpose" SHOWN},
+    {"a rollout's index is outside its group",
+     "SELECT b.id || ' rollout ' || r.seq FROM rollouts r JOIN groups g ON g.seq = r.group_seq JOIN batches b ON b.seq "
+     "="
+     " g.batch_seq WHERE r.sample_index < g.first_sample_index OR r.sample_index >= g.first_sample_index + g.n" SHOWN},
+    {"a rollout has an advantage before its group is closed",
+     "SELECT b.id || ' rollout ' || r.seq FROM rollouts r JOIN groups g ON g.seq = r.group_seq JOIN batches b ON b.seq "
+     "="
+     " g.batch_seq WHERE g.state = 'running' AND r.advantage IS NOT NULL" SHOWN},
+    {"a rollout has another number of ids than of tokens",
+     "SELECT b.id || ' rollout ' || r.seq FROM rollout_arrays a JOIN rollouts r ON r.seq = a.rollout_seq JOIN batches "
+     "b ON"
+     " b.seq = r.batch_seq WHERE length(a.completion_ids) <> 4 * r.completion_tokens" SHOWN},
+    {"a batch or group has no contents",
+     "SELECT b.id FROM batches b WHERE NOT EXISTS (SELECT 1 FROM batch_contents c WHERE c.batch_seq = b.seq) OR EXISTS"
+     " (SELECT 1 FROM groups g WHERE g.batch_seq = b.seq AND NOT EXISTS (SELECT 1 FROM group_contents c WHERE"
+     " c.group_seq = g.seq))" SHOWN},
+};
+
+static int64_t number(struct verifying *verifying, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t value = -1;
+    if (sqlite3_prepare_v2(verifying->database.handle, sql, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+}
+
+/* Whether the file has this table, index, trigger or view as the migrations make it. */
+static void compare_thing(struct verifying *verifying, sqlite3_stmt *expected, sqlite3_stmt *find)
+{
+    const char *name = (const char *)sqlite3_column_text(expected, 1);
+    sqlite3_reset(find);
+    bind_text(find, 1, column_view(expected, 0));
+    bind_text(find, 2, column_view(expected, 1));
+    if (sqlite3_step(find) != SQLITE_ROW)
+        say(verifying, "the schema lacks this, which the next start makes if it is an index", name);
+    else if (strcmp((const char *)sqlite3_column_text(find, 0), (const char *)sqlite3_column_text(expected, 2)) != 0)
+        say(verifying, "the schema has this in another form", name);
+}
+
+/* Of the newest version alone: an older one lacks what its start would add. */
+static void compare_schema(struct verifying *verifying)
+{
+    static const char list[] = "SELECT type, name, sql FROM sqlite_schema WHERE sql NOT NULL";
+    static const char find_sql[] = "SELECT sql FROM sqlite_schema WHERE type = ?1 AND name = ?2 AND sql NOT NULL";
+    struct database model = {0};
+    sqlite3_stmt *expected = NULL;
+    sqlite3_stmt *find = NULL;
+    int result = migrate_model(&model);
+    if (result == SQLITE_OK)
+        result = sqlite3_prepare_v2(model.handle, list, -1, &expected, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_prepare_v2(verifying->database.handle, find_sql, -1, &find, NULL);
+    while (result == SQLITE_OK && sqlite3_step(expected) == SQLITE_ROW)
+        compare_thing(verifying, expected, find);
+    if (result != SQLITE_OK)
+        say(verifying, "the schema cannot be read", sqlite3_errmsg(verifying->database.handle));
+    sqlite3_finalize(expected);
+    sqlite3_finalize(find);
+    database_close(&model);
+}
+
+static void verify_all(struct verifying *verifying)
+{
+    struct store_verify_report *report = verifying->report;
+    report->schema_version = number(verifying, "PRAGMA user_version");
+    report->batches = number(verifying, "SELECT count(*) FROM batches");
+    report->rollouts = number(verifying, "SELECT count(*) FROM rollouts");
+    ask(verifying, "", "PRAGMA integrity_check(20)");
+    ask(verifying, "a row refers to one that is not there",
+        "SELECT \"table\" || ' ' || coalesce(rowid, '') || ' in ' || parent FROM pragma_foreign_key_check" SHOWN);
+    if (report->schema_version == migrate_latest())
+        compare_schema(verifying);
+    for (size_t i = 0; i < ARRAY_LENGTH(invariants); i++)
+        ask(verifying, invariants[i].problem, invariants[i].sql);
+}
+
+static bool has_log(const char *path)
+{
+    _cleanup_free_ char *log = xasprintf("%s-wal", path);
+    return access(log, F_OK) == 0;
+}
+
+/* Where nothing may be made beside the file it is read without its CHECKs, if there is no log as one that nobody
+ * changes. */
+static int open_to_verify(struct database *database, const char *path)
+{
+    bool with_log = has_log(path);
+    int result = database_open(database, path, with_log ? DATABASE_VERIFY_LOG : DATABASE_VERIFY, false, 0);
+    if (result == SQLITE_OK)
+        result = sqlite3_exec(database->handle, "SELECT 1 FROM sqlite_schema", NULL, NULL, NULL);
+    if ((result & 0xFF) != SQLITE_CANTOPEN && (result & 0xFF) != SQLITE_READONLY)
+        return result;
+    database_close(database);
+    return database_open(database, path, with_log ? DATABASE_PROBE : DATABASE_PROBE_IMMUTABLE, false, 0);
+}
+
+int store_verify(const char *path, struct buffer *problems, struct store_verify_report *ret_report,
+                 char message[STORE_MESSAGE_BYTES])
+{
+    _cleanup_free_ char *real = NULL;
+    struct verifying verifying = {.problems = problems, .report = ret_report};
+    *ret_report = (struct store_verify_report){0};
+    int refused = inspect_resolve(path, &real, message);
+    if (refused == 0)
+        refused = inspect_to_read(real, message);
+    if (refused < 0)
+        return refused;
+    int result = open_to_verify(&verifying.database, real);
+    refused = result == SQLITE_OK ? inspect_version(&verifying.database, real, message)
+                                  : store_refuse(EIO, message, "the database %s cannot be read: %s", real,
+                                                 sqlite3_errmsg(verifying.database.handle));
+    if (refused == 0)
+        verify_all(&verifying);
+    database_close(&verifying.database);
+    return refused;
+}

@@ -1,0 +1,202 @@
+#include "server/verify/spec.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "verifiers/registry.h"
+
+#define WEIGHT_MAX 1e9
+#define ID_TEXT_BYTES 64
+
+struct verifier_fields {
+    struct text name;
+    struct text id;
+    double weight; /* NAN: not given */
+    bool heldout;
+    bool gate;
+    json_t *options;
+    json_t *reference;
+};
+
+static const struct field fields[] = {
+    {"name", FIELD_TEXT, FIELD_REQUIRED, offsetof(struct verifier_fields, name), 0, ID_TEXT_BYTES, NULL},
+    {"id", FIELD_TEXT, 0, offsetof(struct verifier_fields, id), 0, ID_TEXT_BYTES, NULL},
+    {"weight", FIELD_DOUBLE, 0, offsetof(struct verifier_fields, weight), -WEIGHT_MAX, WEIGHT_MAX, NULL},
+    {"heldout", FIELD_BOOL, 0, offsetof(struct verifier_fields, heldout), 0, 0, NULL},
+    {"gate", FIELD_BOOL, 0, offsetof(struct verifier_fields, gate), 0, 0, NULL},
+    {"options", FIELD_OBJECT, 0, offsetof(struct verifier_fields, options), 0, 0, NULL},
+    {"reference", FIELD_ANY, 0, offsetof(struct verifier_fields, reference), 0, 0, NULL},
+};
+
+static int refuse_name(struct call *call, const char *path, struct text name)
+{
+    char advice[ADVICE_BYTES];
+    char where[PATH_BYTES];
+
+    registry_advise(name, advice);
+    path_join(where, path, "name");
+    return call_refuse(call, ERR_INVALID_FIELD, where, "no verifier is called \"%.*s\"; %s", (int)name.length_bytes,
+                       name.data, advice);
+}
+
+/* It becomes a key in replies and a C string in here. */
+static bool id_is_printable(struct text id)
+{
+    for (size_t i = 0; i < id.length_bytes; i++)
+        if ((unsigned char)id.data[i] < ' ' || id.data[i] == 0x7f)
+            return false;
+    return id.length_bytes > 0;
+}
+
+static int check_id(struct call *call, const char *path, const struct verifier_list *list, struct text id)
+{
+    char where[PATH_BYTES];
+
+    path_join(where, path, "id");
+    if (!id_is_printable(id))
+        return call_refuse(call, ERR_INVALID_FIELD, where, "expected 1 to %d printable bytes", ID_TEXT_BYTES);
+    for (size_t i = 0; i < list->count; i++)
+        if (text_equals(id, list->specs[i].id))
+            return call_refuse(call, ERR_INVALID_FIELD, where,
+                               "another verifier of this list has the id \"%s\" already; the id defaults to the name",
+                               list->specs[i].id);
+    return 0;
+}
+
+static int check_weight(struct call *call, const char *path, const struct verifier_fields *read)
+{
+    char where[PATH_BYTES];
+
+    if (read->heldout && !isnan(read->weight)) {
+        path_join(where, path, "weight");
+        return call_refuse(call, ERR_VERIFIER_OPTIONS, where,
+                           "a held-out verifier is metric-only and has no weight; leave one of the two out");
+    }
+    if (read->heldout && read->gate) {
+        path_join(where, path, "gate");
+        return call_refuse(call, ERR_VERIFIER_OPTIONS, where, "a held-out verifier is no part of the reward: no gate");
+    }
+    return 0;
+}
+
+static int read_options(struct call *call, const char *path, const json_t *given, struct verifier_spec *spec)
+{
+    struct verifier_problem problem;
+    char where[PATH_BYTES];
+    uint8_t digest[SHA256_BYTES];
+
+    spec->options = registry_fill_options(spec->verifier, given, &problem);
+    if (!spec->options) {
+        path_join(where, path, "options");
+        if (problem.name[0])
+            path_join(where, where, problem.name);
+        return call_refuse(call, ERR_VERIFIER_OPTIONS, where, "%s", problem.message);
+    }
+    spec->options_json = json_dumps(spec->options, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!spec->options_json)
+        return call_refuse(call, ERR_INTERNAL, NULL, "the options do not fit into memory");
+    sha256_of(spec->options_json, strlen(spec->options_json), digest);
+    sha256_hex(digest, spec->options_sha256);
+    return 0;
+}
+
+static int read_reference(struct call *call, const json_t *reference, struct verifier_spec *spec)
+{
+    if (!reference || json_is_null(reference))
+        return 0;
+    spec->reference = json_deep_copy(reference);
+    spec->reference_json = spec->reference ? json_dumps(spec->reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    return spec->reference_json ? 0 : call_refuse(call, ERR_INTERNAL, NULL, "the reference does not fit into memory");
+}
+
+static int read_spec(struct json_input *input, const json_t *value, const char *path, struct verifier_list *list)
+{
+    struct verifier_fields read = {.weight = NAN};
+    struct verifier_spec *spec = &list->specs[list->count];
+    struct text id;
+
+    if (json_read_object(input, value, path, fields, ARRAY_LENGTH(fields), &read) < 0)
+        return -1;
+    spec->verifier = registry_find(read.name);
+    if (!spec->verifier)
+        return refuse_name(input->call, path, read.name);
+    id = read.id.data ? read.id : read.name;
+    if (check_id(input->call, path, list, id) < 0 || check_weight(input->call, path, &read) < 0)
+        return -1;
+    list->count++; /* from here on the list frees it */
+    spec->id = xstrndup(id.data, id.length_bytes);
+    spec->heldout = read.heldout;
+    spec->gate = read.gate;
+    spec->weight = read.heldout ? 0 : isnan(read.weight) ? 1 : read.weight;
+    if (read_options(input->call, path, read.options, spec) < 0)
+        return -1;
+    return read_reference(input->call, read.reference, spec);
+}
+
+struct verifier_list *verifier_list_read(struct json_input *input, const json_t *value, const char *path)
+{
+    _cleanup_(verifier_list_unrefp) struct verifier_list *list = NULL;
+    size_t count = json_array_size(value);
+    char where[PATH_BYTES];
+
+    if (!json_is_array(value)) {
+        call_refuse(input->call, ERR_INVALID_FIELD, path, "expected a list of verifiers");
+        return NULL;
+    }
+    if (count > VERIFIER_LIST_LIMIT) {
+        call_refuse(input->call, ERR_INVALID_FIELD, path, "expected at most %d verifiers", VERIFIER_LIST_LIMIT);
+        return NULL;
+    }
+    list = xcalloc(1, sizeof *list + count * sizeof list->specs[0]);
+    list->references = 1;
+    for (size_t i = 0; i < count; i++) {
+        path_index(where, "", path, i);
+        if (read_spec(input, json_array_get(value, i), where, list) < 0)
+            return NULL;
+    }
+    return TAKE_PTR(list);
+}
+
+struct verifier_list *verifier_list_ref(struct verifier_list *list)
+{
+    __atomic_add_fetch(&list->references, 1, __ATOMIC_RELAXED);
+    return list;
+}
+
+void verifier_list_unref(struct verifier_list *list)
+{
+    if (!list || __atomic_sub_fetch(&list->references, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    for (size_t i = list->base ? list->base->count : 0; i < list->count; i++) {
+        free(list->specs[i].id);
+        free(list->specs[i].options_json);
+        free(list->specs[i].reference_json);
+        json_decref(list->specs[i].options);
+        json_decref(list->specs[i].reference);
+    }
+    verifier_list_unref(list->base);
+    free(list);
+}
+
+bool verifier_needs_reference(const struct verifier_spec *spec)
+{
+    return spec->verifier->needs_reference && !spec->reference;
+}
+
+int verifier_list_check_reference(const struct verifier_list *list, const json_t *reference, size_t *ret_index,
+                                  struct verifier_problem *ret_problem)
+{
+    *ret_problem = (struct verifier_problem){"", ""};
+    for (size_t i = 0; i < list->count; i++) {
+        const struct verifier_spec *spec = &list->specs[i];
+        const json_t *wanted = spec->reference ? spec->reference : reference;
+
+        if (!spec->verifier->check_reference || !wanted || json_is_null(wanted))
+            continue;
+        if (spec->verifier->check_reference(wanted, spec->options, ret_problem) < 0) {
+            *ret_index = i;
+            return -1;
+        }
+    }
+    return 0;
+}

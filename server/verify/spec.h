@@ -1,0 +1,146 @@
+/* verify_spec: the `verifiers` of a request, read once; frames for the workers, verdicts out of their replies, the
+ * reward.
+ *
+ * A list is immutable after reading and may be used by any thread for any number of completions; the last reference
+ * frees it. Rule of the reward: reward = sum of weight * score over the verifiers that are not held out (INTERFACE
+ * section 4). */
+#ifndef SERVER_VERIFY_SPEC_H
+#define SERVER_VERIFY_SPEC_H
+
+#include "server/base/buffer.h"
+#include "server/base/hash.h"
+#include "server/base/json_write.h"
+#include "server/input/input.h"
+#include "verifiers/verifier.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct verify_job;
+
+struct verifier_spec {
+    const struct verifier *verifier;
+    char *id;
+    double weight; /* 0 if heldout */
+    bool heldout;
+    bool gate;
+    json_t *options;    /* complete; read only */
+    char *options_json; /* the same, keys sorted, compact: what options_sha256 is over */
+    char options_sha256[SHA256_HEX_BYTES];
+    json_t *reference;    /* its own, read only; NULL: the task's */
+    char *reference_json; /* NULL as above */
+};
+
+struct verifier_list {
+    unsigned references;        /* atomic */
+    struct verifier_list *base; /* whose specs the first ones are; NULL: all are its own */
+    size_t count;
+    struct verifier_spec specs[];
+};
+
+/* value: the JSON array, path: its place ("verifiers", "groups[3].verifiers"). NULL with the call refused. An empty
+ * list is fine. */
+struct verifier_list *verifier_list_read(struct json_input *input, const json_t *value, const char *path);
+struct verifier_list *verifier_list_ref(struct verifier_list *list);
+void verifier_list_unref(struct verifier_list *list); /* NULL is fine */
+static inline void verifier_list_unrefp(struct verifier_list **list)
+{
+    verifier_list_unref(*list);
+}
+
+/* True if the verifier needs a reference and has none of its own. */
+bool verifier_needs_reference(const struct verifier_spec *spec);
+
+/* Could every verifier of the list grade against this task's reference (NULL: none)? 0, or -1 with the index of the
+ * first that could not and why. For "strict_references" (422 reference_unreadable). Does not complain about absent
+ * references. */
+int verifier_list_check_reference(const struct verifier_list *list, const json_t *reference, size_t *ret_index,
+                                  struct verifier_problem *ret_problem);
+
+/* --- rewards that come with the request (verify/given.c) --- */
+
+struct given_reward {
+    const char *name; /* 1 to 64 bytes */
+    double weight;
+};
+
+/* True if a verifier of the list has this id. */
+bool verifier_list_has(const struct verifier_list *list, struct text id);
+/* The verifiers of base (which it keeps) and then one `given` for each reward. */
+struct verifier_list *verifier_list_with_given(struct verifier_list *base, const struct given_reward *rewards,
+                                               size_t count);
+/* True if that call would make such a list. */
+bool verifier_list_gives(const struct verifier_list *list, const struct verifier_list *base,
+                         const struct given_reward *rewards, size_t count);
+
+/* --- one completion --- */
+
+/* Appends the whole frame, its length first. reference_json, prompt: TEXT_NONE if there is none; completion_tokens: -1
+ * likewise. 0, or -1 if it would be larger than a worker reads (or than the buffer may be): failure
+ * verifier_input_too_large. Any thread. */
+int verify_request_build(const struct verifier_list *list, struct text completion, struct text prompt,
+                         int64_t completion_tokens, struct text reference_json, struct buffer *out);
+
+#define VERIFY_CODE_BYTES 48
+
+/* What a verifier said, as the service keeps it. */
+struct verdict_record {
+    enum verdict_kind kind;
+    double score; /* NAN if VERDICT_UNSCORED, finite otherwise */
+    char reason[VERIFY_CODE_BYTES];
+    char failure_code[VERIFY_CODE_BYTES]; /* "" if scored */
+    char failure_message[VERDICT_MESSAGE_BYTES];
+    bool retryable;
+    char *detail_json; /* NULL: null */
+    int64_t duration_us;
+};
+
+struct verdict_set {
+    size_t count; /* as many as the list, in its order */
+    struct verdict_record *verdicts;
+};
+
+/* Reads a worker's reply, believing nothing: what does not fit becomes VERDICT_UNSCORED with verifier_crashed. Any
+ * thread. */
+void verdict_set_parse(const struct verifier_list *list, struct text reply, struct verdict_set *ret_set);
+/* Every verdict unscored with the same failure: a killed worker, a frame that is too large. */
+void verdict_set_fail(const struct verifier_list *list, const char *code, const char *message, bool retryable,
+                      struct verdict_set *ret_set);
+/* What became of a job: its reply or failure, and the verdicts that were lost. */
+void verdict_set_read(const struct verify_job *job, struct verdict_set *ret_set);
+/* Appends what `given` says: the score, or for NAN unscored with not_given. */
+void verdict_set_add_given(struct verdict_set *set, const double *scores, size_t count);
+void verdict_set_finish(struct verdict_set *set);
+/* How many of them say that they reached a limit of what can be decided. */
+size_t verdict_set_undecided(const struct verdict_set *set);
+
+/* {"id","name","version","options_sha256","score","verdict","reason","detail","failure","duration_us"} */
+void verdict_write(struct json_write *json, const struct verifier_spec *spec, const struct verdict_record *record);
+/* [{"id","name","version","options_sha256","score","verdict","reason","detail","failure","duration_us"}] */
+void verdict_set_write(struct json_write *json, const struct verifier_list *list, const struct verdict_set *set);
+
+/* --- the reward --- */
+
+enum reward_missing { REWARD_MISSING_NULL, REWARD_MISSING_SKIP };
+extern const char *const reward_missing_names[]; /* "null", "skip", NULL: for FIELD_CHOICE */
+
+struct reward {
+    double value;  /* NAN: none */
+    bool rewarded; /* false: no verifier that rewards, so value is NAN without a failure */
+    /* The verdict whose failure made it NAN; NULL otherwise. Points into the set. */
+    const struct verdict_record *failure;
+};
+
+struct reward reward_combine(const struct verifier_list *list, const struct verdict_set *set,
+                             enum reward_missing missing);
+
+void rewards_write(struct json_write *json, const struct verifier_list *list,
+                   const struct verdict_set *set); /* {"math":{"score","weight"}} */
+void heldout_write(struct json_write *json, const struct verifier_list *list,
+                   const struct verdict_set *set); /* {"correct":{"score"}} */
+
+/* {"stage":"verify","code","message","retryable","attempts":1}, or null for NULL */
+void verify_failure_write(struct json_write *json, const struct verdict_record *failure);
+
+#endif

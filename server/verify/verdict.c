@@ -1,0 +1,312 @@
+/* One completion's way through a worker: the frame there, the verdicts back, the reward. */
+#include <math.h>
+#include <stdio.h>
+
+#include "server/objective/math.h"
+#include "server/verify/pool.h"
+#include "server/verify/spec.h"
+#include "verifiers/registry.h"
+#include "verifiers/worker/worker.h"
+
+/* --- there --- */
+
+static void write_request(struct json_write *json, const struct verifier_list *list, struct text completion,
+                          struct text prompt, int64_t completion_tokens, struct text reference_json)
+{
+    json_object_begin(json);
+    json_put_text(json, "completion", completion);
+    if (prompt.data)
+        json_put_text(json, "prompt", prompt);
+    if (completion_tokens >= 0)
+        json_put_int(json, "completion_tokens", completion_tokens);
+    if (reference_json.data)
+        json_put_raw(json, "reference", reference_json);
+    json_key(json, "verifiers");
+    json_array_begin(json);
+    for (size_t i = 0; i < list->count; i++) {
+        json_object_begin(json);
+        json_put_string(json, "name", list->specs[i].verifier->name);
+        json_put_raw(json, "options", text_of(list->specs[i].options_json));
+        if (list->specs[i].reference_json)
+            json_put_raw(json, "reference", text_of(list->specs[i].reference_json));
+        json_object_end(json);
+    }
+    json_array_end(json);
+    json_object_end(json);
+}
+
+int verify_request_build(const struct verifier_list *list, struct text completion, struct text prompt,
+                         int64_t completion_tokens, struct text reference_json, struct buffer *out)
+{
+    size_t start = out->length_bytes;
+    struct json_write json;
+    size_t length_bytes;
+
+    buffer_append(out, (char[REQUEST_HEADER_BYTES]){0}, REQUEST_HEADER_BYTES);
+    json_write_init(&json, out);
+    write_request(&json, list, completion, prompt, completion_tokens, reference_json);
+    length_bytes = out->length_bytes - start - REQUEST_HEADER_BYTES;
+    if (out->failed || length_bytes > VERIFIER_FRAME_LIMIT_BYTES)
+        return -1;
+    frame_put_length(out->data + start, length_bytes);
+    return 0;
+}
+
+/* --- back --- */
+
+static void fail(struct verdict_record *record, const char *code, const char *message, bool retryable)
+{
+    free(record->detail_json);
+    *record = (struct verdict_record){.kind = VERDICT_UNSCORED, .score = NAN, .retryable = retryable};
+    snprintf(record->reason, sizeof record->reason, "%s", code);
+    snprintf(record->failure_code, sizeof record->failure_code, "%s", code);
+    snprintf(record->failure_message, sizeof record->failure_message, "%s", message);
+}
+
+static void allocate(const struct verifier_list *list, struct verdict_set *ret_set)
+{
+    ret_set->count = list->count;
+    ret_set->verdicts = xcalloc(list->count ? list->count : 1, sizeof ret_set->verdicts[0]);
+}
+
+/* Codes are short and plain; anything else in their place is not ours. */
+static bool copy_code(const json_t *value, char ret_code[VERIFY_CODE_BYTES])
+{
+    struct text code = json_text_of(value);
+
+    if (code.length_bytes == 0 || code.length_bytes >= VERIFY_CODE_BYTES)
+        return false;
+    for (size_t i = 0; i < code.length_bytes; i++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789_", code.data[i]) || !code.data[i])
+            return false;
+    memcpy(ret_code, code.data, code.length_bytes);
+    ret_code[code.length_bytes] = 0;
+    return true;
+}
+
+static int kind_of(const json_t *value)
+{
+    for (int kind = 0; kind < VERDICT_KINDS; kind++)
+        if (text_equals(json_text_of(value), verdict_kind_names[kind]))
+            return kind;
+    return -1;
+}
+
+/* Does the score belong to the verdict: 1, 0, any finite number, none? */
+static bool score_fits(int kind, const json_t *value)
+{
+    double score = json_is_number(value) ? json_number_value(value) : NAN;
+
+    switch (kind) {
+    case VERDICT_CORRECT:
+        return score == 1;
+    case VERDICT_INCORRECT:
+        return score == 0;
+    case VERDICT_SCORED:
+        return isfinite(score) != 0;
+    default:
+        return json_is_null(value);
+    }
+}
+
+static bool read_failure(const json_t *value, struct verdict_record *record)
+{
+    struct text message = json_text_of(json_object_get(value, "message"));
+
+    if (!copy_code(json_object_get(value, "code"), record->failure_code))
+        return false;
+    snprintf(record->failure_message, sizeof record->failure_message, "%.*s", (int)message.length_bytes,
+             message.data ? message.data : "");
+    return true;
+}
+
+static bool read_verdict(const json_t *value, struct verdict_record *record)
+{
+    const json_t *score = json_object_get(value, "score");
+    const json_t *failure = json_object_get(value, "failure");
+    const json_t *detail = json_object_get(value, "detail");
+    const json_t *duration = json_object_get(value, "duration_us");
+    int kind = kind_of(json_object_get(value, "verdict"));
+
+    if (kind < 0 || !score_fits(kind, score) || !copy_code(json_object_get(value, "reason"), record->reason))
+        return false;
+    record->kind = (enum verdict_kind)kind;
+    record->score = kind == VERDICT_UNSCORED ? NAN : json_number_value(score);
+    if (kind == VERDICT_UNSCORED ? !read_failure(failure, record) : !json_is_null(failure))
+        return false;
+    if (json_is_object(detail))
+        record->detail_json = json_dumps(detail, JSON_COMPACT);
+    record->duration_us =
+        json_is_integer(duration) && json_integer_value(duration) >= 0 ? json_integer_value(duration) : 0;
+    return true;
+}
+
+void verdict_set_parse(const struct verifier_list *list, struct text reply, struct verdict_set *ret_set)
+{
+    json_t *root = json_loadb(reply.data, reply.length_bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+    const json_t *verdicts = json_object_get(root, "verdicts");
+    bool fits = json_array_size(verdicts) == list->count;
+
+    allocate(list, ret_set);
+    for (size_t i = 0; i < list->count; i++)
+        if (!fits || !read_verdict(json_array_get(verdicts, i), &ret_set->verdicts[i]))
+            fail(&ret_set->verdicts[i], "verifier_crashed", "the worker's reply cannot be read", true);
+    json_decref(root);
+}
+
+void verdict_set_fail(const struct verifier_list *list, const char *code, const char *message, bool retryable,
+                      struct verdict_set *ret_set)
+{
+    allocate(list, ret_set);
+    for (size_t i = 0; i < list->count; i++)
+        fail(&ret_set->verdicts[i], code, message, retryable);
+}
+
+static void lose(struct verdict_set *set, uint64_t lost, const char *code, const char *message)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (lost >> i & 1)
+            fail(&set->verdicts[i], code, message, true);
+}
+
+void verdict_set_read(const struct verify_job *job, struct verdict_set *ret_set)
+{
+    if (job->reply)
+        verdict_set_parse(job->list, (struct text){job->reply, job->reply_bytes}, ret_set);
+    else
+        verdict_set_fail(job->list, job->failure_code, job->failure_message, true, ret_set);
+    lose(ret_set, job->crashed, VERIFIER_CRASHED, VERIFIER_CRASHED_MESSAGE);
+    lose(ret_set, job->timed_out, VERIFIER_TIMEOUT, VERIFIER_TIMEOUT_MESSAGE);
+}
+
+size_t verdict_set_undecided(const struct verdict_set *set)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < set->count; i++)
+        count +=
+            strcmp(set->verdicts[i].reason, "undecided") == 0 || strcmp(set->verdicts[i].reason, "work_limit") == 0;
+    return count;
+}
+
+void verdict_set_finish(struct verdict_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        free(set->verdicts[i].detail_json);
+    free(set->verdicts);
+    *set = (struct verdict_set){0, NULL};
+}
+
+/* --- on the wire --- */
+
+void verify_failure_write(struct json_write *json, const struct verdict_record *failure)
+{
+    if (!failure || !failure->failure_code[0]) {
+        json_write_null(json);
+        return;
+    }
+    json_object_begin(json);
+    json_put_string(json, "stage", "verify");
+    json_put_string(json, "code", failure->failure_code);
+    json_put_string(json, "message", failure->failure_message);
+    json_put_bool(json, "retryable", failure->retryable);
+    json_put_int(json, "attempts", 1);
+    json_object_end(json);
+}
+
+void verdict_write(struct json_write *json, const struct verifier_spec *spec, const struct verdict_record *record)
+{
+    json_object_begin(json);
+    json_put_string(json, "id", spec->id);
+    json_put_string(json, "name", spec->verifier->name);
+    json_put_string(json, "version", spec->verifier->version);
+    json_put_string(json, "options_sha256", spec->options_sha256);
+    json_put_double(json, "score", record->score);
+    json_put_string(json, "verdict", verdict_kind_names[record->kind]);
+    json_put_string(json, "reason", record->reason);
+    json_put_raw(json, "detail", text_of(record->detail_json));
+    json_key(json, "failure");
+    verify_failure_write(json, record);
+    json_put_int(json, "duration_us", record->duration_us);
+    json_object_end(json);
+}
+
+void verdict_set_write(struct json_write *json, const struct verifier_list *list, const struct verdict_set *set)
+{
+    json_array_begin(json);
+    for (size_t i = 0; i < set->count; i++)
+        verdict_write(json, &list->specs[i], &set->verdicts[i]);
+    json_array_end(json);
+}
+
+void rewards_write(struct json_write *json, const struct verifier_list *list, const struct verdict_set *set)
+{
+    json_object_begin(json);
+    for (size_t i = 0; i < set->count; i++) {
+        if (list->specs[i].heldout)
+            continue;
+        json_key(json, list->specs[i].id);
+        json_object_begin(json);
+        json_put_double(json, "score", set->verdicts[i].score);
+        json_put_double(json, "weight", list->specs[i].weight);
+        json_object_end(json);
+    }
+    json_object_end(json);
+}
+
+void heldout_write(struct json_write *json, const struct verifier_list *list, const struct verdict_set *set)
+{
+    json_object_begin(json);
+    for (size_t i = 0; i < set->count; i++) {
+        if (!list->specs[i].heldout)
+            continue;
+        json_key(json, list->specs[i].id);
+        json_object_begin(json);
+        json_put_double(json, "score", set->verdicts[i].score);
+        json_object_end(json);
+    }
+    json_object_end(json);
+}
+
+/* --- the reward --- */
+
+const char *const reward_missing_names[] = {"null", "skip", NULL};
+
+/* Takes part in the reward: by its weight or as a gate. */
+static bool counts(const struct verifier_spec *spec)
+{
+    return !spec->heldout && (spec->weight != 0 || spec->gate);
+}
+
+struct reward reward_combine(const struct verifier_list *list, const struct verdict_set *set,
+                             enum reward_missing missing)
+{
+    struct reward reward = {.value = 0};
+    size_t scored = 0;
+    double size = 0; /* sum of |term| */
+    bool shut = false;
+
+    for (size_t i = 0; i < set->count; i++) {
+        const struct verifier_spec *spec = &list->specs[i];
+        const struct verdict_record *record = &set->verdicts[i];
+
+        reward.rewarded = reward.rewarded || !spec->heldout;
+        if (!counts(spec))
+            continue;
+        if (record->kind == VERDICT_UNSCORED) {
+            reward.failure = reward.failure ? reward.failure : record;
+            continue;
+        }
+        scored++;
+        reward.value += spec->weight * record->score;
+        size += fabs(spec->weight * record->score);
+        shut = shut || (spec->gate && record->score == 0);
+    }
+    reward.value = shut ? 0 : objective_sum_or_nothing(reward.value, size);
+    /* A missing score wins over a shut gate: a failure is never a number. */
+    if (!reward.rewarded || (reward.failure && (missing == REWARD_MISSING_NULL || scored == 0)))
+        reward.value = NAN;
+    else
+        reward.failure = NULL;
+    return reward;
+}

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Holds every include, and every symbol that one object takes from another, against the arrows between rooms.
+
+    tests/rooms/rooms.py [BUILD]      without a build: includes alone
+
+ROOMS is the law. A room may know base/, the rooms that its row names, and what those may know. exceptions.txt lists the arrows
+that still run against it: it may only get shorter, so that a line there that nothing needs is a failure, too."""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+# From the ground up: a row names only rooms above it. "header" stands for that header alone.
+ROOMS = {
+    "server/base": [],
+    "server/objective": [],
+    "server/store": [],
+    "client": [],
+    "verifiers": [],
+    "server/settings": ["client"],
+    "server/runtime": ["server/settings", "server/store"],
+    "server/http": ["server/runtime"],
+    "server/input": ["server/http/call.h"],
+    "server/record": ["server/runtime", "server/store", "server/objective"],
+    "server/verify": ["server/input", "server/runtime", "verifiers", "client"],
+    "server/spec": ["server/input", "server/verify", "server/objective"],
+    "server/engines": ["server/settings", "server/runtime", "server/record", "client"],
+    "server/batches": ["server/spec", "server/engines", "server/record", "server/verify"],
+    "server/render": ["server/spec", "server/record", "server/http/call.h"],
+    "server/objective_call": ["server/input", "server/spec", "server/record"],
+    "server/api": ["server/batches", "server/render", "server/objective_call", "server/http"],
+    "server/commands": ["server/batches", "server/render", "server/objective_call"],
+    "server": ["server/api", "server/commands"],
+}
+# What call.h itself needs, and what stands behind it in the archive.
+HEADERS = {"server/http/call.h": ["server/http/errors.h"]}
+
+
+def room_of(path):
+    return max((room for room in ROOMS if path.startswith(room + "/")), key=len, default=None)
+
+
+def known(room):
+    """Every room and single header that `room` may include."""
+    found = {"server/base"}
+    for name in ROOMS[room]:
+        found.add(name)
+        found.update(known(name) if name in ROOMS else HEADERS[name])
+    return found
+
+
+def includes():
+    for path in sorted(path for top in ("server", "client", "verifiers") for path in glob.glob(f"{top}/**/*.[ch]", recursive=True)):
+        with open(path, encoding="utf-8") as file:
+            for header in re.findall(r'^#include "((?:server|client|verifiers)/[^"]+)"', file.read(), re.MULTILINE):
+                yield path, header
+
+
+def source_of(object_path, build):
+    """`server/http/libhttp.a.p/body.c.o` is server/http/body.c; meson writes a slash as `_`."""
+    folder, name = os.path.split(os.path.relpath(object_path, build))
+    top = os.path.dirname(folder)
+    at = os.path.join(top, name[:-2])
+    if os.path.exists(at):
+        return at
+    for path in glob.glob(f"{top}/**/*.c", recursive=True):
+        if os.path.relpath(path, top).replace("/", "_") == name[:-2]:
+            return path
+    return None
+
+
+def symbols(build):
+    """(file that uses, file that defines, symbol) for every symbol that crosses a room."""
+    used, defined = {}, {}
+    for path in sorted(glob.glob(f"{build}/*/**/lib*.a.p/*.o", recursive=True)):
+        source = source_of(path, build)
+        if not source or not room_of(source):
+            continue
+        for line in subprocess.run(["nm", "-P", path], check=True, capture_output=True, text=True).stdout.splitlines():
+            name, kind = line.split()[:2]
+            if kind == "U":
+                used.setdefault(name, []).append(source)
+            elif kind.isupper():
+                defined[name] = source
+    for name, sources in sorted(used.items()):
+        for source in sources:
+            if name in defined and room_of(source) != room_of(defined[name]):
+                yield source, defined[name], name
+
+
+def refused(source, target):
+    room, other = room_of(source), room_of(target)
+    allowed = known(room)
+    return other != room and other not in allowed and target not in allowed and re.sub(r"\.c$", ".h", target) not in allowed
+
+
+def read_exceptions():
+    with open(os.path.join(ROOT, "tests/rooms/exceptions.txt"), encoding="utf-8") as file:
+        return {line.strip() for line in file if line.strip() and not line.startswith("#")}
+
+
+def main():
+    os.chdir(ROOT)
+    found = {f"{source} -> {target}" for source, target in includes() if refused(source, target)}
+    if len(sys.argv) > 1:
+        for source, target, name in symbols(os.path.abspath(sys.argv[1])):
+            if refused(source, target):
+                found.add(f"{source} -> {target} {name}()")
+    exceptions = read_exceptions()
+    for line in sorted(found - exceptions):
+        print("against the order of rooms:", line)
+    for line in sorted(exceptions - found if len(sys.argv) > 1 else []):
+        print("no longer needed in exceptions.txt:", line)
+    backward = [(room, name) for room, names in ROOMS.items() for name in names
+                if name in ROOMS and list(ROOMS).index(name) > list(ROOMS).index(room)]
+    for room, name in backward:
+        print(f"the table itself has a ring: {room} -> {name}")
+    wrong = len(found - exceptions) + len(backward) + (len(exceptions - found) if len(sys.argv) > 1 else 0)
+    print(f"rooms: {len(found)} exceptions, {wrong} faults")
+    return wrong != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

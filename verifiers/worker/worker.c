@@ -1,0 +1,371 @@
+#include "verifiers/worker/worker.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <poll.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "server/base/clock.h"
+#include "server/base/json_write.h"
+#include "server/base/sanitizer.h"
+#include "verifiers/registry.h"
+
+#define DATA_LIMIT_BYTES (48u << 20) /* beside what the program and its libraries map */
+#define STACK_LIMIT_BYTES (8u << 20)
+#define KEEP_FRAME_BYTES (1u << 20)
+#define READ_BYTES ((size_t)64 << 10)
+
+/* --- one request --- */
+
+static void write_failure(struct json_write *json, const struct verdict *verdict)
+{
+    if (!verdict->failure_code) {
+        json_put_null(json, "failure");
+        return;
+    }
+    json_key(json, "failure");
+    json_object_begin(json);
+    json_put_string(json, "code", verdict->failure_code);
+    json_put_string(json, "message", verdict->failure_message);
+    json_object_end(json);
+}
+
+static void write_verdict(struct json_write *json, const struct verdict *verdict, int64_t duration_us)
+{
+    _cleanup_free_ char *detail = verdict->detail ? json_dumps(verdict->detail, JSON_COMPACT) : NULL;
+
+    json_object_begin(json);
+    json_put_double(json, "score", verdict->kind == VERDICT_UNSCORED ? NAN : verdict->score);
+    json_put_string(json, "verdict", verdict_kind_names[verdict->kind]);
+    json_put_string(json, "reason", verdict->reason);
+    json_put_raw(json, "detail", text_of(detail));
+    write_failure(json, verdict);
+    json_put_int(json, "duration_us", duration_us);
+    json_object_end(json);
+}
+
+static int answer_one(const json_t *wanted, const struct verifier_input *shared, struct json_write *json)
+{
+    const struct verifier *verifier = registry_find(json_text_of(json_object_get(wanted, "name")));
+    const json_t *own = json_object_get(wanted, "reference");
+    struct verifier_input input = *shared;
+    struct verdict verdict;
+    int64_t started_us;
+
+    if (!verifier)
+        return -1;
+    input.options = json_object_get(wanted, "options");
+    if (own)
+        input.reference = own;
+    started_us = clock_monotonic_us();
+    registry_judge(verifier, &input, &verdict);
+    write_verdict(json, &verdict, clock_monotonic_us() - started_us);
+    verdict_finish(&verdict);
+    return 0;
+}
+
+/* Those of one request: each is on the page before it begins. */
+struct turn {
+    uint64_t left_out;
+    struct worker_page *page;
+    uint64_t at;
+};
+
+static int answer_turn(const json_t *wanted, size_t index, const struct turn *turn, const struct verifier_input *shared,
+                       struct json_write *json)
+{
+    if (index < VERIFIER_LIST_LIMIT && turn->left_out >> index & 1) {
+        json_write_null(json);
+        return 0;
+    }
+    if (turn->page)
+        atomic_store_explicit(&turn->page->at, turn->at + index, memory_order_relaxed);
+    return answer_one(wanted, shared, json);
+}
+
+static int answer_all(const json_t *request, const struct turn *turn, struct json_write *json)
+{
+    const json_t *tokens = json_object_get(request, "completion_tokens");
+    const json_t *wanted;
+    const json_t *list = json_object_get(request, "verifiers");
+    struct verifier_input shared = {
+        .completion = json_text_of(json_object_get(request, "completion")),
+        .prompt = json_text_of(json_object_get(request, "prompt")),
+        .reference = json_object_get(request, "reference"),
+        .completion_tokens = json_is_integer(tokens) ? json_integer_value(tokens) : -1,
+    };
+    size_t i;
+
+    if (!shared.completion.data || !json_is_array(list) || json_array_size(list) > VERIFIER_LIST_LIMIT)
+        return -1;
+    json_object_begin(json);
+    json_key(json, "verdicts");
+    json_array_begin(json);
+    json_array_foreach (list, i, wanted)
+        if (answer_turn(wanted, i, turn, &shared, json) < 0)
+            return -1;
+    json_array_end(json);
+    json_object_end(json);
+    return 0;
+}
+
+int worker_answer(struct text request, uint64_t left_out, struct worker_page *page, uint64_t at, struct buffer *out)
+{
+    json_t *root = json_loadb(request.data, request.length_bytes, JSON_ALLOW_NUL, NULL);
+    struct turn turn = {left_out, page, at};
+    struct json_write json;
+    int result;
+
+    json_write_init(&json, out);
+    result = root ? answer_all(root, &turn, &json) : -1;
+    json_decref(root);
+    if (page)
+        atomic_store_explicit(&page->at, WORKER_READS, memory_order_relaxed);
+    return result < 0 || out->failed ? -1 : 0;
+}
+
+/* --- frames --- */
+
+void frame_put_length(char ret_header[FRAME_HEADER_BYTES], size_t length_bytes)
+{
+    for (int i = 0; i < FRAME_HEADER_BYTES; i++)
+        ret_header[i] = (char)(length_bytes >> (8 * i));
+}
+
+size_t frame_get_length(const char header[FRAME_HEADER_BYTES])
+{
+    size_t length_bytes = 0;
+
+    for (int i = 0; i < FRAME_HEADER_BYTES; i++)
+        length_bytes |= (size_t)(unsigned char)header[i] << (8 * i);
+    return length_bytes;
+}
+
+void request_put_left_out(char *frame, uint64_t left_out)
+{
+    for (int i = 0; i < 8; i++)
+        frame[FRAME_HEADER_BYTES + i] = (char)(left_out >> (8 * i));
+}
+
+uint64_t request_get_left_out(const char header[REQUEST_HEADER_BYTES])
+{
+    uint64_t left_out = 0;
+
+    for (int i = 0; i < 8; i++)
+        left_out |= (uint64_t)(unsigned char)header[FRAME_HEADER_BYTES + i] << (8 * i);
+    return left_out;
+}
+
+static int write_all(int fd, const char *bytes, size_t length_bytes)
+{
+    while (length_bytes) {
+        ssize_t count = write(fd, bytes, length_bytes);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return -1;
+        bytes += count;
+        length_bytes -= (size_t)count;
+    }
+    return 0;
+}
+
+/* Requests that have come: several of them can be read with one call. */
+struct inbox {
+    int fd;
+    struct buffer bytes;
+    size_t used_bytes; /* of those in front */
+};
+
+static size_t left_bytes(const struct inbox *inbox)
+{
+    return inbox->bytes.length_bytes - inbox->used_bytes;
+}
+
+/* At least so many that are not used yet. */
+static int read_until(struct inbox *inbox, size_t wanted_bytes)
+{
+    while (left_bytes(inbox) < wanted_bytes) {
+        size_t missing_bytes = wanted_bytes - left_bytes(inbox);
+        size_t room_bytes = missing_bytes > READ_BYTES ? missing_bytes : READ_BYTES;
+        buffer_drop_front(&inbox->bytes, inbox->used_bytes);
+        inbox->used_bytes = 0;
+        char *room = buffer_reserve(&inbox->bytes, room_bytes);
+        ssize_t count = room ? read(inbox->fd, room, room_bytes) : -1;
+        if (count < 0 && room && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return -1;
+        inbox->bytes.length_bytes += (size_t)count;
+    }
+    return 0;
+}
+
+/* *ret_frame lives until the next one is read. */
+static int read_request(struct inbox *inbox, struct text *ret_frame, uint64_t *ret_left_out)
+{
+    if (left_bytes(inbox) == 0 && inbox->bytes.capacity_bytes > KEEP_FRAME_BYTES) {
+        buffer_finish(&inbox->bytes);
+        inbox->used_bytes = 0;
+    }
+    if (read_until(inbox, REQUEST_HEADER_BYTES) < 0)
+        return -1;
+    size_t length_bytes = frame_get_length(inbox->bytes.data + inbox->used_bytes);
+    if (length_bytes > VERIFIER_FRAME_LIMIT_BYTES || read_until(inbox, REQUEST_HEADER_BYTES + length_bytes) < 0)
+        return -1;
+    *ret_left_out = request_get_left_out(inbox->bytes.data + inbox->used_bytes);
+    *ret_frame = (struct text){inbox->bytes.data + inbox->used_bytes + REQUEST_HEADER_BYTES, length_bytes};
+    inbox->used_bytes += REQUEST_HEADER_BYTES + length_bytes;
+    return 0;
+}
+
+/* Each reply is written at once: whoever waits must know at which request it ends, if it does. */
+static int serve_one(struct inbox *inbox, struct worker_page *page, uint64_t number, struct buffer *reply)
+{
+    struct text request;
+    uint64_t left_out;
+
+    buffer_clear(reply);
+    buffer_append(reply, (char[FRAME_HEADER_BYTES]){0}, FRAME_HEADER_BYTES);
+    if (read_request(inbox, &request, &left_out) < 0 ||
+        worker_answer(request, left_out, page, WORKER_AT(number, 0), reply) < 0)
+        return -1;
+    frame_put_length(reply->data, reply->length_bytes - FRAME_HEADER_BYTES);
+    return write_all(inbox->fd, reply->data, reply->length_bytes);
+}
+
+/* --- lock-down --- */
+
+#if UNDER_SANITIZER
+
+/* A sanitizer reserves terabytes and calls what the filter refuses; the strict profile is tested without one. */
+static int limit_resources(void)
+{
+    return setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+}
+
+static int load_filter(void)
+{
+    return 0;
+}
+
+#else
+
+/* What is mapped now: the program and its libraries. 0: unknown. */
+static rlim_t mapped_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    unsigned long pages = 0;
+
+    if (file) {
+        if (fscanf(file, "%lu", &pages) != 1)
+            pages = 0;
+        fclose(file);
+    }
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Data is what counts; address space bounds the rest: what cannot be written takes page tables, too. */
+static int limit_resources(void)
+{
+    rlim_t mapped = mapped_bytes();
+    const struct {
+        int resource;
+        rlim_t limit;
+    } limits[] = {
+        {RLIMIT_CORE, 0},
+        {RLIMIT_FSIZE, 0},
+        {RLIMIT_NPROC, 0},
+        {RLIMIT_NOFILE, 4},
+        {RLIMIT_MEMLOCK, 0},
+        {RLIMIT_MSGQUEUE, 0},
+        {RLIMIT_DATA, DATA_LIMIT_BYTES},
+        {RLIMIT_STACK, STACK_LIMIT_BYTES},
+        {RLIMIT_AS, mapped + DATA_LIMIT_BYTES + STACK_LIMIT_BYTES},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(limits) && mapped; i++)
+        if (setrlimit(limits[i].resource, &(struct rlimit){limits[i].limit, limits[i].limit}) < 0)
+            return -1;
+    return mapped ? 0 : -1;
+}
+
+/* Memory of its own that RLIMIT_DATA counts: no shared mapping, no second stack, no huge pages, none that is a file. */
+static int allow_memory(scmp_filter_ctx filter)
+{
+    const unsigned refused = MAP_TYPE | MAP_GROWSDOWN | MAP_HUGETLB | MAP_LOCKED;
+    int result = seccomp_rule_add(
+        filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+        SCMP_A3(SCMP_CMP_MASKED_EQ, refused | MAP_ANONYMOUS, (scmp_datum_t)(MAP_PRIVATE | MAP_ANONYMOUS)));
+
+    /* realloc() does just this. A size of 0 would map shared pages a second time. */
+    return result < 0 ? result
+                      : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mremap), 2, SCMP_A1(SCMP_CMP_NE, 0),
+                                         SCMP_A3(SCMP_CMP_EQ, MREMAP_MAYMOVE));
+}
+
+/* What memory, the socket and the clock need, and nothing that names a file, a process or an address. glibc's qsort
+ * calls sysinfo above 1 KiB. Anything else ends the process. */
+static int load_filter(void)
+{
+    static const int allowed[] = {
+        SCMP_SYS(read),
+        SCMP_SYS(write),
+        SCMP_SYS(exit_group),
+        SCMP_SYS(exit),
+        SCMP_SYS(brk),
+        SCMP_SYS(munmap),
+        SCMP_SYS(madvise),
+        SCMP_SYS(futex),
+        SCMP_SYS(rt_sigreturn),
+        SCMP_SYS(clock_gettime),
+        SCMP_SYS(gettimeofday),
+        SCMP_SYS(sysinfo),
+        SCMP_SYS(restart_syscall),
+    };
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+    int result = filter ? 0 : -ENOMEM;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(allowed) && result == 0; i++)
+        result = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+    if (result == 0)
+        result = allow_memory(filter);
+    if (result == 0)
+        result = seccomp_load(filter);
+    seccomp_release(filter);
+    errno = -result;
+    return result < 0 ? -1 : 0;
+}
+
+#endif
+
+int worker_lock_down(void)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return -1;
+    return limit_resources() < 0 ? -1 : load_filter();
+}
+
+void worker_main(int fd, struct worker_page *page)
+{
+    struct inbox inbox = {.fd = fd};
+    struct buffer reply;
+
+    /* Now, while jansson can still read the random bytes it seeds its hash tables with. */
+    json_object_seed(0);
+    buffer_init(&inbox.bytes, VERIFIER_FRAME_LIMIT_BYTES + REQUEST_HEADER_BYTES + READ_BYTES);
+    buffer_init(&reply, WORKER_REPLY_LIMIT_BYTES);
+    if (worker_lock_down() < 0)
+        _exit(2);
+    for (uint64_t number = 0; serve_one(&inbox, page, number, &reply) == 0; number++)
+        continue;
+    _exit(1);
+}

@@ -1,0 +1,52 @@
+/* worker: a process that judges hostile text and can do nothing else.
+ *
+ * One socket, frames in, frames out. A reply is 4 bytes of length (little endian) and as many bytes of JSON; a request
+ * has 8 more bytes between the two, a bit for each verifier that is left out: the service charges what a verifier did
+ * to its worker to that verifier alone, and asks again without it.
+ *
+ *   request  {"completion": text, "prompt": text, "completion_tokens": n, "reference": any,
+ *             "verifiers": [{"name": "math", "options": {…complete…}, "reference": any}, …]}
+ *            prompt, completion_tokens and both references may be absent; a verifier's own reference wins.
+ *   reply    {"verdicts": [{"score": 1.0|null, "verdict": "correct", "reason": "…", "detail": {…}|null,
+ *                           "failure": null|{"code","message"}, "duration_us": 12}, …]}   in the order of the request;
+ *           null for one that was left out
+ *
+ * What it cannot read ends the worker: the service charges that to the job. */
+#ifndef VERIFIERS_WORKER_WORKER_H
+#define VERIFIERS_WORKER_WORKER_H
+
+#include "server/base/buffer.h"
+#include "server/base/text.h"
+#include "verifiers/registry.h"
+
+#include <stdint.h>
+
+#define WORKER_REPLY_LIMIT_BYTES (1u << 20)
+#define FRAME_HEADER_BYTES 4
+#define REQUEST_HEADER_BYTES (FRAME_HEADER_BYTES + 8)
+
+/* A page that the worker writes and the service reads: what it is at, so that its end can be charged. The worker is not
+ * trusted with more than that. */
+struct worker_page {
+    _Atomic uint64_t at; /* WORKER_READS, or the job (from 0) and the verifier (from 0) that is judging */
+};
+#define WORKER_READS UINT64_MAX
+#define WORKER_AT(job, verifier) ((uint64_t)(job)*VERIFIER_LIST_LIMIT + (verifier))
+
+/* The reply to one request, appended to `out`. left_out: a bit for each verifier; at: what WORKER_AT() says of the
+ * first one, and page: where that is written as they judge; NULL: nowhere. 0, or -1 if the request is not one. */
+int worker_answer(struct text request, uint64_t left_out, struct worker_page *page, uint64_t at, struct buffer *out);
+
+/* Locks the process down and serves the socket until it ends. Only for a freshly forked process; never returns. */
+void worker_main(int fd, struct worker_page *page) __attribute__((noreturn));
+
+/* The lock-down alone: no new privileges, limits, seccomp. 0, or -1 with errno. */
+int worker_lock_down(void);
+
+void frame_put_length(char ret_header[FRAME_HEADER_BYTES], size_t length_bytes);
+size_t frame_get_length(const char header[FRAME_HEADER_BYTES]);
+/* Of a whole request: which verifiers are left out. */
+void request_put_left_out(char *frame, uint64_t left_out);
+uint64_t request_get_left_out(const char header[REQUEST_HEADER_BYTES]);
+
+#endif
