@@ -243,7 +243,7 @@ void pool_end(struct pool *pool, struct engine *engine, const struct pool_result
         return;
     }
     if (result->began_us)
-        engine_usual_sample(engine, now_us - result->began_us);
+        engine_usual_sample(engine, now_us - result->began_us, result->token_count);
     engine_limit_sample(engine, result, now_us);
     engine_gave_sample(engine, now_us);
 }

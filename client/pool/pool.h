@@ -157,6 +157,7 @@ struct engine {
     size_t in_flight_setting;
     double learned_limit;
     int64_t slow_us;       /* how long a slow sample took lately; 0: none yet */
+    double told_token_us;  /* a token's time in samples that are long enough to tell it, averaged; 0: none yet */
     double token_us;       /* a token's time, averaged; 0: none yet */
     double token_floor_us; /* the smallest such average */
     bool probing;

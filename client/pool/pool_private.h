@@ -71,7 +71,7 @@ void engine_limit_sample(struct engine *engine, const struct pool_result *result
 void engine_limit_overloaded(struct engine *engine);
 
 /* pool/usual.c */
-void engine_usual_sample(struct engine *engine, int64_t took_us);
+void engine_usual_sample(struct engine *engine, int64_t took_us, size_t tokens);
 /* Our own clock ended it, before the engine had its usual time. */
 bool engine_was_hurried(const struct engine *engine, const struct pool_result *result);
 /* The sample that is to be sent leaves the engine its usual time. */

@@ -47,6 +47,19 @@ def test_other_runs_are_not_held_up_by_one_that_is_in_a_hurry(start, engine):
     assert (item["state"], item["failures"], item["retries"]) == ("up", {}, 0)
 
 
+def test_an_engine_that_hangs_beyond_its_usual_time_goes_down(start, engine):
+    """Short samples tell how long a request takes: a second is enough, though a thousand tokens may be asked for."""
+    engine.rules(RIGHT)
+    service = start(engine, settings=QUICK)
+    in_state(service, "up")
+    assert service.batch(make_batch(run="a"))["summary"]["scored"] == 2
+    engine.rules({"delay": 60})
+    batch = service.batch(make_batch(run="a", sampling={"n": 4, "max_tokens": 1024}, rollout_timeout="1s"))
+    assert batch["summary"]["failed"] == 4
+    item = shown(service)
+    assert item["state"] in ("down", "half_open") and item["failures"]["engine_timeout"] >= 3
+
+
 class Outage:
     """An engine that goes, and comes back at the same port."""
 
