@@ -95,6 +95,8 @@ static bool begin_asking(struct probe *probe)
     if (!probe->recognised || !probe->facts.adapter) {
         probe->recognised = false;
         probe->phase = PROBE_PHASE_OVER;
+    } else if (!probe->facts.serves_wanted) {
+        probe->phase = PROBE_PHASE_OVER; /* it is refused, whatever it would say */
     } else if (probe->rules.ask_tokens) {
         buffer_init(&call.body, 64 * 1024);
         if (tokens_build(probe, &call))

@@ -101,17 +101,20 @@ static void read_model(struct findings *findings, struct json_scan *scan, bool f
 {
     struct text key;
     struct buffer id;
+    bool is_other = false; /* a file, a user, … */
 
     buffer_init(&id, PROBE_REPLY_BYTES);
     for (json_scan_object(scan); json_scan_member(scan, &key);) {
         if (text_equals(key, "id"))
             scan_string_or_null(scan, &id);
+        else if (text_equals(key, "object") && json_scan_peek(scan) == JSON_KIND_STRING)
+            is_other = !text_equals(json_scan_raw(scan), "\"model\"");
         else if (first && text_equals(key, "max_model_len"))
             findings->context_tokens = scan_integer_or(scan, 0);
         else
             json_scan_skip(scan);
     }
-    if (id.length_bytes) {
+    if (id.length_bytes && !is_other) {
         findings->found = findings->lists_models = true;
         buffer_append(&findings->models, id.data, id.length_bytes);
         buffer_append_byte(&findings->models, '\n');

@@ -22,6 +22,7 @@ STRANGERS = {
     "json": (lambda path: (200, "application/json", b'{"service":"shop","status":"ok","version":"1.2"}'), "200 (other JSON) for GET /"),
     "redirect": (lambda path: (301, "text/plain", b""), "301 (a redirect) for GET /"),
     "empty": (lambda path: (200, "text/plain", b""), "200 (empty) for GET /"),
+    "files": (lambda path: (200, "application/json", b'{"object":"list","data":[{"id":"file-1","object":"file"}]}'), "200 (other JSON) for GET /"),
     "login": (lambda path: (401, "application/json", b'{"error":"Unauthorized"}'), "it wants a key"),
     "service": (lambda path: (200, "application/json", OK) if path == "/health" else (404, "application/json", b'{"detail":"Not Found"}'), "404 for GET /"),
 }
@@ -79,6 +80,18 @@ def test_a_stranger_is_refused_whatever_kind_it_is_said_to_be_and_gets_no_post(s
         assert batch["summary"]["scored"] == 0
         assert {failure["code"] for failure in (rollout["failure"] for rollout in batch["groups"][0]["rollouts"])} <= {"engine_unreachable", "deadline"}
         assert {method for method, _ in stranger.asked} == {"GET"} and ("GET", "/elsewhere") not in stranger.asked
+    finally:
+        stranger.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_does_not_serve_the_model_of_its_settings_gets_no_post(start, kind):
+    """F08: users of a shop have ids, too."""
+    stranger = Stranger(lambda path: (200, "application/json", b'{"data":[{"id":"u1","name":"Ann"}],"total":1}'))
+    try:
+        service = start(f"{stranger.url}#model=m" + (f"&kind={kind}" if kind else ""), settings=ASKING)
+        assert in_state(service, "refused")["why"] == "its settings say the model m, which it does not serve (it has u1)"
+        assert not [path for method, path in stranger.asked if method == "POST"]
     finally:
         stranger.close()
 
