@@ -252,7 +252,7 @@ static size_t list_variables(struct variable ret_variables[SETTING_MAXIMUM + 1])
 static const char *nearest_variable(const struct variable *known, size_t count, const char *name, bool *ret_is_key)
 {
     static const char *const file = "FILE";
-    *ret_is_key = strncmp(name, "TOKEN_", strlen("TOKEN_")) == 0;
+    *ret_is_key = strncmp(name, "TOKEN_", strlen("TOKEN_")) == 0 && name[strlen("TOKEN_")];
     if (!*ret_is_key)
         return nearest_name(name, known, sizeof(known[0]), count);
     return nearest_name(name + strlen("TOKEN_"), &file, sizeof(file), 1) ? "TOKEN_FILE" : NULL;

@@ -88,7 +88,7 @@ def test_an_engine_with_nul_is_refused_by_the_api(plain, body):
 
 @pytest.mark.parametrize("name, nearest", [("ROLLOUTD_LISTN", "ROLLOUTD_LISTEN"), ("ROLLOUTD_LOG_LEVL", "ROLLOUTD_LOG_LEVEL"), ("ROLLOUTD_CONFIGS", "ROLLOUTD_CONFIG"),
                                            ("ROLLOUTD_TOKEN_FIEL", "ROLLOUTD_TOKEN_FILE"), ("ROLLOUTD_MAX_ROLLOUT_PER_BATCH", "ROLLOUTD_MAX_ROLLOUTS_PER_BATCH"),
-                                           ("ROLLOUTD_SOMETHING_ELSE_ALTOGETHER", None), ("ROLLOUTD_", None)])
+                                           ("ROLLOUTD_SOMETHING_ELSE_ALTOGETHER", None), ("ROLLOUTD_", None), ("ROLLOUTD_TOKEN_", "ROLLOUTD_TOKEN_FILE")])
 def test_an_unknown_variable_is_named_with_the_nearest(start, tmp_path, name, nearest):
     done = run(*serving(tmp_path, "--check"), env={name: "127.0.0.1:1"})
     assert done.returncode == 0 and f"{name}:" in done.stderr and (nearest or name) in done.stderr
