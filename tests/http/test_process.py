@@ -170,8 +170,8 @@ def test_files_of_an_older_version_become_private(start, engine):
     assert {mode(service.database + suffix) for suffix in ("", "-wal", "-shm", "-lock")} == {0o600}
 
 
-def test_the_folder_of_crashes_becomes_private(start):
-    service = start(settings={"verify_timeout": "1s"})
+def test_the_folder_of_crashes_becomes_private(start_endless):
+    service = start_endless(settings={"verify_timeout": "1s"})
     os.mkdir(service.database + ".crashes", 0o755)
     score(service, "a", [ENDLESS_TEXT], [ENDLESS])
     path = eventually(lambda: (files := kept(service)) and files[0], "the file")
