@@ -1,4 +1,5 @@
-"""The pages: every decision is listed and has its four headings, and every relative link leads somewhere."""
+"""The pages: every decision is listed and has its four headings, every relative link leads somewhere, and every path of the
+program that a page names exists."""
 import re
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DECISIONS = ROOT / "docs" / "decisions"
 DECISION_PAGES = sorted(page for page in DECISIONS.glob("*.md") if page.name != "README.md")
-LINKED_PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "tests" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINKED_PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "tests" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PROGRAM_PAGES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 HEADINGS = ["Context", "Decision", "Evidence", "What would change it"]
 
 
@@ -60,3 +62,22 @@ def test_a_decision_has_its_four_headings_in_order_and_something_under_each(page
 @pytest.mark.parametrize("page", LINKED_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_relative_link_leads_somewhere(page):
     assert [link for link in links(page) if leads_nowhere(page, link)] == []
+
+
+# -- paths of the program ------------------------------------------------------------------------------------------------------------
+
+def program_paths(page):
+    """Each `server/…`, `client/…` or `verifiers/…`, in prose or in a block; NAME and KIND stand for a name of the reader's own."""
+    found = re.findall(r"(?<![\w./<-])(?:\.\./)*((?:server|client|verifiers)/[\w./*-]*)", page.read_text(encoding="utf-8"))
+    return sorted({re.sub(r"NAME|KIND", "*", path.rstrip(".")) for path in found})
+
+
+@pytest.mark.parametrize("page", PROGRAM_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_path_of_the_program_that_a_page_names_exists(page):
+    assert [path for path in program_paths(page) if not any(ROOT.glob(path))] == []
+
+
+def test_paths_of_the_program_are_found_in_prose_and_in_blocks(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("Read `server/main.c`, client/gone.c.\n```\nverifiers/\n```\n`tests/unit/server/x.c` `verifiers/graders/NAME.c`\n", encoding="utf-8")
+    assert program_paths(page) == ["client/gone.c", "server/main.c", "verifiers/", "verifiers/graders/*.c"]
