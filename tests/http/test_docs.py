@@ -1,5 +1,5 @@
-"""The pages: every decision is listed and has its four headings, every relative link leads somewhere, and every path of the
-program that a page names exists."""
+"""The pages: every decision is listed and has its four headings, every relative link leads somewhere, every path of the program and every
+test that a page names exists."""
 import re
 from pathlib import Path
 
@@ -8,8 +8,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DECISIONS = ROOT / "docs" / "decisions"
 DECISION_PAGES = sorted(page for page in DECISIONS.glob("*.md") if page.name != "README.md")
-LINKED_PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "tests" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINKED_PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "tests" / "README.md", ROOT / "tests" / "faults.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAM_PAGES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FAULTS = ROOT / "tests" / "faults.md"
+FAULT_KINDS = [f"F{number:02}" for number in range(1, 27)]
 HEADINGS = ["Context", "Decision", "Evidence", "What would change it"]
 
 
@@ -81,3 +83,32 @@ def test_paths_of_the_program_are_found_in_prose_and_in_blocks(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("Read `server/main.c`, client/gone.c.\n```\nverifiers/\n```\n`tests/unit/server/x.c` `verifiers/graders/NAME.c`\n", encoding="utf-8")
     assert program_paths(page) == ["client/gone.c", "server/main.c", "verifiers/", "verifiers/graders/*.c"]
+
+
+# -- kinds of faults -----------------------------------------------------------------------------------------------------------------
+
+def fault_rows():
+    rows = [line.strip("| ").split(" | ") for line in FAULTS.read_text(encoding="utf-8").splitlines() if re.match(r"\| F\d", line)]
+    return [(kind, re.findall(r"`([^`]+::[^`]+)`", tests)) for kind, _, _, tests in rows]
+
+
+def is_a_test(file, name):
+    """A C test is defined and listed: the name stands there twice."""
+    path = ROOT / "tests" / file
+    if not path.is_file():
+        return False
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        return bool(re.search(rf"^def {re.escape(name)}\(", text, flags=re.M))
+    return len(re.findall(rf"\b{re.escape(name)}\b", text)) >= 2 and f"static void {name}(" in text
+
+
+def test_each_kind_of_fault_has_one_row():
+    assert [kind for kind, _ in fault_rows()] == FAULT_KINDS
+
+
+@pytest.mark.parametrize("kind", FAULT_KINDS)
+def test_each_test_of_a_kind_exists(kind):
+    tests = dict(fault_rows())[kind]
+    assert len(tests) >= 3
+    assert [test for test in tests if not is_a_test(*test.split("::"))] == []
