@@ -15,6 +15,8 @@ int inspect_to_read(const char *path, char message[STORE_MESSAGE_BYTES]);
 struct database;
 /* The open database is ours, and not newer. */
 int inspect_version(struct database *database, const char *path, char message[STORE_MESSAGE_BYTES]);
+/* The file has the bytes that its header counts, where no log can hold the rest. */
+int inspect_size(struct database *database, const char *path, char message[STORE_MESSAGE_BYTES]);
 /* Why a file system with this magic number (statfs) is refused: its name, or NULL if it is fine. */
 const char *inspect_network_name(unsigned long magic);
 

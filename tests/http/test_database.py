@@ -203,6 +203,18 @@ def test_a_page_that_a_start_does_not_read_is_found_by_the_whole_check(start, en
     service.start()
 
 
+@pytest.mark.parametrize("cut_bytes", [1, 100, 4096, 3 * 4096 + 5])
+def test_a_file_that_lacks_its_last_bytes_fails_the_check_and_the_start_alike(start, engine, cut_bytes):
+    """F12: SQLite reads a part of a page as if zeros followed."""
+    service = start(engine)
+    service.batch(make_batch())
+    service.terminate()
+    os.truncate(service.database, os.path.getsize(service.database) - cut_bytes)
+    done = verify(service.database)
+    assert done.returncode == 1 and service.database in done.stdout, done
+    refused("--listen", "127.0.0.1:0", "--database", service.database, names=[service.database, "damaged"])
+
+
 @pytest.mark.parametrize("content", [None, b"", b"this is a diary\n" * 1000])
 def test_what_is_no_database_of_ours_fails_the_whole_check(tmp_path, content):
     path = tmp_path / "x.db"

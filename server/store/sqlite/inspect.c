@@ -216,39 +216,39 @@ static int read_edges(struct database *database)
 static int inspect_edges(struct database *database, const char *path, char message[STORE_MESSAGE_BYTES])
 {
     int result = read_edges(database);
-    return result == SQLITE_OK || (result & 0xFF) == SQLITE_INTERRUPT ? 0
-                                                                      : refuse_damaged(database, path, NULL, message);
+    return result == SQLITE_OK || (result & 0xFF) == SQLITE_INTERRUPT
+               ? 0
+               : refuse_damaged(database, path, sqlite3_errstr(result), message);
 }
 
 /* Without a log the file has all its pages; with one the last of them may still be there alone. */
-static int inspect_size(struct database *database, const char *path, int64_t size_bytes,
-                        char message[STORE_MESSAGE_BYTES])
+int inspect_size(struct database *database, const char *path, char message[STORE_MESSAGE_BYTES])
 {
+    struct stat status;
     int64_t pages = 0;
     int64_t page_bytes = 0;
     char detail[96];
     if (read_number(database, "PRAGMA page_count", &pages) != SQLITE_OK ||
         read_number(database, "PRAGMA page_size", &page_bytes) != SQLITE_OK)
         return refuse_damaged(database, path, NULL, message);
-    if (size_bytes >= pages * page_bytes)
+    if (stat(path, &status) < 0)
+        return store_refuse(errno, message, "the database %s cannot be read: %m", path);
+    if (status.st_size >= pages * page_bytes || is_filled(path, "-wal"))
         return 0;
-    snprintf(detail, sizeof(detail), "%lld of its %lld bytes are there", (long long)size_bytes,
+    snprintf(detail, sizeof(detail), "%lld of its %lld bytes are there", (long long)status.st_size,
              (long long)(pages * page_bytes));
     return refuse_damaged(database, path, detail, message);
 }
 
 /* The start reads a bounded part of the file, whatever its size; the whole is read by `rolloutd verify-database`. */
-static int inspect_pages(struct database *database, const char *path, bool after_crash,
-                         char message[STORE_MESSAGE_BYTES])
+static int inspect_pages(struct database *database, const char *path, char message[STORE_MESSAGE_BYTES])
 {
     int64_t deadline_us = clock_monotonic_us() + CHECK_US;
     struct stat status;
-    int refused = 0;
     if (stat(path, &status) < 0)
         return store_refuse(errno, message, "the database %s cannot be read: %m", path);
     sqlite3_progress_handler(database->handle, CHECK_STEPS, is_past, &deadline_us);
-    if (!after_crash)
-        refused = inspect_size(database, path, status.st_size, message);
+    int refused = inspect_size(database, path, message);
     if (refused == 0 && status.st_size <= CHECK_WHOLE_BYTES)
         refused = inspect_all_pages(database, path, message);
     else if (refused == 0)
@@ -290,7 +290,7 @@ int inspect_file(const char *path, char message[STORE_MESSAGE_BYTES])
     int refused = result == SQLITE_OK ? inspect_version(&database, path, message)
                                       : refuse_damaged(&database, path, NULL, message);
     if (refused == 0)
-        refused = inspect_pages(&database, path, after_crash, message);
+        refused = inspect_pages(&database, path, message);
     database_close(&database);
     return refused;
 }

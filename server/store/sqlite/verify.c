@@ -184,6 +184,8 @@ int store_verify(const char *path, struct buffer *problems, struct store_verify_
                                   : store_refuse(EIO, message, "the database %s cannot be read: %s", real,
                                                  sqlite3_errmsg(verifying.database.handle));
     if (refused == 0)
+        refused = inspect_size(&verifying.database, real, message);
+    if (refused == 0)
         verify_all(&verifying);
     database_close(&verifying.database);
     return refused;
