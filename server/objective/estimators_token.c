@@ -72,6 +72,18 @@ int estimate_remax(struct objective_work *work)
 
 /* --- whitening --- */
 
+/* Without eps it is the deviation itself, whose square may be below double. */
+static double whitening_divisor(const struct objective_knobs *knobs, double std)
+{
+    double eps = knobs->advantage.eps;
+    double variance = std * std;
+    if (eps == 0)
+        return std;
+    if (knobs->advantage.form == OBJECTIVE_FORM_MAX_EPS)
+        return sqrt(variance > eps ? variance : eps);
+    return sqrt(variance + eps);
+}
+
 /* Over the trainable tokens of all groups that the filter kept: (x - mean) / sqrt(var + eps), or / sqrt(max(var, eps)).
  */
 static void whiten(struct objective_work *work)
@@ -93,11 +105,7 @@ static void whiten(struct objective_work *work)
         if (pass == 0)
             statistics_turn(&all);
     }
-    double std = statistics_deviation(&all, knobs->advantage.ddof);
-    double variance = std * std;
-    double eps = knobs->advantage.eps;
-    double divisor =
-        knobs->advantage.form == OBJECTIVE_FORM_MAX_EPS ? sqrt(variance > eps ? variance : eps) : sqrt(variance + eps);
+    double divisor = whitening_divisor(knobs, statistics_deviation(&all, knobs->advantage.ddof));
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         const struct objective_sequence *sequence = &work->request->sequences[i];
         double *values = work->advantages + work->parts[i].first;

@@ -385,6 +385,34 @@ static void take_scores(struct objective_call *objective, size_t index, const js
     sequence->weights_of_scores = scores + n;
 }
 
+static bool lacks(const struct objective_sequence *sequence, size_t name)
+{
+    return isnan(sequence->scores[name]) && sequence->weights_of_scores[name] == 0;
+}
+
+/* gdpo compares the members of a group name by name, so a name that another judged one has, with a weight, is a missing
+ * score of whoever lacks it. A score that is null has taken the reward already, or has no weight. */
+static int take_absent_names(struct objective_call *objective)
+{
+    size_t names = objective->score_count;
+    bool *has = objective_allocate(objective, objective->group_count * names + 1, sizeof *has);
+    if (!has)
+        return -1;
+    for (size_t i = 0; i < objective->count; i++) {
+        const struct objective_sequence *sequence = &objective->sequences[i];
+        for (size_t k = 0; sequence->judged && sequence->scores && k < names; k++)
+            has[sequence->group * names + k] |= sequence->weights_of_scores[k] != 0;
+    }
+    for (size_t i = 0; i < objective->count; i++) {
+        struct objective_sequence *sequence = &objective->sequences[i];
+        for (size_t k = 0; sequence->judged && sequence->scores && k < names; k++)
+            sequence->judged = !(lacks(sequence, k) && has[sequence->group * names + k]);
+        if (!sequence->judged)
+            sequence->reward = NAN;
+    }
+    return 0;
+}
+
 int objective_read_scores(struct objective_call *objective)
 {
     if (objective->knobs.advantage.estimator != OBJECTIVE_ESTIMATOR_GDPO || objective->advantages_given)
@@ -400,7 +428,7 @@ int objective_read_scores(struct objective_call *objective)
             return -1;
         take_scores(objective, i, names, scores);
     }
-    return 0;
+    return objective->knobs.advantage.missing == OBJECTIVE_MISSING_NULL ? take_absent_names(objective) : 0;
 }
 
 /* --- names to numbers --- */
