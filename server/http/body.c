@@ -36,12 +36,14 @@ static bool store_piece(struct request *request, const char *bytes, size_t lengt
     return !body->failed;
 }
 
-/* All bodies together keep within memory_budget, beside what batches hold; one alone always may come. */
+/* All bodies, and the replies that wait for their sockets, keep within memory_budget, beside what batches hold; one body
+ * alone always may come. */
 static bool hold_bytes(struct request *request, size_t length_bytes)
 {
     struct server *server = request->server;
     bool alone = server->body_bytes == (int64_t)request->held_bytes;
-    if (!alone && server->body_bytes + (int64_t)length_bytes > server->settings->memory_budget_bytes)
+    int64_t held_bytes = server->body_bytes + server->replies.held_bytes;
+    if (!alone && held_bytes + (int64_t)length_bytes > server->settings->memory_budget_bytes)
         return false;
     server->body_bytes += (int64_t)length_bytes;
     request->held_bytes += length_bytes;

@@ -135,10 +135,17 @@ static void soon(void *arg)
     begin(arg, true);
 }
 
+/* Many that are not large leave as much behind as one that is. */
 void memory_freed(struct server *server, size_t bytes)
 {
-    if (bytes >= LARGE_BYTES && !server->trim.timer.place)
-        loop_timer_set(server->loop, &server->trim.timer, loop_now_us(server->loop) + TRIM_DELAY_US, soon, server);
+    struct memory_trim *self = &server->trim;
+    self->freed_bytes += (int64_t)bytes;
+    if (self->freed_bytes >= GROWTH_BYTES) {
+        self->freed_bytes = 0;
+        begin(server, false);
+    }
+    if (bytes >= LARGE_BYTES && !self->timer.place)
+        loop_timer_set(server->loop, &self->timer, loop_now_us(server->loop) + TRIM_DELAY_US, soon, server);
 }
 
 void memory_trim_if_grown(struct server *server)

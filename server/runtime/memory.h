@@ -17,6 +17,7 @@ struct memory_trim {
     bool running;
     bool wanted;            /* whatever the size is */
     int64_t resident_bytes; /* after the last one */
+    int64_t freed_bytes;    /* since it was last asked whether there is something to trim */
 };
 
 /* The pages of the record that the store's writer keeps: a share of memory_budget, at most what pays. */

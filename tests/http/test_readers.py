@@ -121,6 +121,21 @@ def test_verdicts_and_objectives_that_nobody_reads_stay_within_memory_budget(sta
         assert SANITIZED or memory_kept(service) < before + 3 * BUDGET  # bodies and their trees have shares of their own
 
 
+def test_bodies_get_what_replies_that_nobody_reads_leave_of_the_budget(start):
+    """F11. Two bodies of 30 MiB that do not go on fit into 64 MiB, and not beside replies that wait."""
+    service = start(settings={"memory_budget": "64MiB", "body_timeout": "10m", "reply_timeout": "10m"})
+    head = b"POST /v1/verify HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 33554432\r\n\r\n"
+    objective = {"sequences": [{"group": "a", "reward": index % 2, "logprobs": [-0.5] * 20_000} for index in range(6)]}
+    with silent(service, 12, post("/v1/objective", objective)) as clients:
+        eventually(lambda: answered(clients) == len(clients), "all of them to be answered or refused")
+        with contextlib.closing(ask(service, head)) as first, contextlib.closing(ask(service, head)) as second:
+            for client in (first, second):
+                with contextlib.suppress(ConnectionError):
+                    client.sendall(b" " * (30 << 20))
+            eventually(lambda: answered([first, second]) == 1, "one of them to be refused")
+            assert service.post("/v1/verify", SMALL_VERIFY).status == 200
+
+
 def test_a_client_that_takes_nothing_is_cut_off(start):
     """F11: after reply_timeout; what it held is free then."""
     service = start(settings={"reply_timeout": "300ms"})
