@@ -48,8 +48,8 @@ def parent_of(pid):
 # -- metrics -----------------------------------------------------------------------------------------------------------------
 
 def test_what_batches_may_use_leaves_room_for_the_caches_and_for_what_is_kept(start):
-    service = start(settings={"memory_budget": "64MiB", "workers": 2})
-    caches = (1 << 20) + 2 * (1 << 20) // 4
+    service = start(settings={"memory_budget": "64MiB", "workers": 2, "readers": 1})
+    caches = (1 << 20) + (2 + 1) * (1 << 20) // 4  # the writer's, and a quarter for each worker and reader
     assert Watch(service)("memory_limit_bytes") == (64 << 20) - caches - (64 << 20) // 8
 
 

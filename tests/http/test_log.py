@@ -90,8 +90,8 @@ def test_numbers_are_numbers_and_a_batch_names_the_request_that_began_it(start, 
     assert (ended["scored"], ended["rollouts"]) == (len(totals), len(totals)) and type(ended["scored"]) is int
 
 
-def test_an_incident_names_the_request_that_brought_it(start):
-    service = start(settings={**JSON_LOG, "verify_timeout": "1s"})
+def test_an_incident_names_the_request_that_brought_it(start_endless):
+    service = start_endless(settings={**JSON_LOG, "verify_timeout": "1s"})
     item = {"id": "1", "completion": ENDLESS_TEXT, "reference": "x"}
     service.post("/v1/verify", {"verifiers": [ENDLESS], "items": [item]}, {"X-Request-Id": "verify-it"})
     group = {"task": "t", "prompt": "p", "reference": "x", "completions": [{"text": ENDLESS_TEXT}]}
