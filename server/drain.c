@@ -32,14 +32,14 @@ static void look_again(void *arg)
     int64_t now_us = clock_monotonic_us();
     bool idle = server->batches->count == 0 && !anybody_waits(server);
 
-    if (!server->leaving && (idle || now_us >= server->drain_until_us)) {
-        server->leaving = true;
+    if (!http_is_leaving(server->http) && (idle || now_us >= server->drain_until_us)) {
+        http_leave(server->http);
         server->leave_at_us = now_us + GOODBYE_US;
     }
-    if (server->leaving)
+    if (http_is_leaving(server->http))
         say_goodbye(server);
     /* Suspended connections must be gone before the library may be stopped. */
-    if (server->leaving && http_suspended(server->http) == 0 &&
+    if (http_is_leaving(server->http) && http_suspended(server->http) == 0 &&
         (http_active(server->http) == 0 || now_us >= server->leave_at_us)) {
         loop_stop(server->loop);
         return;
@@ -49,13 +49,13 @@ static void look_again(void *arg)
 
 void server_drain(struct server *server)
 {
-    if (server->draining) {
+    if (http_is_draining(server->http)) {
         log_event(LOG_LEVEL_WARNING, "stopping at once", NULL);
         server->drain_until_us = clock_monotonic_us();
         return;
     }
     log_event(LOG_LEVEL_INFO, "draining", NULL);
-    server->draining = true;
+    http_drain(server->http);
     server->drain_until_us = clock_monotonic_us() + server->settings->drain_timeout_us;
     look_again(server);
 }

@@ -24,8 +24,8 @@ static int print_version(void)
 
 static int print_routes(void)
 {
-    for (size_t i = 0; i < route_count; i++)
-        printf("%s %s\n", routes[i].method, routes[i].pattern);
+    for (size_t i = 0; i < routes.count; i++)
+        printf("%s %s\n", routes.rows[i].method, routes.rows[i].pattern);
     return 0;
 }
 

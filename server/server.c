@@ -186,10 +186,11 @@ static bool make_parts(struct server *server, const struct spawner *spawner)
                                                               .queue_limit = QUEUE_MARGIN});
     if (!server->workers)
         return cannot_start("no worker thread could be started") == 0;
+    memory_trim_init(&server->trim, server->loop, server->workers);
     if (!make_pool(server) || !make_transport(server) || !make_verifiers(server, spawner))
         return false;
     server->batches = batches_create(server);
-    server->http = http_create(server, server->url, message);
+    server->http = routes_serve(server, server->url, message);
     if (!server->http)
         return cannot_start(message) == 0;
     return true;
@@ -226,7 +227,7 @@ static void signalled(void *arg, uint32_t events)
     while (read(server->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         if (info.ssi_signo != SIGHUP)
             server_drain(server);
-        else if (!server->draining)
+        else if (!http_is_draining(server->http))
             engines_reload(server->engines);
     }
 }
@@ -285,7 +286,7 @@ static void refresh_gauges(void *arg)
 {
     struct server *server = arg;
     service_set_gauges(server);
-    memory_trim_if_grown(server);
+    memory_trim_if_grown(&server->trim);
     loop_timer_set(server->loop, &server->gauge_timer, loop_now_us(server->loop) + GAUGE_PERIOD_US, refresh_gauges,
                    server);
 }
@@ -302,8 +303,9 @@ static int64_t before_wait(void *arg)
 static void begin_service(void *arg)
 {
     struct server *server = arg;
-    server->migrating = store_is_migrating(server->store);
-    if (server->migrating)
+    bool migrating = store_is_migrating(server->store);
+    http_set_migrating(server->http, migrating);
+    if (migrating)
         loop_timer_set(server->loop, &server->migration_timer, loop_now_us(server->loop) + LOOK_AT_MIGRATION_US,
                        begin_service, server);
     else
@@ -351,9 +353,9 @@ int server_run(const struct settings *settings, int argc, char **argv)
     if (server->shares.clients < (size_t)settings->connection_limit)
         log_fewer_clients(&server->shares);
     memory_setup(settings);
-    for (size_t i = 0; i < route_count; i++)
-        templates[i] = routes[i].pattern;
-    metrics_setup(templates, route_count);
+    for (size_t i = 0; i < routes.count; i++)
+        templates[i] = routes.rows[i].pattern;
+    metrics_setup(templates, routes.count);
     server->settings = settings;
     server->token = settings->token ? xstrdup(settings->token) : NULL;
     server->argc = argc;

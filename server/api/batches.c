@@ -213,7 +213,7 @@ static int admit(struct server *server, struct call *call, const struct batch_sp
     struct batches *batches = server->batches;
     if (spec->origin == BATCH_SAMPLED && admission_check(batches, call, spec) < 0)
         return -1;
-    if (server->draining)
+    if (http_is_draining(server->http))
         return call_refuse(call, ERR_DRAINING, NULL, "the service is shutting down");
     if (batches->count + batches->creations >= (size_t)server->settings->batches_limit)
         return call_refuse(call, ERR_QUEUE_FULL, NULL, "%zu batches are running; batches_limit is reached",
@@ -277,8 +277,9 @@ static void submit_creation(struct creation *creation)
     creation_destroy(creation);
 }
 
-void create_batch(struct server *server, struct request *request)
+void create_batch(void *owner, struct request *request)
 {
+    struct server *server = owner;
     struct call *call = request_call(request);
     struct new_batch *new_batch = call->parsed;
     if (!server->ready) /* the batch of a known key is not back yet either */
@@ -464,8 +465,9 @@ void answer_batch(struct call *call)
 
 /* --- GET and DELETE ----------------------------------------------------------------------------------------------- */
 
-void get_batch(struct server *server, struct request *request)
+void get_batch(void *owner, struct request *request)
 {
+    struct server *server = owner;
     static const char *const known[] = {"wait", "arrays", NULL};
     struct call *call = request_call(request);
     int64_t wait_us = server->settings->wait_get_us;
@@ -487,8 +489,9 @@ void get_batch(struct server *server, struct request *request)
 }
 
 /* Ends what runs and answers with the batch as it ended; one that has ended already is simply shown. */
-void cancel_batch(struct server *server, struct request *request)
+void cancel_batch(void *owner, struct request *request)
 {
+    struct server *server = owner;
     struct call *call = request_call(request);
     struct live_batch *live = batches_find(server->batches, call->args[0]);
     if (!live) {

@@ -40,8 +40,9 @@ static const struct engine *find_leaving(struct pool *pool, struct text name)
     return NULL;
 }
 
-void list_engines(struct server *server, struct request *request)
+void list_engines(void *owner, struct request *request)
 {
+    struct server *server = owner;
     static const char *const known[] = {NULL};
     struct call *call = request_call(request);
     struct json_write json;
@@ -78,8 +79,9 @@ static void refuse_unknown(struct request *request)
     request_refuse(request, ERR_NOT_FOUND, "name", "there is no engine of this name");
 }
 
-void get_engine(struct server *server, struct request *request)
+void get_engine(void *owner, struct request *request)
 {
+    struct server *server = owner;
     struct text name = request_call(request)->args[0];
     const struct engine *engine = pool_find(server->pool, name);
     if (!engine)
@@ -334,8 +336,9 @@ static int check_change(struct server *server, struct call *call, const struct e
     return 0;
 }
 
-void put_engine(struct server *server, struct request *request)
+void put_engine(void *owner, struct request *request)
 {
+    struct server *server = owner;
     struct call *call = request_call(request);
     const struct engine *engine = pool_find(server->pool, call->args[0]);
     struct known_engine *before = engines_known(server->engines, call->args[0]);
@@ -356,8 +359,9 @@ void put_engine(struct server *server, struct request *request)
     submit(change);
 }
 
-void delete_engine(struct server *server, struct request *request)
+void delete_engine(void *owner, struct request *request)
 {
+    struct server *server = owner;
     struct call *call = request_call(request);
     const struct engine *engine = pool_find(server->pool, call->args[0]);
     const struct known_engine *known = engines_known(server->engines, call->args[0]);

@@ -5,10 +5,10 @@
 #include "server/api/server.h"
 #include "server/http/http.h"
 
-void list_engines(struct server *server, struct request *request);  /* loop */
-void get_engine(struct server *server, struct request *request);    /* loop */
-void parse_engine(struct call *call);                               /* worker */
-void put_engine(struct server *server, struct request *request);    /* loop */
-void delete_engine(struct server *server, struct request *request); /* loop */
+void list_engines(void *owner, struct request *request);  /* loop */
+void get_engine(void *owner, struct request *request);    /* loop */
+void parse_engine(struct call *call);                     /* worker */
+void put_engine(void *owner, struct request *request);    /* loop */
+void delete_engine(void *owner, struct request *request); /* loop */
 
 #endif

@@ -25,9 +25,9 @@ struct objective_kept {
 };
 void objective_kept_destroy(void *pointer);
 
-void objective_handler(struct call *call);                             /* worker */
-void record_objective(struct server *server, struct request *request); /* loop */
-void list_objective_sums(struct call *call);                           /* worker; {run} */
-void presets_handler(struct call *call);                               /* worker */
+void objective_handler(struct call *call);                   /* worker */
+void record_objective(void *owner, struct request *request); /* loop */
+void list_objective_sums(struct call *call);                 /* worker; {run} */
+void presets_handler(struct call *call);                     /* worker */
 
 #endif

@@ -20,8 +20,9 @@ static bool hung_up(struct request *request, void *arg)
 static void objective_recorded(struct store_op *op);
 
 /* The operation outlives the request if the client hangs up, so the call gives it away. */
-void record_objective(struct server *server, struct request *request)
+void record_objective(void *owner, struct request *request)
 {
+    struct server *server = owner;
     struct call *call = request_call(request);
     struct keeping *keeping = xcalloc(1, sizeof *keeping);
 

@@ -109,15 +109,17 @@ static void submit(struct server *server, struct request *request, enum store_ro
     request_on_hangup(request, hung_up, declaration);
 }
 
-void declare_policy(struct server *server, struct request *request)
+void declare_policy(void *owner, struct request *request)
 {
+    struct server *server = owner;
     const struct policy_fields *fields = request_call(request)->parsed;
     if (!fields->cancel_open || !policy_refuse_early(server, request))
         submit(server, request, STORE_ROUTE_POLICY);
 }
 
-void attach_run(struct server *server, struct request *request)
+void attach_run(void *owner, struct request *request)
 {
+    struct server *server = owner;
     struct policy_fields *fields = request_call(request)->parsed;
     fields->cancel_open = true;
     if (!policy_refuse_early(server, request))

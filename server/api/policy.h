@@ -7,10 +7,10 @@
 #include "server/http/http.h"
 #include "server/store/policy_update.h"
 
-void parse_policy(struct call *call);                                /* worker */
-void declare_policy(struct server *server, struct request *request); /* loop */
+void parse_policy(struct call *call);                      /* worker */
+void declare_policy(void *owner, struct request *request); /* loop */
 void parse_attach(struct call *call);
-void attach_run(struct server *server, struct request *request);
+void attach_run(void *owner, struct request *request);
 
 /* The request's Idempotency-Key for an operation that outlives the request. *ret_owned is the caller's to free. */
 void policy_take_key(const struct call *call, enum store_route route, char **ret_owned, struct store_step_key *ret_key);
@@ -23,8 +23,8 @@ bool policy_refuse_early(const struct server *server, struct request *request);
 /* api/policy_steps.c */
 void parse_policy_begin(struct call *call);
 void parse_policy_end(struct call *call);
-void begin_policy(struct server *server, struct request *request);
-void commit_policy(struct server *server, struct request *request);
-void cancel_policy(struct server *server, struct request *request);
+void begin_policy(void *owner, struct request *request);
+void commit_policy(void *owner, struct request *request);
+void cancel_policy(void *owner, struct request *request);
 
 #endif

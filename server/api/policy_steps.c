@@ -123,8 +123,9 @@ bool policy_refuse_early(const struct server *server, struct request *request)
     return !server->ready;
 }
 
-void begin_policy(struct server *server, struct request *request)
+void begin_policy(void *owner, struct request *request)
 {
+    struct server *server = owner;
     if (policy_refuse_early(server, request))
         return;
     if (updates_are_full(server->batches) && !update_find(server->batches, request_call(request)->args[0])) {
@@ -134,8 +135,9 @@ void begin_policy(struct server *server, struct request *request)
     submit(server, request, STORE_STEP_BEGIN);
 }
 
-void commit_policy(struct server *server, struct request *request)
+void commit_policy(void *owner, struct request *request)
 {
+    struct server *server = owner;
     size_t in_flight;
     if (policy_refuse_early(server, request))
         return;
@@ -147,8 +149,9 @@ void commit_policy(struct server *server, struct request *request)
                    in_flight);
 }
 
-void cancel_policy(struct server *server, struct request *request)
+void cancel_policy(void *owner, struct request *request)
 {
+    struct server *server = owner;
     if (!policy_refuse_early(server, request))
         submit(server, request, STORE_STEP_CANCEL);
 }

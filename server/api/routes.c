@@ -11,7 +11,7 @@
 
 #include "server/base/cleanup.h"
 
-const struct route routes[] = {
+static const struct route rows[] = {
     {"GET", "/healthz", ROUTE_OPEN | ROUTE_ALWAYS, NULL, get_health},
     {"GET", "/readyz", ROUTE_OPEN | ROUTE_ALWAYS, NULL, get_ready},
     {"GET", "/metrics", ROUTE_ALWAYS, NULL, get_metrics},
@@ -53,4 +53,17 @@ const struct route routes[] = {
     {"DELETE", "/v1/engines/{name}", 0, NULL, delete_engine},
 };
 
-const size_t route_count = ARRAY_LENGTH(routes);
+const struct route_table routes = {rows, ARRAY_LENGTH(rows)};
+
+struct http *routes_serve(struct server *server, char ret_url[128], char message[256])
+{
+    const struct http_options options = {.settings = server->settings,
+                                         .shares = server->shares,
+                                         .loop = server->loop,
+                                         .workers = server->workers,
+                                         .trim = &server->trim,
+                                         .token = &server->token,
+                                         .routes = routes,
+                                         .owner = server};
+    return http_create(&options, ret_url, message);
+}

@@ -4,8 +4,6 @@
 #define SERVER_API_SERVER_H
 
 #include "server/api/verify.h"
-#include "server/http/budget.h"
-#include "server/http/log.h"
 #include "server/runtime/limits.h"
 #include "server/runtime/loop.h"
 #include "server/runtime/memory.h"
@@ -31,7 +29,6 @@ struct server {
     struct store *store;
     struct workers *workers;
     struct http *http;
-    struct http_log http_log;
     struct transport *transport;
     struct pool *pool;
     struct engines *engines;
@@ -43,13 +40,8 @@ struct server {
     int argc;    /* as the settings were read, and are read again */
     char **argv;
     char url[128];
-    bool migrating; /* the store builds what its file lacks: nothing but health is answered */
-    bool ready;     /* unfinished batches were read back: new ones may come */
-    bool draining;
-    bool failed;        /* it ran, but the start was not completed */
-    bool leaving;       /* the last replies are on their way */
-    int64_t body_bytes; /* of request bodies that are being received and read */
-    struct reply_budget replies;
+    bool ready;  /* unfinished batches were read back: new ones may come */
+    bool failed; /* it ran, but the start was not completed */
     int64_t drain_until_us;
     int64_t leave_at_us;
     struct loop_timer drain_timer;

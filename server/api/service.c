@@ -27,8 +27,9 @@ static void end(struct json_write *json, struct request *request, int status)
     request_answer(request);
 }
 
-void get_health(struct server *server, struct request *request)
+void get_health(void *owner, struct request *request)
 {
+    struct server *server = owner;
     struct call *call = request_call(request);
     struct json_write json;
     begin(&json, call);
@@ -102,8 +103,9 @@ static void put_migrating(struct json_write *json, const struct call *call, cons
     json_object_end(json);
 }
 
-void get_ready(struct server *server, struct request *request)
+void get_ready(void *owner, struct request *request)
 {
+    struct server *server = owner;
     struct call *call = request_call(request);
     struct verify_pool_counts counts;
     verify_pool_count(server->verify_pool, &counts);
@@ -112,7 +114,7 @@ void get_ready(struct server *server, struct request *request)
     store_say_migration(server->store, migration);
     const char *lost = store_lost(server->store);
     const struct part parts[] = {
-        {"admission", !server->draining, "the service is draining"},
+        {"admission", !http_is_draining(server->http), "the service is draining"},
         {"resume", server->ready, "unfinished batches are being read back"},
         {"store", !migration[0] && !lost && !server->batches->store_failing,
          migration[0]                                        ? migration
@@ -167,7 +169,8 @@ void service_set_gauges(struct server *server)
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_ROW, (int64_t)store->queued_ops);
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_BATCH, (int64_t)server->batches->count);
     metric_set(METRIC_WAL_BYTES, 0, (int64_t)store->wal_bytes);
-    metric_set(METRIC_MEMORY_USED_BYTES, 0, server->batches->bytes + server->body_bytes + server->replies.held_bytes);
+    metric_set(METRIC_MEMORY_USED_BYTES, 0,
+               server->batches->bytes + http_body_bytes(server->http) + http_reply_bytes(server->http));
     metric_set(METRIC_MEMORY_LIMIT_BYTES, 0, server->batches->bytes_max);
     metric_set(METRIC_VERIFIER_ALARMS, 0, (int64_t)incidents_alarms(server->incidents));
     metric_set(METRIC_TEXT_WORKERS_ALIVE, 0, (int64_t)counts.workers_alive);
@@ -176,8 +179,9 @@ void service_set_gauges(struct server *server)
                (int64_t)(counts.workers_started - counts.workers_retired - counts.workers_alive));
 }
 
-void get_metrics(struct server *server, struct request *request)
+void get_metrics(void *owner, struct request *request)
 {
+    struct server *server = owner;
     struct call *call = request_call(request);
     service_set_gauges(server);
     metrics_render(&call->reply.body);
@@ -187,9 +191,9 @@ void get_metrics(struct server *server, struct request *request)
     request_answer(request);
 }
 
-void get_openapi(struct server *server, struct request *request)
+void get_openapi(void *owner, struct request *request)
 {
-    (void)server;
+    (void)owner;
     struct call *call = request_call(request);
     buffer_append(&call->reply.body, openapi_files[0].data, openapi_files[0].size_bytes);
     call->reply.status = 200;
@@ -197,8 +201,9 @@ void get_openapi(struct server *server, struct request *request)
     request_answer(request);
 }
 
-void get_pending(struct server *server, struct request *request)
+void get_pending(void *owner, struct request *request)
 {
+    struct server *server = owner;
     static const char *const known[] = {"run", NULL};
     struct call *call = request_call(request);
     struct json_write json;

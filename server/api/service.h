@@ -5,11 +5,11 @@
 #include "server/api/server.h"
 #include "server/http/http.h"
 
-void get_health(struct server *server, struct request *request);
-void get_ready(struct server *server, struct request *request);
-void get_metrics(struct server *server, struct request *request);
-void get_openapi(struct server *server, struct request *request);
-void get_pending(struct server *server, struct request *request);
+void get_health(void *owner, struct request *request);
+void get_ready(void *owner, struct request *request);
+void get_metrics(void *owner, struct request *request);
+void get_openapi(void *owner, struct request *request);
+void get_pending(void *owner, struct request *request);
 
 /* Brings the gauges up to date; also called now and then by the loop. */
 void service_set_gauges(struct server *server);

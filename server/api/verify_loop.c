@@ -13,8 +13,9 @@ static bool hung_up(struct request *request, void *arg)
     return verify_cancel(request_call(request));
 }
 
-void verify_on_loop(struct server *server, struct request *request)
+void verify_on_loop(void *owner, struct request *request)
 {
+    struct server *server = owner;
     if (!request_hold_parsed(request, verify_bytes(request_call(request))))
         return;
     request_on_hangup(request, hung_up, NULL);

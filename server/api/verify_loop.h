@@ -5,6 +5,6 @@
 #include "server/api/server.h"
 #include "server/http/http.h"
 
-void verify_on_loop(struct server *server, struct request *request);
+void verify_on_loop(void *owner, struct request *request);
 
 #endif

@@ -224,7 +224,7 @@ static void live_destroy(struct live_batch *live)
     leave_run(batches, live->run);
     loop_timer_clear(live->server->loop, &live->timer);
     batches_give_bytes(batches, live->reserved_bytes);
-    memory_freed(live->server, live->reserved_bytes + ROLLOUT_BYTES * live->spec->rollout_count);
+    memory_freed(&live->server->trim, live->reserved_bytes + ROLLOUT_BYTES * live->spec->rollout_count);
     for (size_t g = 0; g < live->spec->group_count; g++)
         free(live->group_prompt_ids[g]);
     for (size_t i = 0; i < live->spec->rollout_count; i++)

@@ -1,9 +1,9 @@
 /* Bodies, as they arrive. */
-#include "server/api/server.h"
 #include "server/base/blocks.h"
 #include "server/base/clock.h"
 #include "server/base/hash.h"
 #include "server/http/request.h"
+#include "server/runtime/memory.h"
 #include "server/settings/settings.h"
 
 static void body_too_slow(void *arg)
@@ -14,8 +14,8 @@ static void body_too_slow(void *arg)
 
 void body_begin(struct request *request)
 {
-    struct loop *loop = request->server->loop;
-    int64_t timeout_us = request->server->settings->body_timeout_us;
+    struct loop *loop = request->http->options.loop;
+    int64_t timeout_us = request->http->options.settings->body_timeout_us;
     buffer_init(&request->body, request->body_limit_bytes);
     loop_timer_set(loop, &request->body_timer, loop_now_us(loop) + timeout_us, body_too_slow, request);
 }
@@ -40,12 +40,12 @@ static bool store_piece(struct request *request, const char *bytes, size_t lengt
  * alone always may come. */
 static bool hold_bytes(struct request *request, size_t length_bytes)
 {
-    struct server *server = request->server;
-    bool alone = server->body_bytes == (int64_t)request->held_bytes;
-    int64_t held_bytes = server->body_bytes + server->replies.held_bytes;
-    if (!alone && held_bytes + (int64_t)length_bytes > server->settings->memory_budget_bytes)
+    struct http *http = request->http;
+    bool alone = http->body_bytes == (int64_t)request->held_bytes;
+    int64_t held_bytes = http->body_bytes + http->replies.held_bytes;
+    if (!alone && held_bytes + (int64_t)length_bytes > http->options.settings->memory_budget_bytes)
         return false;
-    server->body_bytes += (int64_t)length_bytes;
+    http->body_bytes += (int64_t)length_bytes;
     request->held_bytes += length_bytes;
     return true;
 }
@@ -60,7 +60,7 @@ bool request_hold_parsed(struct request *request, size_t bytes)
 
 void body_release(struct request *request)
 {
-    request->server->body_bytes -= (int64_t)request->held_bytes;
+    request->http->body_bytes -= (int64_t)request->held_bytes;
     request->held_bytes = 0;
 }
 
@@ -96,8 +96,8 @@ void body_complete(struct request *request)
 
 void body_finish(struct request *request)
 {
-    loop_timer_clear(request->server->loop, &request->body_timer);
+    loop_timer_clear(request->http->options.loop, &request->body_timer);
     body_release(request);
-    memory_freed(request->server, request->body_bytes);
+    memory_freed(request->http->options.trim, request->body_bytes);
     buffer_finish(&request->body);
 }

@@ -1,7 +1,7 @@
 /* First-call checks: everything that is decided before the first byte of a body. That the head can be read in one way
  * only was seen before (http/head.h). */
-#include "server/api/server.h"
 #include "server/base/hash.h"
+#include "server/http/find.h"
 #include "server/http/origin.h"
 #include "server/http/server.h"
 #include "server/settings/settings.h"
@@ -76,8 +76,8 @@ static enum MHD_Result collect_header(void *arg, enum MHD_ValueKind kind, const 
 
 static bool comes_from_elsewhere(const struct request *request, const char *method, const struct headers *headers)
 {
-    const char *listen_host = request->server->settings->listen_host;
-    int port = http_port(request->server->http);
+    const char *listen_host = request->http->options.settings->listen_host;
+    int port = http_port(request->http);
     const struct origin_signs *signs = &headers->signs;
     if (headers->origins > 1 || headers->sites > 1 || !origin_is_ours(signs, listen_host, port))
         return true;
@@ -92,7 +92,8 @@ static int check_origin(struct request *request, const char *method, const struc
     struct text host = text_of(headers->signs.host);
     while (host.length_bytes && strchr(" \t", host.data[host.length_bytes - 1]))
         host.length_bytes--; /* the library leaves them */
-    if (host.data && !request->server->token && !origin_host_is_ours(host, request->server->settings->listen_host))
+    if (host.data && !*request->http->options.token &&
+        !origin_host_is_ours(host, request->http->options.settings->listen_host))
         return call_refuse(call, ERR_FORBIDDEN, "Host",
                            "Host is neither localhost nor a loopback address (without a token, other names are not "
                            "served: a web page may have pointed one here)");
@@ -104,7 +105,7 @@ static int check_origin(struct request *request, const char *method, const struc
 
 static int check_token(struct request *request, const struct headers *headers)
 {
-    const char *token = request->server->token;
+    const char *token = *request->http->options.token;
     const char *given = headers->authorization;
 
     request->call.authorized = !token;
@@ -129,7 +130,8 @@ static int check_route(struct request *request, const char *method, const struct
     struct text decoded;
     enum error_code error;
 
-    request->route = route_find(strcmp(method, "HEAD") == 0 ? "GET" : method, path, call, &request->decoded, &error);
+    request->route = route_find(&request->http->options.routes, strcmp(method, "HEAD") == 0 ? "GET" : method, path,
+                                call, &request->decoded, &error);
     if (check_token(request, headers) < 0)
         return -1;
     if (request->route)
@@ -137,7 +139,7 @@ static int check_route(struct request *request, const char *method, const struct
     if (error == ERR_BAD_REQUEST || !percent_decode(path, false, &request->decoded, &decoded))
         return call_refuse(call, ERR_BAD_REQUEST, NULL, "the path has a broken escape, a NUL or broken UTF-8");
     if (error == ERR_METHOD_NOT_ALLOWED) {
-        route_allowed(path, request->allow);
+        route_allowed(&request->http->options.routes, path, request->allow);
         return call_refuse(call, error, NULL, "this path takes %s", request->allow);
     }
     return call_refuse(call, error, NULL, "there is no such path; GET /openapi.yaml lists them all");
@@ -180,7 +182,7 @@ static int check_type(struct call *call, unsigned flags, bool may_be_nothing)
 static int check_body(struct request *request, const struct headers *headers, size_t length_bytes)
 {
     struct call *call = &request->call;
-    const struct settings *settings = request->server->settings;
+    const struct settings *settings = request->http->options.settings;
     bool tensors =
         request->route->flags & ROUTE_SAFETENSORS && strcmp(call->content_type, "application/x-safetensors") == 0;
     request->body_limit_bytes = (size_t)(tensors ? settings->safetensors_limit_bytes : settings->body_limit_bytes);
@@ -221,14 +223,15 @@ static int check_preferences(struct request *request, const struct headers *head
 static int check_all(struct request *request, const char *method, const struct headers *headers, size_t length_bytes)
 {
     struct call *call = &request->call;
+    const struct http *http = request->http;
     if (check_origin(request, method, headers) < 0 || check_route(request, method, headers) < 0)
         return -1;
     if (check_query(request) < 0 || check_body(request, headers, length_bytes) < 0 ||
         check_preferences(request, headers) < 0)
         return -1;
-    if (request->server->migrating && !(request->route->flags & ROUTE_ALWAYS))
+    if (http->migrating && !(request->route->flags & ROUTE_ALWAYS))
         return call_refuse(call, ERR_MIGRATING, NULL, "the database is brought to a new schema; see /readyz");
-    if (request->server->leaving || (request->server->draining && request->route->flags & ROUTE_CREATES))
+    if (http->leaving || (http->draining && request->route->flags & ROUTE_CREATES))
         return call_refuse(call, ERR_DRAINING, NULL, "the service is shutting down and takes no new work");
     return 0;
 }
@@ -247,7 +250,7 @@ int check_first_call(struct request *request, const char *method, const char *ve
     buffer_reserve(&request->decoded, 2 * request->raw_uri.length_bytes + 1);
     if (check_all(request, method, &headers, length_bytes) == 0)
         return 0;
-    request->call.reply.close = length_bytes > 0 || headers.transfer_encoding || request->server->leaving;
+    request->call.reply.close = length_bytes > 0 || headers.transfer_encoding || request->http->leaving;
     if (request->call.reply.status == 503)
         request->call.reply.retry_after_s = 5;
     return -1;

@@ -1,6 +1,7 @@
 /* Matching a raw path against the table. Segments are decoded after the split, so that %2F is part of a name, not a
  * separator. */
-#include "server/api/routes.h"
+#include "server/http/find.h"
+
 #include "server/base/utf8.h"
 
 #include <stdio.h>
@@ -73,18 +74,18 @@ static bool pattern_fits(const char *pattern, struct text path, struct text args
     return rest.length_bytes == 0 && path.length_bytes == 0;
 }
 
-const struct route *route_find(const char *method, struct text raw_path, struct call *call, struct buffer *storage,
-                               enum error_code *ret_error)
+const struct route *route_find(const struct route_table *table, const char *method, struct text raw_path,
+                               struct call *call, struct buffer *storage, enum error_code *ret_error)
 {
     struct text args[CALL_ARGS_MAX];
     size_t count;
 
     *ret_error = ERR_NOT_FOUND;
-    for (size_t i = 0; i < route_count; i++) {
-        if (!pattern_fits(routes[i].pattern, raw_path, args, &count))
+    for (size_t i = 0; i < table->count; i++) {
+        if (!pattern_fits(table->rows[i].pattern, raw_path, args, &count))
             continue;
         *ret_error = ERR_METHOD_NOT_ALLOWED;
-        if (strcmp(routes[i].method, method) != 0)
+        if (strcmp(table->rows[i].method, method) != 0)
             continue;
         for (size_t arg = 0; arg < count; arg++)
             if (!percent_decode(args[arg], false, storage, &call->args[arg])) {
@@ -92,21 +93,21 @@ const struct route *route_find(const char *method, struct text raw_path, struct 
                 return NULL;
             }
         call->arg_count = count;
-        return &routes[i];
+        return &table->rows[i];
     }
     return NULL;
 }
 
-void route_allowed(struct text raw_path, char ret_allow[64])
+void route_allowed(const struct route_table *table, struct text raw_path, char ret_allow[64])
 {
     struct text args[CALL_ARGS_MAX];
     size_t count;
     size_t used = 0;
 
     ret_allow[0] = '\0';
-    for (size_t i = 0; i < route_count; i++)
-        if (pattern_fits(routes[i].pattern, raw_path, args, &count) && used < 48)
-            used += (size_t)snprintf(ret_allow + used, 64 - used, "%s%s", used ? ", " : "", routes[i].method);
+    for (size_t i = 0; i < table->count; i++)
+        if (pattern_fits(table->rows[i].pattern, raw_path, args, &count) && used < 48)
+            used += (size_t)snprintf(ret_allow + used, 64 - used, "%s%s", used ? ", " : "", table->rows[i].method);
 }
 
 int query_parse(struct text raw, struct call *call, struct buffer *storage)

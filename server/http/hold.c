@@ -1,6 +1,5 @@
 /* What a request's reply holds of the budget, and for how long: a client that takes nothing for reply_timeout is cut
  * off. */
-#include "server/api/server.h"
 #include "server/base/clock.h"
 #include "server/http/request.h"
 #include "server/settings/settings.h"
@@ -18,7 +17,7 @@
 
 void reply_hold(struct request *request, size_t bytes)
 {
-    struct reply_budget *budget = &request->server->replies;
+    struct reply_budget *budget = &request->http->replies;
     if (bytes > request->reply_bytes)
         reply_budget_add(budget, bytes - request->reply_bytes);
     else
@@ -28,7 +27,7 @@ void reply_hold(struct request *request, size_t bytes)
 
 static bool hold_whole(struct request *request)
 {
-    struct reply_budget *budget = &request->server->replies;
+    struct reply_budget *budget = &request->http->replies;
     const struct reply *reply = &request->call.reply;
     size_t bytes = reply->body.length_bytes + reply->tail_bytes;
     if (bytes <= SMALL_BYTES || request->reply_oversize || bytes <= request->reply_bytes) {
@@ -86,8 +85,8 @@ static void cut_off(struct link *link)
 static void look(void *arg)
 {
     struct request *request = arg;
-    struct loop *loop = request->server->loop;
-    int64_t timeout_us = request->server->settings->reply_timeout_us;
+    struct loop *loop = request->http->options.loop;
+    int64_t timeout_us = request->http->options.settings->reply_timeout_us;
     uint64_t acknowledged_bytes;
     bool unread = has_unread(request->link->fd, &acknowledged_bytes) || !request->suspended;
 
@@ -103,17 +102,17 @@ static void look(void *arg)
 /* The library's own limit would end slow readers: it sees no progress while the kernel's buffer is full. */
 void reply_watch(struct request *request)
 {
-    struct loop *loop = request->server->loop;
+    struct loop *loop = request->http->options.loop;
     (void)MHD_set_connection_option(request->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
     request->taken_us = loop_now_us(loop);
     loop_timer_set(loop, &request->reply_timer,
-                   request->taken_us + request->server->settings->reply_timeout_us / LOOKS + 1, look, request);
+                   request->taken_us + request->http->options.settings->reply_timeout_us / LOOKS + 1, look, request);
 }
 
 void reply_unwatch(struct request *request, bool completed)
 {
-    const struct settings *settings = request->server->settings;
-    loop_timer_clear(request->server->loop, &request->reply_timer);
+    const struct settings *settings = request->http->options.settings;
+    loop_timer_clear(request->http->options.loop, &request->reply_timer);
     if (completed)
         (void)MHD_set_connection_option(request->connection, MHD_CONNECTION_OPTION_TIMEOUT,
                                         (unsigned)(settings->connection_timeout_us / US_PER_S));
@@ -123,13 +122,13 @@ void reply_unwatch(struct request *request, bool completed)
 
 void reply_stop_waiting(struct request *request)
 {
-    loop_timer_clear(request->server->loop, &request->reply_timer);
-    reply_budget_leave(&request->server->replies, &request->reply_wait);
+    loop_timer_clear(request->http->options.loop, &request->reply_timer);
+    reply_budget_leave(&request->http->replies, &request->reply_wait);
 }
 
 void reply_finish(struct request *request)
 {
-    struct reply_budget *budget = &request->server->replies;
+    struct reply_budget *budget = &request->http->replies;
     reply_stop_waiting(request);
     reply_hold(request, 0);
     if (request->reply_oversize)

@@ -11,24 +11,53 @@
 #define SERVER_HTTP_HTTP_H
 
 #include "server/http/call.h"
+#include "server/http/route.h"
+#include "server/runtime/limits.h"
 #include "server/runtime/workers.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct server;
 struct http;
 struct request;
+struct loop;
+struct memory_trim;
+struct settings;
+
+/* What the HTTP layer uses of its owner. It is copied; what it points to must outlive the struct http. */
+struct http_options {
+    const struct settings *settings;
+    struct descriptor_shares shares;
+    struct loop *loop;
+    struct workers *workers;
+    struct memory_trim *trim;
+    char *const *token; /* what requests must carry, NULL there: nothing. May be exchanged between two requests */
+    struct route_table routes;
+    void *owner; /* handed to the loop parts of routes */
+};
 
 /* Binds and listens. NULL with a message on failure. ret_url gets "http://127.0.0.1:8787". */
-struct http *http_create(struct server *server, char ret_url[128], char message[256]);
+struct http *http_create(const struct http_options *options, char ret_url[128], char message[256]);
 /* No new connections from now on. */
 void http_quiesce(struct http *http);
 /* No request may be suspended. */
 void http_destroy(struct http *http);
 /* Lets the library work; returns how long the loop may wait at most. */
 int64_t http_run(struct http *http);
+
+/* The database is migrated: only ROUTE_ALWAYS is answered. */
+void http_set_migrating(struct http *http, bool migrating);
+/* ROUTE_CREATES is refused from now on. */
+void http_drain(struct http *http);
+bool http_is_draining(const struct http *http);
+/* Every request is refused from now on: the last replies are on their way. */
+void http_leave(struct http *http);
+bool http_is_leaving(const struct http *http);
+
+/* Request bodies that are being received and read, and replies that wait for their sockets. */
+int64_t http_body_bytes(const struct http *http);
+int64_t http_reply_bytes(const struct http *http);
 /* That is listened on. */
 int http_port(const struct http *http);
 size_t http_connections(const struct http *http);
@@ -42,7 +71,6 @@ void http_release_waiting(struct http *http);
 /* --- for the loop parts of routes ---------------------------------------------------------------- */
 
 struct call *request_call(struct request *request);
-struct server *request_server(struct request *request);
 
 /* call->reply is filled: send it. The request must not be touched afterwards. */
 void request_answer(struct request *request);

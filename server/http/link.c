@@ -1,6 +1,5 @@
 #include "server/http/link.h"
 
-#include "server/api/server.h"
 #include "server/base/clock.h"
 #include "server/http/request.h"
 #include "server/settings/settings.h"
@@ -32,7 +31,7 @@ static void cut_off(void *arg)
 
 void link_linger(struct link *link)
 {
-    struct loop *loop = link->server->loop;
+    struct loop *loop = link->http->options.loop;
     link->gate.state = GATE_DEAF;
     link->gate.pass_bytes = 0;
     loop_timer_clear(loop, &link->head_timer);
@@ -43,7 +42,7 @@ void link_linger(struct link *link)
 static void link_event(void *arg, uint32_t events)
 {
     struct link *link = arg;
-    struct loop *loop = link->server->loop;
+    struct loop *loop = link->http->options.loop;
     if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) || link->ended)
         return;
     link->ended = link->gate.ended = true;
@@ -71,20 +70,20 @@ static void head_too_slow(void *arg)
 /* The library takes a client that sends a part of a head for an idle one: the part stays in front of the gate. */
 static void set_idle_limit(const struct link *link, bool limited)
 {
-    unsigned seconds = limited ? (unsigned)(link->server->settings->connection_timeout_us / US_PER_S) : 0;
+    unsigned seconds = limited ? (unsigned)(link->http->options.settings->connection_timeout_us / US_PER_S) : 0;
     (void)MHD_set_connection_option(link->connection, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
 }
 
 /* From its first byte on a head has body_timeout; one behind a request that is under way has time. */
 static void time_head(struct link *link)
 {
-    struct loop *loop = link->server->loop;
+    struct loop *loop = link->http->options.loop;
     bool comes = gate_holds_part(&link->gate) && link->answered == link->gate.heads;
     if (comes == (link->head_timer.place != 0))
         return;
     set_idle_limit(link, !comes);
     if (comes)
-        loop_timer_set(loop, &link->head_timer, loop_now_us(loop) + link->server->settings->body_timeout_us,
+        loop_timer_set(loop, &link->head_timer, loop_now_us(loop) + link->http->options.settings->body_timeout_us,
                        head_too_slow, link);
     else
         loop_timer_clear(loop, &link->head_timer);
@@ -134,20 +133,20 @@ void link_end(struct link *link)
     gate_changed(link);
 }
 
-struct link *link_create(struct server *server, struct MHD_Connection *connection)
+struct link *link_create(struct http *http, struct MHD_Connection *connection)
 {
     struct link *link = xcalloc(1, sizeof(*link));
-    link->server = server;
+    link->http = http;
     link->connection = connection;
     link->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    link->source = loop_watch(server->loop, link->fd, EPOLLRDHUP | EPOLLET, link_event, link);
+    link->source = loop_watch(http->options.loop, link->fd, EPOLLRDHUP | EPOLLET, link_event, link);
     gate_open(&link->gate, link->fd, gate_changed, link);
     return link;
 }
 
 void link_destroy(struct link *link)
 {
-    struct loop *loop = link->server->loop;
+    struct loop *loop = link->http->options.loop;
     loop_timer_clear(loop, &link->nudge);
     loop_timer_clear(loop, &link->head_timer);
     loop_timer_clear(loop, &link->linger);

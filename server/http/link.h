@@ -7,13 +7,13 @@
 #include "server/runtime/loop.h"
 
 struct MHD_Connection;
+struct http;
 struct request;
-struct server;
 
 /* Its end is watched here: a suspended connection is invisible to the library, and where the end comes together with a
  * part of a request the library reads that part and waits for ever for an edge. */
 struct link {
-    struct server *server;
+    struct http *http;
     struct MHD_Connection *connection;
     int fd;
     struct loop_source *source;
@@ -28,7 +28,7 @@ struct link {
     uint64_t answered;
 };
 
-struct link *link_create(struct server *server, struct MHD_Connection *connection);
+struct link *link_create(struct http *http, struct MHD_Connection *connection);
 void link_destroy(struct link *link);
 
 /* The library tells of the next request. False: its bytes did not come through the gate. */

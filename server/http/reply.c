@@ -1,5 +1,4 @@
 /* Replies: from a call to the library, and the canned ones that go to the socket directly. */
-#include "server/api/server.h"
 #include "server/base/blocks.h"
 #include "server/base/ids.h"
 #include "server/base/json_write.h"
@@ -85,13 +84,13 @@ static void log_reply(const struct request *request)
     const struct reply *reply = &request->call.reply;
     if (reply->status < 400)
         return;
-    http_log_write(&request->server->http_log, &(struct http_log_line){.request_id = request->request_id,
-                                                                       .method = request->method,
-                                                                       .path = path_of(request),
-                                                                       .status = reply->status,
-                                                                       .code = reply->code,
-                                                                       .field = reply->path,
-                                                                       .message = reply->message});
+    http_log_write(&request->http->log, &(struct http_log_line){.request_id = request->request_id,
+                                                                .method = request->method,
+                                                                .path = path_of(request),
+                                                                .status = reply->status,
+                                                                .code = reply->code,
+                                                                .field = reply->path,
+                                                                .message = reply->message});
 }
 
 void reply_log_cut(const struct request *request)
@@ -159,13 +158,13 @@ void reply_canned_to(struct link *link, const struct gate_refusal *refusal)
     id_new_request(request_id);
     call.request_id = refusal->identity[0] ? refusal->identity : request_id;
     call_refuse(&call, refusal->code, NULL, "%s", refusal->message);
-    metric_http(route_count, call.reply.status, 0);
-    http_log_write(&link->server->http_log, &(struct http_log_line){.request_id = call.request_id,
-                                                                    .method = refusal->method,
-                                                                    .path = text_of(refusal->path),
-                                                                    .status = call.reply.status,
-                                                                    .code = call.reply.code,
-                                                                    .message = call.reply.message});
+    metric_http(link->http->options.routes.count, call.reply.status, 0);
+    http_log_write(&link->http->log, &(struct http_log_line){.request_id = call.request_id,
+                                                             .method = refusal->method,
+                                                             .path = text_of(refusal->path),
+                                                             .status = call.reply.status,
+                                                             .code = call.reply.code,
+                                                             .message = call.reply.message});
     send_canned(link, &call, refusal->code);
     call_finish(&call);
 }

@@ -2,22 +2,39 @@
 #ifndef SERVER_HTTP_REQUEST_H
 #define SERVER_HTTP_REQUEST_H
 
-#include "server/api/routes.h"
 #include "server/base/buffer.h"
 #include "server/http/budget.h"
 #include "server/http/http.h"
 #include "server/http/link.h"
+#include "server/http/log.h"
 #include "server/runtime/loop.h"
 
 #include <microhttpd.h>
 
 struct MHD_Connection;
 
+struct http {
+    struct http_options options;
+    struct MHD_Daemon *daemon;
+    struct loop_source *source;
+    int listen_fd;
+    int port;
+    bool quiesced;
+    bool made_room; /* a connection has ended since the library looked for new ones */
+    bool migrating; /* these three: http.h */
+    bool draining;
+    bool leaving;
+    struct request *requests;
+    int64_t body_bytes; /* of request bodies that are being received and read */
+    struct reply_budget replies;
+    struct http_log log;
+};
+
 enum request_state { REQUEST_READING, REQUEST_WAITING, REQUEST_READY, REQUEST_ANSWERED };
 
 struct request {
     struct job job; /* first: the way to a worker and back */
-    struct server *server;
+    struct http *http;
     struct MHD_Connection *connection;
     struct request *previous; /* all requests */
     struct request *next;
@@ -41,7 +58,7 @@ struct request {
     size_t body_bytes;
     size_t announced_bytes; /* by Content-Length; 0: it was not */
     size_t body_limit_bytes;
-    size_t held_bytes;   /* of them in server->body_bytes */
+    size_t held_bytes;   /* of them in http->body_bytes */
     bool body_completed; /* the call has it */
     bool body_refused;   /* a canned reply was written; the rest is thrown away */
     struct loop_timer body_timer;
@@ -59,7 +76,7 @@ struct request {
     bool stream_woken; /* since produce() was asked last */
     struct loop_timer stream_timer;
 
-    struct reply_wait reply_wait; /* for room in server->replies */
+    struct reply_wait reply_wait; /* for room in http->replies */
     size_t reply_bytes;           /* what the reply holds of it */
     bool reply_oversize;
     struct loop_timer reply_timer; /* of its wait, then of its client */

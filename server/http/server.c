@@ -1,10 +1,10 @@
 /* libmicrohttpd: start and stop, and the states of a request. First-call checks are in http/checks.c. */
 #include "server/http/server.h"
 
-#include "server/api/server.h"
 #include "server/base/clock.h"
 #include "server/base/ids.h"
 #include "server/base/log.h"
+#include "server/runtime/memory.h"
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
 
@@ -20,17 +20,6 @@
 #define LISTEN_BACKLOG 4096
 #define LIGHT_BODY_BYTES ((size_t)256 * 1024) /* a larger one keeps a worker for milliseconds */
 
-struct http {
-    struct server *server;
-    struct MHD_Daemon *daemon;
-    struct loop_source *source;
-    int listen_fd;
-    int port;
-    bool quiesced;
-    bool made_room; /* a connection has ended since the library looked for new ones */
-    struct request *requests;
-};
-
 /* --- a request's life ----------------------------------------------------------------------------- */
 
 static void *begin_request(void *arg, const char *uri, struct MHD_Connection *connection)
@@ -43,12 +32,12 @@ static void *begin_request(void *arg, const char *uri, struct MHD_Connection *co
         free(request);
         return NULL; /* handle() closes the connection */
     }
-    request->server = http->server;
+    request->http = http;
     request->connection = connection;
     request->link = link;
     request->began_us = clock_monotonic_us();
     call_init(&request->call);
-    request->call.settings = http->server->settings;
+    request->call.settings = http->options.settings;
     buffer_init(&request->raw_uri, CONNECTION_MEMORY_BYTES);
     buffer_append_string(&request->raw_uri, uri);
     buffer_init(&request->decoded, CONNECTION_MEMORY_BYTES);
@@ -76,7 +65,8 @@ static bool let_go(struct request *request)
 static void request_destroy(struct http *http, struct request *request)
 {
     (void)let_go(request); /* a stream that ended before what it waits for */
-    metric_http(request->route ? (size_t)(request->route - routes) : route_count, request->call.reply.status,
+    const struct route_table *routes = &http->options.routes;
+    metric_http(request->route ? (size_t)(request->route - routes->rows) : routes->count, request->call.reply.status,
                 clock_monotonic_us() - request->began_us);
     body_finish(request);
     stream_finish(request);
@@ -127,8 +117,8 @@ void request_hung_up(struct request *request)
 {
     request->gone = true;
     request->link->watched = false;
-    loop_timer_clear(request->server->loop, &request->stream_timer); /* no worker may begin what ends now */
-    reply_budget_leave(&request->server->replies, &request->reply_wait);
+    loop_timer_clear(request->http->options.loop, &request->stream_timer); /* no worker may begin what ends now */
+    reply_budget_leave(&request->http->replies, &request->reply_wait);
     if (request->on_worker)
         return; /* the worker's return ends it */
     if (!let_go(request))
@@ -156,8 +146,8 @@ static void connection_changed(void *arg, struct MHD_Connection *connection, voi
     struct http *http = arg;
     struct link *link = *socket_context;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *socket_context = link_create(http->server, connection);
-        if (http_connections(http) > http->server->shares.clients)
+        *socket_context = link_create(http, connection);
+        if (http_connections(http) > http->options.shares.clients)
             refuse_client(*socket_context);
         return;
     }
@@ -197,7 +187,7 @@ static void returned_from_worker(struct job *job)
     } else if (request->call.reply.status != 0 || reply_hold_whole(request) < 0) {
         request_answer(request);
     } else if (request->route->on_loop && request->work == request->route->on_worker) {
-        request->route->on_loop(request->server, request);
+        request->route->on_loop(request->http->options.owner, request);
     } else {
         request_refuse(request, ERR_INTERNAL, NULL, "the handler gave no answer");
     }
@@ -228,10 +218,10 @@ void request_submit(struct request *request)
 {
     request->on_worker = true;
     if (request->work != request->route->on_worker) { /* what has waited for its answer is not sent away now */
-        workers_submit_reserved(request->server->workers, &request->job);
+        workers_submit_reserved(request->http->options.workers, &request->job);
         return;
     }
-    request->on_worker = workers_submit(request->server->workers, &request->job);
+    request->on_worker = workers_submit(request->http->options.workers, &request->job);
     if (!request->on_worker) {
         metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_PARSE, 1);
         request->call.reply.retry_after_s = QUEUE_RETRY_AFTER_S;
@@ -279,20 +269,15 @@ struct call *request_call(struct request *request)
     return &request->call;
 }
 
-struct server *request_server(struct request *request)
-{
-    return request->server;
-}
-
 /* The body is complete: hand the call to the route's first part. */
 static enum MHD_Result begin_work(struct request *request)
 {
-    loop_timer_clear(request->server->loop, &request->body_timer);
+    loop_timer_clear(request->http->options.loop, &request->body_timer);
     request->state = REQUEST_WAITING;
     if (request->route->on_worker)
         request_continue_on_worker(request, request->route->on_worker);
     else
-        request->route->on_loop(request->server, request);
+        request->route->on_loop(request->http->options.owner, request);
     if (request->state == REQUEST_READY)
         return reply_queue(request);
     request_suspend(request);
@@ -403,7 +388,7 @@ static int bound_port(int fd)
 /* A few connections more than there may be: they are told so, where the library would let them wait. */
 static bool start_daemon(struct http *http, const struct settings *settings)
 {
-    const struct descriptor_shares *shares = &http->server->shares;
+    const struct descriptor_shares *shares = &http->options.shares;
     http->daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle, http,
         MHD_OPTION_EXTERNAL_LOGGER, log_library, http, MHD_OPTION_LISTEN_SOCKET, http->listen_fd,
@@ -415,28 +400,29 @@ static bool start_daemon(struct http *http, const struct settings *settings)
     return http->daemon != NULL;
 }
 
-struct http *http_create(struct server *server, char ret_url[128], char message[256])
+struct http *http_create(const struct http_options *options, char ret_url[128], char message[256])
 {
+    const struct settings *settings = options->settings;
     struct http *http = xcalloc(1, sizeof(*http));
-    http->server = server;
-    server->http_log = (struct http_log){.loop = server->loop};
-    reply_budget_init(&server->replies, memory_for_replies_bytes(server->settings));
-    http->listen_fd = bind_address(server->settings);
+    http->options = *options;
+    http->log = (struct http_log){.loop = options->loop};
+    reply_budget_init(&http->replies, memory_for_replies_bytes(settings));
+    http->listen_fd = bind_address(settings);
     if (http->listen_fd < 0) {
-        snprintf(message, 256, "listen: %s cannot be bound: %s", server->settings->listen, strerror(errno));
+        snprintf(message, 256, "listen: %s cannot be bound: %s", settings->listen, strerror(errno));
         free(http);
         return NULL;
     }
-    if (!start_daemon(http, server->settings)) {
+    if (!start_daemon(http, settings)) {
         snprintf(message, 256, "the HTTP library did not start: %s", strerror(errno));
         close(http->listen_fd);
         free(http);
         return NULL;
     }
     http->port = bound_port(http->listen_fd);
-    snprintf(ret_url, 128, server->settings->listen_ipv6 ? "http://[%s]:%d" : "http://%s:%d",
-             server->settings->listen_host, http->port);
-    http->source = loop_watch(server->loop, MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
+    snprintf(ret_url, 128, settings->listen_ipv6 ? "http://[%s]:%d" : "http://%s:%d", settings->listen_host,
+             http->port);
+    http->source = loop_watch(options->loop, MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
                               EPOLLIN, ready, http);
     return http;
 }
@@ -456,7 +442,7 @@ void http_destroy(struct http *http)
     loop_unwatch(http->source);
     MHD_stop_daemon(http->daemon);
     close(http->listen_fd);
-    http_log_finish(&http->server->http_log);
+    http_log_finish(&http->log);
     free(http);
 }
 
@@ -464,7 +450,7 @@ void http_destroy(struct http *http)
  * not behind: without another turn those that wait would do so until something else happens. */
 static bool begins_again(struct http *http)
 {
-    const struct descriptor_shares *shares = &http->server->shares;
+    const struct descriptor_shares *shares = &http->options.shares;
     bool made_room = http->made_room;
     http->made_room = false;
     return made_room && http_connections(http) + shares->refusals >= shares->clients;
@@ -474,13 +460,48 @@ int64_t http_run(struct http *http)
 {
     MHD_UNSIGNED_LONG_LONG timeout_ms;
 
-    reply_budget_serve(&http->server->replies);
+    reply_budget_serve(&http->replies);
     MHD_run(http->daemon);
     if (begins_again(http))
         return 0;
     if (MHD_get_timeout(http->daemon, &timeout_ms) != MHD_YES)
         return NEVER_US;
     return timeout_ms > 3600000 ? 3600 * US_PER_S : (int64_t)timeout_ms * US_PER_MS;
+}
+
+void http_set_migrating(struct http *http, bool migrating)
+{
+    http->migrating = migrating;
+}
+
+void http_drain(struct http *http)
+{
+    http->draining = true;
+}
+
+bool http_is_draining(const struct http *http)
+{
+    return http->draining;
+}
+
+void http_leave(struct http *http)
+{
+    http->leaving = true;
+}
+
+bool http_is_leaving(const struct http *http)
+{
+    return http->leaving;
+}
+
+int64_t http_body_bytes(const struct http *http)
+{
+    return http->body_bytes;
+}
+
+int64_t http_reply_bytes(const struct http *http)
+{
+    return http->replies.held_bytes;
 }
 
 int http_port(const struct http *http)

@@ -1,7 +1,6 @@
 /* Streams: a part is made on a worker when the one before it has been taken; in between the connection is suspended.
  * The first part is made before the status line is sent: what cannot be read is refused, and what fits into it is an
  * ordinary reply. */
-#include "server/api/server.h"
 #include "server/base/clock.h"
 #include "server/http/request.h"
 #include "server/settings/settings.h"
@@ -22,7 +21,7 @@ void stream_produce(struct request *request, struct store_reader *reader)
 {
     struct stream *stream = request->call.reply.stream;
     request->produced = STREAM_MORE; /* an empty part is asked for again */
-    if (reply_budget_is_over(&request->server->replies))
+    if (reply_budget_is_over(&request->http->replies))
         return;
     stream->room_bytes = request->room_bytes;
     (void)buffer_reserve(&request->part, request->room_bytes + SLACK_BYTES - request->part.length_bytes);
@@ -39,7 +38,7 @@ static void produce(struct job *job, struct store_reader *reader)
 /* Before a job that makes a part. */
 static void choose_room(struct request *request)
 {
-    const struct reply_budget *budget = &request->server->replies;
+    const struct reply_budget *budget = &request->http->replies;
     reply_hold(request, HELD_BYTES);
     bool large = budget->held_bytes + (int64_t)PART_LARGE_BYTES <= budget->limit_bytes / LARGE_SHARE;
     request->room_bytes = large ? PART_LARGE_BYTES : PART_BYTES;
@@ -58,7 +57,7 @@ static void wait_for_room(struct request *request, size_t bytes, void (*room)(vo
     request->reply_wait.bytes = bytes;
     request->reply_wait.room = room;
     request->reply_wait.arg = request;
-    reply_budget_wait(&request->server->replies, &request->reply_wait);
+    reply_budget_wait(&request->http->replies, &request->reply_wait);
 }
 
 static void part_made(struct job *job);
@@ -70,10 +69,10 @@ static void make_part(void *arg)
     request->job.lane = LANE_RECORD;
     request->job.run = produce;
     request->job.done = part_made;
-    request->on_worker = workers_submit(request->server->workers, &request->job);
+    request->on_worker = workers_submit(request->http->options.workers, &request->job);
     if (!request->on_worker)
-        loop_timer_set(request->server->loop, &request->stream_timer,
-                       loop_now_us(request->server->loop) + BUSY_RETRY_US, make_part, request);
+        loop_timer_set(request->http->options.loop, &request->stream_timer,
+                       loop_now_us(request->http->options.loop) + BUSY_RETRY_US, make_part, request);
 }
 
 static void ask_for_part(void *arg)
@@ -84,7 +83,7 @@ static void ask_for_part(void *arg)
     request->stream_waits = false;
     request->stream_woken = false;
     reply_hold(request, HELD_BYTES);
-    if (reply_budget_is_over(&request->server->replies)) {
+    if (reply_budget_is_over(&request->http->replies)) {
         wait_for_room(request, 0, ask_for_part);
         link_watch_hangup(request->link);
         return;
@@ -100,7 +99,7 @@ static bool goes_on(struct request *request)
 {
     if (request->produced != STREAM_MORE || request->part.length_bytes >= request->room_bytes)
         return false;
-    if (!reply_budget_is_over(&request->server->replies))
+    if (!reply_budget_is_over(&request->http->replies))
         make_part(request);
     else if (request->part.length_bytes == 0)
         ask_for_part(request);
@@ -129,7 +128,7 @@ void stream_first_made(struct request *request)
 static void room_to_begin(void *arg)
 {
     struct request *request = arg;
-    loop_timer_clear(request->server->loop, &request->reply_timer);
+    loop_timer_clear(request->http->options.loop, &request->reply_timer);
     request->reply_bytes = HELD_BYTES;
     choose_room(request);
     request_submit(request);
@@ -138,20 +137,20 @@ static void room_to_begin(void *arg)
 static void waited_too_long(void *arg)
 {
     struct request *request = arg;
-    reply_budget_leave(&request->server->replies, &request->reply_wait);
+    reply_budget_leave(&request->http->replies, &request->reply_wait);
     reply_refuse_room(request);
     request_answer(request);
 }
 
 void stream_submit(struct request *request)
 {
-    struct loop *loop = request->server->loop;
-    if (reply_budget_take(&request->server->replies, HELD_BYTES)) {
+    struct loop *loop = request->http->options.loop;
+    if (reply_budget_take(&request->http->replies, HELD_BYTES)) {
         room_to_begin(request);
         return;
     }
     wait_for_room(request, HELD_BYTES, room_to_begin);
-    loop_timer_set(loop, &request->reply_timer, loop_now_us(loop) + request->server->settings->reply_timeout_us,
+    loop_timer_set(loop, &request->reply_timer, loop_now_us(loop) + request->http->options.settings->reply_timeout_us,
                    waited_too_long, request);
 }
 
@@ -223,7 +222,7 @@ bool stream_may_answer(struct request *request)
 {
     if (request->reply_bytes > 0)
         return true;
-    if (!reply_budget_take(&request->server->replies, HELD_BYTES)) {
+    if (!reply_budget_take(&request->http->replies, HELD_BYTES)) {
         if (!request->reply_wait.link)
             wait_for_room(request, HELD_BYTES, room_to_answer);
         return false;
@@ -245,6 +244,6 @@ void stream_init(struct request *request)
 
 void stream_finish(struct request *request)
 {
-    loop_timer_clear(request->server->loop, &request->stream_timer);
+    loop_timer_clear(request->http->options.loop, &request->stream_timer);
     buffer_finish(&request->part);
 }

@@ -1,6 +1,5 @@
 #include "server/runtime/memory.h"
 
-#include "server/api/server.h"
 #include "server/base/blocks.h"
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
@@ -105,24 +104,21 @@ static void blocks_are_idle(void *arg);
 static void trimmed(struct job *job)
 {
     struct memory_trim *self = (struct memory_trim *)job;
-    struct loop *loop = self->server->loop;
     self->running = false;
     self->wanted = false;
     if (self->blocks_rest_us > 0)
-        loop_timer_set(loop, &self->blocks_timer, loop_now_us(loop) + self->blocks_rest_us, blocks_are_idle,
-                       self->server);
+        loop_timer_set(self->loop, &self->blocks_timer, loop_now_us(self->loop) + self->blocks_rest_us, blocks_are_idle,
+                       self);
 }
 
-static void begin(struct server *server, bool wanted)
+static void begin(struct memory_trim *self, bool wanted)
 {
-    struct memory_trim *self = &server->trim;
     if (self->running)
         return;
-    self->server = server;
     self->running = true;
     self->wanted = wanted;
     self->job = (struct job){.lane = LANE_BATCH, .run = trim, .done = trimmed};
-    workers_submit_reserved(server->workers, &self->job);
+    workers_submit_reserved(self->workers, &self->job);
 }
 
 static void blocks_are_idle(void *arg)
@@ -135,20 +131,24 @@ static void soon(void *arg)
     begin(arg, true);
 }
 
-/* Many that are not large leave as much behind as one that is. */
-void memory_freed(struct server *server, size_t bytes)
+void memory_trim_init(struct memory_trim *self, struct loop *loop, struct workers *workers)
 {
-    struct memory_trim *self = &server->trim;
+    *self = (struct memory_trim){.loop = loop, .workers = workers};
+}
+
+/* Many that are not large leave as much behind as one that is. */
+void memory_freed(struct memory_trim *self, size_t bytes)
+{
     self->freed_bytes += (int64_t)bytes;
     if (self->freed_bytes >= GROWTH_BYTES) {
         self->freed_bytes = 0;
-        begin(server, false);
+        begin(self, false);
     }
     if (bytes >= LARGE_BYTES && !self->timer.place)
-        loop_timer_set(server->loop, &self->timer, loop_now_us(server->loop) + TRIM_DELAY_US, soon, server);
+        loop_timer_set(self->loop, &self->timer, loop_now_us(self->loop) + TRIM_DELAY_US, soon, self);
 }
 
-void memory_trim_if_grown(struct server *server)
+void memory_trim_if_grown(struct memory_trim *self)
 {
-    begin(server, false);
+    begin(self, false);
 }

@@ -5,12 +5,12 @@
 #include "server/runtime/loop.h"
 #include "server/runtime/workers.h"
 
-struct server;
 struct settings;
 
 struct memory_trim {
     struct job job;
-    struct server *server;
+    struct loop *loop;
+    struct workers *workers;
     struct loop_timer timer;
     struct loop_timer blocks_timer;
     int64_t blocks_rest_us; /* until kept blocks have been idle for long; not above 0: there are none */
@@ -32,9 +32,10 @@ int64_t memory_for_replies_bytes(const struct settings *settings);
 /* Before threads. */
 void memory_setup(const struct settings *settings);
 
+void memory_trim_init(struct memory_trim *self, struct loop *loop, struct workers *workers);
 /* Loop thread. About so many bytes are being freed now: if that is much, the kernel gets them back soon. */
-void memory_freed(struct server *server, size_t bytes);
+void memory_freed(struct memory_trim *self, size_t bytes);
 /* Loop thread, now and then: the same where much was freed in small pieces. */
-void memory_trim_if_grown(struct server *server);
+void memory_trim_if_grown(struct memory_trim *self);
 
 #endif

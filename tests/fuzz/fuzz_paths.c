@@ -2,6 +2,7 @@
  * Input: "GET /v1/rollouts?run=x". */
 #include "server/api/routes.h"
 #include "server/base/utf8.h"
+#include "server/http/find.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_decoded(struct text text)
@@ -26,10 +27,10 @@ static void produce_all(struct call *call)
 static void run(struct call *call, const char *method, struct text path, struct text query, struct buffer *storage)
 {
     enum error_code error;
-    const struct route *route = route_find(method, path, call, storage, &error);
+    const struct route *route = route_find(&routes, method, path, call, storage, &error);
     char allow[64];
 
-    route_allowed(path, allow);
+    route_allowed(&routes, path, allow);
     FUZZ_CHECK(strnlen(allow, sizeof(allow)) < sizeof(allow) && (!route || strstr(allow, route->method)));
     if (!route) {
         FUZZ_CHECK(error == ERR_NOT_FOUND || error == ERR_METHOD_NOT_ALLOWED || error == ERR_BAD_REQUEST);

@@ -85,9 +85,9 @@ void server_begin(size_t queue_limit)
 {
     const char *templates[64];
     char message[200];
-    for (size_t i = 0; i < route_count; i++)
-        templates[i] = routes[i].pattern;
-    metrics_setup(templates, route_count);
+    for (size_t i = 0; i < routes.count; i++)
+        templates[i] = routes.rows[i].pattern;
+    metrics_setup(templates, routes.count);
     stop_store(fixture);
     fixture->options.finished = ops_finished;
     server = (struct server){
@@ -97,6 +97,7 @@ void server_begin(size_t queue_limit)
     server.store = fixture->store;
     server.workers =
         workers_create(server.loop, server.store, &(struct workers_limits){.threads = 1, .queue_limit = queue_limit});
+    memory_trim_init(&server.trim, server.loop, server.workers);
     server.pool = pool_create(NULL, 0, message);
     server.batches = batches_create(&server);
     assert_true(server.workers && server.pool && server.batches);

@@ -2,6 +2,7 @@
  * each turn. */
 #include "tests/unit/server/live_fixture.h"
 
+#include "server/api/routes.h"
 #include "server/base/clock.h"
 #include "server/batches/resume.h"
 #include "server/http/http.h"
@@ -221,7 +222,7 @@ static void run(void (*look_on)(void))
     play.look_on = look_on;
     leave_unfinished("arith", KEY);
     server_begin(1);
-    server.http = http_create(&server, server.url, message);
+    server.http = routes_serve(&server, server.url, message);
     assert_non_null(server.http);
     if (look_on != watch_one_too_early)
         resume_unfinished(&server, ready);

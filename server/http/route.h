@@ -1,0 +1,34 @@
+/* route: a method, a pattern and its handlers. The table is the owner's; http gets it with its options. */
+#ifndef SERVER_HTTP_ROUTE_H
+#define SERVER_HTTP_ROUTE_H
+
+#include <stddef.h>
+
+struct call;
+struct request;
+
+enum route_flags {
+    ROUTE_OPEN = 1,        /* needs no token */
+    ROUTE_CREATES = 2,     /* refused while draining */
+    ROUTE_BODY = 4,        /* takes a JSON body */
+    ROUTE_SAFETENSORS = 8, /* or one of tensors, which may be larger */
+    ROUTE_HASHED = 16,     /* call->body_sha256 is wanted */
+    ROUTE_NO_BODY = 32,    /* or none */
+    ROUTE_RECORD = 64,     /* the worker part reads the record: it has threads of its own */
+    ROUTE_ALWAYS = 128,    /* answered while the database is migrated, too */
+};
+
+struct route {
+    const char *method;
+    const char *pattern; /* "/v1/rollouts/{id}" */
+    unsigned flags;
+    void (*on_worker)(struct call *call);                  /* first, if set */
+    void (*on_loop)(void *owner, struct request *request); /* then, unless the worker part has answered */
+};
+
+struct route_table {
+    const struct route *rows;
+    size_t count;
+};
+
+#endif
