@@ -102,6 +102,16 @@ void draft_append_ids(struct reply_draft *draft, struct id_list *list, struct js
     list->count += count > 0 ? (size_t)count : 0;
 }
 
+static bool same_ids(const struct id_list *left, const struct id_list *right)
+{
+    if (left->count != right->count)
+        return false;
+    for (size_t i = 0; i < left->count; i++)
+        if (left->values[i] != right->values[i])
+            return false;
+    return true;
+}
+
 /* Two lists of the same, by two names or in two places, must be one list. */
 static void read_ids(struct reply_draft *draft, struct id_list *list, struct json_scan *scan, const char *what)
 {
@@ -111,9 +121,7 @@ static void read_ids(struct reply_draft *draft, struct id_list *list, struct jso
         return;
     *list = (struct id_list){.present = false};
     draft_append_ids(draft, list, scan);
-    if (before.present && list->present &&
-        (before.count != list->count ||
-         (list->count && memcmp(before.values, list->values, list->count * sizeof(*list->values)) != 0)))
+    if (before.present && list->present && !same_ids(&before, list))
         draft_problem(draft, "the reply has two lists of %s, and they differ", what);
     free(before.values);
 }
