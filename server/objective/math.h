@@ -8,7 +8,6 @@
 #ifndef OBJECTIVE_MATH_H
 #define OBJECTIVE_MATH_H
 
-#include <float.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -69,13 +68,6 @@ static inline void objective_sum_add(struct objective_sum *sum, double value)
 static inline double objective_sum_value(const struct objective_sum *sum)
 {
     return sum->sum + sum->lost;
-}
-
-/* 0 where a sum is nothing but the rounding of its terms; size: the sum of |term|, beyond double: the sum itself. */
-static inline double objective_sum_or_nothing(double sum, double size)
-{
-    double rounding = size <= DBL_MAX ? 0x1p-50 * size : 0;
-    return sum <= rounding && sum >= -rounding ? 0 : sum;
 }
 
 #endif

@@ -1,6 +1,8 @@
 /* From raw rewards to what the estimator sees: shaping, KL, statistics of the groups, filter. */
 #include "server/objective/terms.h"
 
+#include "server/base/sum.h"
+
 #include <stdlib.h>
 
 double objective_combine_rewards(size_t n, const double *scores, const double *weights, int missing)
@@ -18,7 +20,7 @@ double objective_combine_rewards(size_t n, const double *scores, const double *w
             return NAN;
         }
     }
-    return known ? objective_sum_or_nothing(sum, size) : NAN;
+    return known ? sum_or_nothing(sum, size) : NAN;
 }
 
 /* --- raw rewards --- */
@@ -38,7 +40,7 @@ static int sum_token_rewards(struct objective_work *work, size_t index)
         sequence->reward += value;
         size += fabs(value);
     }
-    sequence->reward = objective_sum_or_nothing(sequence->reward, size);
+    sequence->reward = sum_or_nothing(sequence->reward, size);
     return 0;
 }
 
@@ -51,7 +53,7 @@ static void sum_step_rewards(struct objective_sequence *sequence)
         sequence->reward += sequence->steps[s].reward;
         size += fabs(sequence->steps[s].reward);
     }
-    sequence->reward = objective_sum_or_nothing(sequence->reward, size);
+    sequence->reward = sum_or_nothing(sequence->reward, size);
 }
 
 /* Rewards of tokens or steps stand for one of the sequence in metrics, filter and statistics: their sum. */

@@ -1,5 +1,7 @@
 #include "server/objective/terms.h"
 
+#include "server/base/sum.h"
+
 #include <math.h>
 
 static double larger(double left, double right)
@@ -15,7 +17,7 @@ bool values_are_equal(double minimum, double maximum)
 
 double add_rewards(double left, double right)
 {
-    return objective_sum_or_nothing(left + right, fabs(left) + fabs(right));
+    return sum_or_nothing(left + right, fabs(left) + fabs(right));
 }
 
 void statistics_first(struct objective_statistics *statistics, double value)
@@ -47,7 +49,7 @@ void statistics_turn(struct objective_statistics *statistics)
     else if (statistics->minimum == statistics->maximum)
         statistics->mean = statistics->minimum;
     else
-        statistics->mean = objective_sum_or_nothing(objective_sum_value(&statistics->sum), statistics->size) / n;
+        statistics->mean = sum_or_nothing(objective_sum_value(&statistics->sum), statistics->size) / n;
     statistics->unit = unit_of(statistics);
 }
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "server/objective/math.h"
+#include "server/base/sum.h"
 #include "server/verify/pool.h"
 #include "server/verify/spec.h"
 #include "verifiers/registry.h"
@@ -302,7 +302,7 @@ struct reward reward_combine(const struct verifier_list *list, const struct verd
         size += fabs(spec->weight * record->score);
         shut = shut || (spec->gate && record->score == 0);
     }
-    reward.value = shut ? 0 : objective_sum_or_nothing(reward.value, size);
+    reward.value = shut ? 0 : sum_or_nothing(reward.value, size);
     /* A missing score wins over a shut gate: a failure is never a number. */
     if (!reward.rewarded || (reward.failure && (missing == REWARD_MISSING_NULL || scored == 0)))
         reward.value = NAN;
