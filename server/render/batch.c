@@ -1,9 +1,7 @@
 /* Groups and batches, and the stream that shows a whole batch. */
 #include "server/render/render.h"
 #include "server/spec/objective.h"
-
-#include <math.h>
-#include <stdio.h>
+#include "server/spec/returns.h"
 
 #define READ_SHARE 8 /* of the room: numbers take several times as much as JSON */
 
@@ -250,52 +248,13 @@ void render_batch_line(struct json_write *json, const struct store_batch *batch)
     json_object_end(json);
 }
 
-/* ---- `return`
- * --------------------------------------------------------------------------------------------------------------- */
-
-static render_fields read_names(const json_t *list, size_t *ret_bad)
-{
-    render_fields fields = RENDER_ALL & ~render_arrays();
-    size_t index;
-    json_t *name;
-    *ret_bad = SIZE_MAX;
-    json_array_foreach (list, index, name) {
-        render_fields field =
-            json_is_string(name) ? render_field((struct text){json_string_value(name), json_string_length(name)}) : 0;
-        if (!(field & render_arrays())) {
-            *ret_bad = index;
-            return RENDER_ALL;
-        }
-        fields |= field;
-    }
-    return fields;
-}
-
-int render_read_returns(struct call *call, const json_t *list, render_fields *ret_fields)
-{
-    char path[32];
-    size_t bad;
-    *ret_fields = RENDER_ALL;
-    if (!list)
-        return 0;
-    *ret_fields = read_names(list, &bad);
-    if (bad == SIZE_MAX)
-        return 0;
-    const char *name = json_string_value(json_array_get(list, bad));
-    char advice[ADVICE_BYTES];
-    render_advise_array(text_of(name ? name : ""), advice);
-    snprintf(path, sizeof(path), "return[%zu]", bad);
-    return call_refuse(call, ERR_INVALID_FIELD, path, "a batch's reply has no such array; %s", advice);
-}
-
 render_fields render_stored_returns(struct text returns)
 {
-    if (!returns.data)
-        return RENDER_ALL;
-    size_t bad;
-    json_t *list = json_loadb(returns.data, returns.length_bytes, 0, NULL);
-    render_fields fields = list ? read_names(list, &bad) : RENDER_ALL;
-    json_decref(list);
+    unsigned arrays = returns_stored(returns);
+    render_fields fields = RENDER_ALL & ~render_arrays();
+    for (size_t i = 0; i < RETURNS_COUNT; i++)
+        if (arrays & 1U << i)
+            fields |= render_field(text_of(returns_names[i]));
     return fields;
 }
 

@@ -23,8 +23,8 @@ render_fields render_field(struct text name);
 void render_advise(struct text name, char ret_advice[ADVICE_BYTES]);
 /* Members that are arrays of numbers, and the group's `prompt_ids`: what ?arrays= and `return` are about. */
 render_fields render_arrays(void);
-/* The end of the search among these. */
-void render_advise_array(struct text name, char ret_advice[ADVICE_BYTES]);
+/* Everything but the arrays that `return` on record leaves out (spec/returns.h). */
+render_fields render_stored_returns(struct text returns);
 /* What must be read from the record for them: flags of enum store_with. */
 unsigned render_with(render_fields fields, enum json_arrays arrays);
 
@@ -68,12 +68,6 @@ void render_batch_line(struct json_write *json, const struct store_batch *batch)
 
 /* Members of an object that the caller has opened: a weight update. */
 void update_write_record(struct json_write *json, const struct store_policy_update *record);
-
-/* `return` of a request, a list of names of arrays. 0, or -1 with the call refused (400, path return[i]). list NULL:
- * everything. */
-int render_read_returns(struct call *call, const json_t *list, render_fields *ret_fields);
-/* The same from the record, where it was checked before. */
-render_fields render_stored_returns(struct text returns);
 
 /* Answers with a batch from the record, streamed by groups; while it runs without them. 404 if there is none.
  * Honours ?arrays= and the request's `return`. */

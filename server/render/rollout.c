@@ -3,6 +3,7 @@
 
 #include "server/record/group_record.h"
 #include "server/spec/objective.h"
+#include "server/spec/returns.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -30,7 +31,7 @@ enum member_kind {
     MEMBER_OWN,    /* has a function */
 };
 
-enum { ALONE = 1, IS_ARRAY = 2 };
+enum { ALONE = 1 };
 
 struct member {
     const char *name;
@@ -162,10 +163,10 @@ static const struct member members[] = {
     {"text", MEMBER_TEXT, 0, STORE_WITH_TEXT, AT(text), NULL, NULL},
     {"text_replaced", MEMBER_INT, 0, STORE_WITH_TEXT, AT(text_replaced), NULL, NULL},
     {"completion_tokens", MEMBER_INT, 0, 0, AT(completion_tokens), NULL, NULL},
-    {"completion_ids", MEMBER_OWN, IS_ARRAY, STORE_WITH_ARRAYS, 0, NULL, write_completion_ids},
-    {"logprobs", MEMBER_OWN, IS_ARRAY, STORE_WITH_ARRAYS, 0, NULL, write_logprobs},
+    {"completion_ids", MEMBER_OWN, 0, STORE_WITH_ARRAYS, 0, NULL, write_completion_ids},
+    {"logprobs", MEMBER_OWN, 0, STORE_WITH_ARRAYS, 0, NULL, write_logprobs},
     {"logprobs_mode", MEMBER_NAME, 0, 0, AT(logprobs_mode), store_logprobs_mode_names, NULL},
-    {"completion_mask", MEMBER_OWN, IS_ARRAY, STORE_WITH_ARRAYS, 0, NULL, write_completion_mask},
+    {"completion_mask", MEMBER_OWN, 0, STORE_WITH_ARRAYS, 0, NULL, write_completion_mask},
     {"eos_in_ids", MEMBER_KNOWN, 0, 0, AT(eos_in_ids), NULL, NULL},
     {"trainable", MEMBER_BOOL, 0, 0, AT(trainable), NULL, NULL},
     {"rewards", MEMBER_OBJECT, 0, STORE_WITH_VERDICTS, AT(rewards), NULL, NULL},
@@ -174,8 +175,8 @@ static const struct member members[] = {
     {"reward", MEMBER_DOUBLE, 0, 0, AT(reward), NULL, NULL},
     {"shaped_reward", MEMBER_DOUBLE, 0, 0, AT(shaped_reward), NULL, NULL},
     {"advantage", MEMBER_DOUBLE, 0, 0, AT(advantage), NULL, NULL},
-    {"surrogates", MEMBER_OWN, IS_ARRAY, STORE_WITH_ARRAYS, 0, NULL, write_surrogates},
-    {"contributions", MEMBER_OWN, IS_ARRAY, STORE_WITH_ARRAYS, 0, NULL, write_contributions},
+    {"surrogates", MEMBER_OWN, 0, STORE_WITH_ARRAYS, 0, NULL, write_surrogates},
+    {"contributions", MEMBER_OWN, 0, STORE_WITH_ARRAYS, 0, NULL, write_contributions},
     {"failure", MEMBER_OWN, 0, 0, 0, NULL, write_failure},
     {"timing", MEMBER_OWN, 0, 0, 0, NULL, write_timing},
 };
@@ -183,15 +184,6 @@ static const struct member members[] = {
 #define BIT(index) (UINT64_C(1) << (index))
 static const render_fields prompt_ids_bit = BIT(63); /* the group's */
 _Static_assert(ARRAY_LENGTH(members) < 63, "a member is a bit");
-
-render_fields render_arrays(void)
-{
-    render_fields fields = prompt_ids_bit;
-    for (size_t i = 0; i < ARRAY_LENGTH(members); i++)
-        if (members[i].flags & IS_ARRAY)
-            fields |= BIT(i);
-    return fields;
-}
 
 render_fields render_field(struct text name)
 {
@@ -206,14 +198,12 @@ void render_advise(struct text name, char ret_advice[ADVICE_BYTES])
     names_advise(name, members, sizeof(members[0]), ARRAY_LENGTH(members), ret_advice);
 }
 
-void render_advise_array(struct text name, char ret_advice[ADVICE_BYTES])
+render_fields render_arrays(void)
 {
-    const char *arrays[ARRAY_LENGTH(members) + 1] = {"prompt_ids"};
-    size_t count = 1;
-    for (size_t i = 0; i < ARRAY_LENGTH(members); i++)
-        if (members[i].flags & IS_ARRAY)
-            arrays[count++] = members[i].name;
-    names_advise(name, arrays, sizeof(arrays[0]), count, ret_advice);
+    render_fields fields = 0;
+    for (size_t i = 0; i < RETURNS_COUNT; i++)
+        fields |= render_field(text_of(returns_names[i]));
+    return fields;
 }
 
 unsigned render_with(render_fields fields, enum json_arrays arrays)
@@ -298,7 +288,7 @@ static bool is_wanted(const struct render_scope *scope, size_t index)
     const struct member *member = &members[index];
     if (!(scope->fields & BIT(index)) || (member->flags & ALONE && !scope->alone))
         return false;
-    return !(member->flags & IS_ARRAY && scope->arrays == JSON_ARRAYS_NONE);
+    return !(member->with & STORE_WITH_ARRAYS && scope->arrays == JSON_ARRAYS_NONE);
 }
 
 /* The rollout among the members of its group, where its terms depend on them: filter, means over groups, real. */

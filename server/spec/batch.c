@@ -3,9 +3,9 @@
 #include "server/base/blocks.h"
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
-#include "server/render/render.h"
 #include "server/settings/settings.h"
 #include "server/spec/objective.h"
+#include "server/spec/returns.h"
 #include "server/store/store.h"
 
 #include <math.h>
@@ -431,8 +431,8 @@ static int read_body(struct batch_spec *spec, const struct settings *settings)
     if (check_fields(spec->input.call, &fields) < 0)
         return -1;
     copy_fields(spec, &fields);
-    render_fields returns;
-    if (render_read_returns(spec->input.call, fields.returns, &returns) < 0)
+    unsigned returns;
+    if (returns_read(spec->input.call, fields.returns, &returns) < 0)
         return -1;
     if (fields.sampling && batch_spec_read_sampling(spec, fields.sampling, "sampling", &spec->sampling, &spec->n) < 0)
         return -1;

@@ -6,6 +6,7 @@
 #include "server/render/render.h"
 #include "server/settings/settings.h"
 #include "server/spec/objective.h"
+#include "server/spec/returns.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -434,6 +435,16 @@ static void test_without_a_database_connection_every_read_is_refused(void **stat
     }
 }
 
+static void test_each_array_of_return_is_a_member_and_needs_the_arrays_of_the_record(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < RETURNS_COUNT; i++) {
+        render_fields field = render_field(text_of(returns_names[i]));
+        assert_true(field != 0 && (render_arrays() & field) == field);
+        assert_int_equal(render_with(field, JSON_ARRAYS_PLAIN), STORE_WITH_ARRAYS);
+    }
+}
+
 #define CLAIM(function) cmocka_unit_test_setup_teardown(function, with_batch, fixture_close)
 
 int main(void)
@@ -445,6 +456,7 @@ int main(void)
         CLAIM(test_arrays_can_be_packed_or_left_out),
         CLAIM(test_a_large_batch_goes_out_in_parts_and_is_one_json_text),
         CLAIM(test_only_the_arrays_that_were_asked_for_are_returned),
+        cmocka_unit_test(test_each_array_of_return_is_a_member_and_needs_the_arrays_of_the_record),
         CLAIM(test_a_member_without_a_row_is_pending_and_lost_when_its_batch_is),
         CLAIM(test_one_rollout_says_where_it_belongs),
         CLAIM(test_a_list_has_no_arrays_unless_they_are_asked_for),
