@@ -10,6 +10,7 @@
 #include "server/batches/resume.h"
 #include "server/engines/engines.h"
 #include "server/http/http.h"
+#include "server/input/memory.h"
 #include "server/runtime/memory.h"
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
@@ -353,6 +354,7 @@ int server_run(const struct settings *settings, int argc, char **argv)
     if (server->shares.clients < (size_t)settings->connection_limit)
         log_fewer_clients(&server->shares);
     memory_setup(settings);
+    json_memory_setup(memory_for_trees_bytes(settings));
     for (size_t i = 0; i < routes.count; i++)
         templates[i] = routes.rows[i].pattern;
     metrics_setup(templates, routes.count);

@@ -3,7 +3,6 @@
 #include "server/base/blocks.h"
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
-#include "server/input/memory.h"
 #include "server/settings/settings.h"
 #include "server/store/store.h"
 
@@ -13,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define JSON_MEMORY_MIN_BYTES (INT64_C(16) << 20) /* however small the budget is: ordinary bodies can be read */
+#define TREES_MIN_BYTES (INT64_C(16) << 20) /* however small the budget is: ordinary bodies can be read */
 #define CACHE_SHARE 128
 #define CACHE_MIN_BYTES (INT64_C(1) << 20)
 #define CACHE_MAX_BYTES (INT64_C(8) << 20)
@@ -55,6 +54,12 @@ int64_t memory_for_replies_bytes(const struct settings *settings)
     return settings->memory_budget_bytes / 2;
 }
 
+size_t memory_for_trees_bytes(const struct settings *settings)
+{
+    int64_t budget_bytes = settings->memory_budget_bytes;
+    return (size_t)(budget_bytes > TREES_MIN_BYTES ? budget_bytes : TREES_MIN_BYTES);
+}
+
 /* Under a sanitizer no block is kept, so that it sees what is used after it was given back. */
 static size_t kept_bytes_max(int64_t budget_bytes)
 {
@@ -70,9 +75,7 @@ static size_t kept_bytes_max(int64_t budget_bytes)
  * moves by itself would end that. */
 void memory_setup(const struct settings *settings)
 {
-    int64_t budget_bytes = settings->memory_budget_bytes;
-    json_memory_setup((size_t)(budget_bytes > JSON_MEMORY_MIN_BYTES ? budget_bytes : JSON_MEMORY_MIN_BYTES));
-    blocks_setup(kept_bytes_max(budget_bytes));
+    blocks_setup(kept_bytes_max(settings->memory_budget_bytes));
     (void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES);
     (void)mallopt(M_ARENA_MAX, ARENAS_MAX);
 }

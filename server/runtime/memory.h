@@ -29,6 +29,9 @@ int64_t memory_for_batches_bytes(const struct settings *settings);
 /* What replies may hold of it while they wait for their sockets. */
 int64_t memory_for_replies_bytes(const struct settings *settings);
 
+/* What the trees of request bodies may hold (input/memory.h): all of it, and enough for ordinary bodies. */
+size_t memory_for_trees_bytes(const struct settings *settings);
+
 /* Before threads. */
 void memory_setup(const struct settings *settings);
 
