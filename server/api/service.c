@@ -116,10 +116,10 @@ void get_ready(void *owner, struct request *request)
     const struct part parts[] = {
         {"admission", !http_is_draining(server->http), "the service is draining"},
         {"resume", server->ready, "unfinished batches are being read back"},
-        {"store", !migration[0] && !lost && !server->batches->store_failing,
+        {"store", !migration[0] && !lost && !server->batches->health.failing,
          migration[0]                                        ? migration
          : lost                                              ? lost
-         : server->batches->store_failure == STORE_DISK_FULL ? "the disk is full"
+         : server->batches->health.status == STORE_DISK_FULL ? "the disk is full"
                                                              : "the database cannot be written"},
         {"verifiers", counts.workers_alive > 0, "no text worker is alive"},
         {"engines", engines == 0 || engines_up(server->pool) > 0, "no engine answers"},

@@ -134,7 +134,7 @@ static void groups_computed(struct job *job)
     struct live_batch *live = self->live;
 
     if (self->status == STORE_UNAVAILABLE) {
-        read_again_later(&self->again, live, &self->job);
+        read_again_later(&self->again, &self->job);
         return;
     }
     if (self->status != STORE_OK)
@@ -154,6 +154,7 @@ void live_close_by_record(struct live_batch *live, uint32_t first, uint32_t coun
     struct group_job *self = xcalloc(1, sizeof(*self));
 
     self->live = live;
+    self->again = live_read_again(live);
     self->first = first;
     self->count = count;
     self->groups = xcalloc(count, sizeof(*self->groups));

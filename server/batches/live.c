@@ -32,6 +32,7 @@ struct batches *batches_create(struct server *server)
     batches->places_max = (size_t)server->settings->verify_queue;
     batches->bytes_max = memory_for_batches_bytes(server->settings);
     batches->backlog_last = &batches->backlog_first;
+    store_health_init(server->loop, server->store, &batches->health);
     return batches;
 }
 
@@ -48,7 +49,7 @@ void batches_destroy(struct batches *batches)
     loop_timer_clear(batches->server->loop, &batches->dispatch_timer);
     loop_timer_clear(batches->server->loop, &batches->probe_timer);
     loop_timer_clear(batches->server->loop, &batches->backlog_timer);
-    loop_timer_clear(batches->server->loop, &batches->try_timer);
+    store_health_finish(&batches->health);
     batches_forget_unread(batches);
     probes_forget(batches);
     updates_finish(batches);

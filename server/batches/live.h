@@ -15,6 +15,7 @@
 #include "server/batches/weight_update.h"
 #include "server/http/http.h"
 #include "server/record/read_again.h"
+#include "server/record/store_health.h"
 #include "server/runtime/loop.h"
 #include "server/runtime/workers.h"
 #include "server/spec/batch.h"
@@ -181,11 +182,7 @@ struct batches {
     struct flight **backlog_last;
     struct loop_timer backlog_timer;
     struct unread_batch *unread;
-    bool store_failing; /* the last write failed */
-    enum store_status store_failure;
-    struct store_op try_op; /* store_health.c */
-    struct loop_timer try_timer;
-    bool trying;
+    struct store_health health;
     size_t without_scored; /* batches in a row that ended without a scored rollout */
 };
 
@@ -235,15 +232,13 @@ void flight_take_given(struct flight *flight);
 void live_store_rollout(struct live_batch *live, uint32_t rollout);
 void live_close_group(struct live_batch *live, uint32_t group);
 void live_close_batch(struct live_batch *live);
+/* For a job that reads the record to close the batch: what becomes of it while it cannot be read. */
+struct read_again live_read_again(struct live_batch *live);
 enum store_batch_state live_end_state(const struct live_batch *live); /* how it ends, or has ended */
 void batches_pump_backlog(struct batches *batches);
 /* An unfinished batch whose request this version cannot read: its deadline ends it. */
 void batches_add_unread(struct batches *batches, const char *batch_id, int64_t deadline_utc_us);
 void batches_forget_unread(struct batches *batches);
-/* store_health.c: what each finished operation says about the store. While it cannot write it is tried now and then, so
- * that the service becomes ready again even if nobody asks for anything. */
-bool store_failed_for_now(enum store_status status);
-void store_note_health(struct batches *batches, const struct store_op *op);
 /* Loop thread: operations that the writer has finished. */
 void store_ops_finished(struct server *server, struct store_op *list);
 

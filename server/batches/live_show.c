@@ -35,7 +35,7 @@ static const char *waits_for(const struct live_batch *live, char why[ENGINE_SENT
 {
     const size_t *in_phase = live->batch.in_phase;
     bool given = live->spec->origin == BATCH_GIVEN;
-    if (live->server->batches->store_failing)
+    if (live->server->batches->health.failing)
         return "the store, which cannot write";
     if (in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] > 0 && update_holds(live))
         return "a weight update of its run, which is open";

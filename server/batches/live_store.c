@@ -463,12 +463,27 @@ enum store_batch_state live_end_state(const struct live_batch *live)
     return states[live->batch.outcome];
 }
 
+static void cannot_be_read(void *arg)
+{
+    struct live_batch *live = arg;
+    waiters_refuse(live, ERR_STORE_UNAVAILABLE, "the database cannot be read; the batch goes on");
+}
+
+struct read_again live_read_again(struct live_batch *live)
+{
+    return (struct read_again){.loop = live->server->loop,
+                               .workers = live->server->workers,
+                               .batch = live->id,
+                               .failed = cannot_be_read,
+                               .arg = live};
+}
+
 static void close_computed(struct job *job)
 {
     struct close_job *close = (struct close_job *)job;
     struct live_batch *live = close->live;
     if (close->status == STORE_UNAVAILABLE) {
-        read_again_later(&close->again, live, &close->job);
+        read_again_later(&close->again, &close->job);
         return;
     }
     close->op = (struct store_op){.kind = STORE_CLOSE_BATCH, .done = batch_closed, .context = close};
@@ -501,6 +516,7 @@ void live_close_batch(struct live_batch *live)
 {
     struct close_job *close = xcalloc(1, sizeof(*close));
     close->live = live;
+    close->again = live_read_again(live);
     close->spec = live->spec;
     snprintf(close->batch_id, sizeof(close->batch_id), "%s", live->id);
     close->job.lane = LANE_BATCH;
@@ -573,9 +589,9 @@ void store_ops_finished(struct server *server, struct store_op *list)
     while (list) {
         struct store_op *op = list;
         list = op->next;
-        store_note_health(server->batches, op);
+        store_health_note(&server->batches->health, op);
         op->done(op);
     }
-    if (!server->batches->store_failing) /* else its timer does */
+    if (!server->batches->health.failing) /* else its timer does */
         batches_pump_backlog(server->batches);
 }

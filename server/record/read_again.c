@@ -2,7 +2,6 @@
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
-#include "server/batches/live.h"
 
 #define PAUSE_MIN_US (100 * US_PER_MS)
 #define PAUSE_MAX_US (1 * US_PER_S)
@@ -13,16 +12,14 @@ static void submit(void *arg)
     workers_submit_reserved(again->workers, again->job);
 }
 
-void read_again_later(struct read_again *again, struct live_batch *live, struct job *job)
+void read_again_later(struct read_again *again, struct job *job)
 {
-    struct loop *loop = live->server->loop;
     int64_t doubled_us = 2 * again->pause_us;
 
     if (again->pause_us == 0)
-        log_event(LOG_LEVEL_ERROR, "a batch cannot be closed: the record cannot be read", "batch", live->id, NULL);
+        log_event(LOG_LEVEL_ERROR, "a batch cannot be closed: the record cannot be read", "batch", again->batch, NULL);
     again->pause_us = doubled_us < PAUSE_MIN_US ? PAUSE_MIN_US : doubled_us > PAUSE_MAX_US ? PAUSE_MAX_US : doubled_us;
-    again->workers = live->server->workers;
     again->job = job;
-    loop_timer_set(loop, &again->timer, clock_monotonic_us() + again->pause_us, submit, again);
-    waiters_refuse(live, ERR_STORE_UNAVAILABLE, "the database cannot be read; the batch goes on");
+    loop_timer_set(again->loop, &again->timer, clock_monotonic_us() + again->pause_us, submit, again);
+    again->failed(again->arg);
 }

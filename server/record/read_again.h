@@ -5,17 +5,19 @@
 #include "server/runtime/loop.h"
 #include "server/runtime/workers.h"
 
-struct live_batch;
-
-/* Zeroed at first; lives beside its job. */
+/* Lives beside its job. Those who use it set the first five members; the others begin as zeroes. */
 struct read_again {
-    struct loop_timer timer;
+    struct loop *loop;
     struct workers *workers;
+    const char *batch;         /* its id, for the log; not owned */
+    void (*failed)(void *arg); /* each time: tells those who wait that the record cannot be read now */
+    void *arg;
+    struct loop_timer timer;
     struct job *job;
     int64_t pause_us; /* the last; 0: it has not failed yet */
 };
 
-/* Loop thread, from the job's `done`. Those who wait for the batch are told that it cannot be read now. */
-void read_again_later(struct read_again *again, struct live_batch *live, struct job *job);
+/* Loop thread, from the job's `done`. */
+void read_again_later(struct read_again *again, struct job *job);
 
 #endif

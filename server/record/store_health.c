@@ -1,5 +1,4 @@
-/* Whether the store can write, from what its operations say. */
-#include "server/batches/live.h"
+#include "server/record/store_health.h"
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
@@ -11,38 +10,50 @@ bool store_failed_for_now(enum store_status status)
     return status == STORE_DISK_FULL || status == STORE_UNAVAILABLE;
 }
 
-static void store_tried(struct store_op *op);
-
-static void try_store(void *arg)
+void store_health_init(struct loop *loop, struct store *store, struct store_health *ret_health)
 {
-    struct batches *batches = arg;
-    if (!batches->store_failing)
-        return;
-    batches->try_op = (struct store_op){.kind = STORE_TRY_WRITE, .done = store_tried, .context = batches};
-    batches->trying = store_submit(batches->server->store, &batches->try_op);
+    *ret_health = (struct store_health){.loop = loop, .store = store};
 }
 
-void store_note_health(struct batches *batches, const struct store_op *op)
+void store_health_finish(struct store_health *health)
 {
-    struct loop *loop = batches->server->loop;
+    loop_timer_clear(health->loop, &health->timer);
+}
+
+static void try_to_write(void *arg);
+
+static void try_later(struct store_health *health)
+{
+    if (health->failing && !health->trying && !health->timer.place)
+        loop_timer_set(health->loop, &health->timer, loop_now_us(health->loop) + TRY_PERIOD_US, try_to_write, health);
+}
+
+static void tried(struct store_op *op)
+{
+    struct store_health *health = op->context;
+    health->trying = false;
+    try_later(health);
+}
+
+static void try_to_write(void *arg)
+{
+    struct store_health *health = arg;
+    if (!health->failing)
+        return;
+    health->op = (struct store_op){.kind = STORE_TRY_WRITE, .done = tried, .context = health};
+    health->trying = store_submit(health->store, &health->op);
+}
+
+void store_health_note(struct store_health *health, const struct store_op *op)
+{
     bool failing = store_failed_for_now(op->status);
     if (!failing && op->status != STORE_OK)
         return; /* it read and wrote nothing, which a full disk allows */
-    if (failing && !batches->store_failing)
+    if (failing && !health->failing)
         log_event(LOG_LEVEL_ERROR, "the store cannot write", "why", op->message, NULL);
-    if (!failing && batches->store_failing)
+    if (!failing && health->failing)
         log_event(LOG_LEVEL_INFO, "the store writes again", NULL);
-    batches->store_failing = failing;
-    batches->store_failure = op->status;
-    if (failing && !batches->trying && !batches->try_timer.place)
-        loop_timer_set(loop, &batches->try_timer, loop_now_us(loop) + TRY_PERIOD_US, try_store, batches);
-}
-
-static void store_tried(struct store_op *op)
-{
-    struct batches *batches = op->context;
-    struct loop *loop = batches->server->loop;
-    batches->trying = false;
-    if (batches->store_failing && !batches->try_timer.place)
-        loop_timer_set(loop, &batches->try_timer, loop_now_us(loop) + TRY_PERIOD_US, try_store, batches);
+    health->failing = failing;
+    health->status = op->status;
+    try_later(health);
 }
