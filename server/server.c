@@ -273,8 +273,9 @@ static bool write_ready_file(struct server *server)
     return true;
 }
 
-static void resumed(struct server *server)
+static void resumed(void *arg)
 {
+    struct server *server = arg;
     log_event(LOG_LEVEL_INFO, "ready", "url", server->url, "database", server->settings->database, NULL);
     if (write_ready_file(server))
         return;
@@ -310,7 +311,7 @@ static void begin_service(void *arg)
         loop_timer_set(server->loop, &server->migration_timer, loop_now_us(server->loop) + LOOK_AT_MIGRATION_US,
                        begin_service, server);
     else
-        resume_unfinished(server, resumed);
+        resume_unfinished(server->batches, resumed, server);
 }
 
 static void run(struct server *server)

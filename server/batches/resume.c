@@ -28,11 +28,12 @@ struct resumed {
 
 struct resume_job {
     struct job job;
-    struct server *server;
+    struct batches *batches;
     struct resumed *first; /* newest first */
     struct store_runs updating;
     size_t failed;
-    void (*done)(struct server *server);
+    void (*done)(void *arg);
+    void *arg;
 };
 
 /* Reads the stored request as if it had just come. */
@@ -138,7 +139,7 @@ static void read_unfinished(struct job *job, struct store_reader *reader)
     if (store_read_open_updates(reader, &resume->updating) != STORE_OK)
         resume->failed++;
     for (size_t i = 0; i < batches.count; i++) {
-        struct resumed *resumed = read_one(reader, resume->server->settings, batches.batches[i].id);
+        struct resumed *resumed = read_one(reader, resume->batches->server->settings, batches.batches[i].id);
         if (!resumed) {
             resume->failed++;
             continue;
@@ -173,9 +174,9 @@ static void restore_member(struct live_batch *live, const struct store_member *m
     restore_cut(live, member);
 }
 
-static void go_on(struct server *server, struct resumed *resumed)
+static void go_on(struct batches *batches, struct resumed *resumed)
 {
-    struct live_batch *live = live_create(server->batches, resumed->spec, resumed->id, resumed->deadline_us);
+    struct live_batch *live = live_create(batches, resumed->spec, resumed->id, resumed->deadline_us);
     live->policy_revision = resumed->policy_revision;
     live->moved = resumed->moved_to_revision >= 0;
     live->sampled_revision = live->moved ? resumed->moved_to_revision : resumed->policy_revision;
@@ -203,32 +204,33 @@ static void resumed_all(struct job *job)
 {
     struct resume_job *resume = (struct resume_job *)job;
     for (size_t i = 0; i < resume->updating.count; i++)
-        update_restore(resume->server->batches, resume->updating.runs[i].name, &resume->updating.runs[i].update);
+        update_restore(resume->batches, resume->updating.runs[i].name, &resume->updating.runs[i].update);
     store_runs_finish(&resume->updating);
     while (resume->first) {
         struct resumed *resumed = resume->first;
         resume->first = resumed->next;
         if (resumed->spec)
-            go_on(resume->server, resumed);
+            go_on(resume->batches, resumed);
         else
-            batches_add_unread(resume->server->batches, resumed->id, resumed->deadline_us);
+            batches_add_unread(resume->batches, resumed->id, resumed->deadline_us);
         resumed_destroy(resumed);
     }
     if (resume->failed > 0)
         log_event(LOG_LEVEL_ERROR, "unfinished batches could not be read back", NULL);
-    resume->server->ready = true;
-    batches_resumed(resume->server->batches);
-    resume->done(resume->server);
+    resume->batches->server->ready = true;
+    batches_resumed(resume->batches);
+    resume->done(resume->arg);
     free(resume);
 }
 
-void resume_unfinished(struct server *server, void (*done)(struct server *server))
+void resume_unfinished(struct batches *batches, void (*done)(void *arg), void *arg)
 {
     struct resume_job *resume = xcalloc(1, sizeof(*resume));
-    resume->server = server;
+    resume->batches = batches;
     resume->done = done;
+    resume->arg = arg;
     resume->job.lane = LANE_BATCH;
     resume->job.run = read_unfinished;
     resume->job.done = resumed_all;
-    workers_submit_reserved(server->workers, &resume->job);
+    workers_submit_reserved(batches->server->workers, &resume->job);
 }

@@ -2,8 +2,8 @@
 #ifndef SERVER_BATCHES_RESUME_H
 #define SERVER_BATCHES_RESUME_H
 
-#include "server/api/server.h"
+struct batches;
 
-void resume_unfinished(struct server *server, void (*done)(struct server *server));
+void resume_unfinished(struct batches *batches, void (*done)(void *arg), void *arg);
 
 #endif

@@ -173,9 +173,9 @@ static void watch_one_too_many(void)
     }
 }
 
-static void cancel_all(struct server *of)
+static void cancel_all(void *arg)
 {
-    (void)of;
+    (void)arg;
     server_cancel_all();
     play.phase = ENDING;
 }
@@ -186,7 +186,7 @@ static void watch_one_too_early(void)
         post_again();
         play.phase = POSTED;
     } else if (play.phase == POSTED && status_of_reply() > 0) {
-        resume_unfinished(&server, cancel_all);
+        resume_unfinished(server.batches, cancel_all, NULL);
         play.phase = REFUSED;
     }
 }
@@ -210,9 +210,9 @@ static int64_t turn(void *arg)
     return play.phase == ENDING || play.phase == LEFT ? limit_us : 1000; /* the worker tells nobody that it is busy */
 }
 
-static void ready(struct server *of)
+static void ready(void *arg)
 {
-    (void)of;
+    (void)arg;
 }
 
 static void run(void (*look_on)(void))
@@ -225,7 +225,7 @@ static void run(void (*look_on)(void))
     server.http = routes_serve(&server, server.url, message);
     assert_non_null(server.http);
     if (look_on != watch_one_too_early)
-        resume_unfinished(&server, ready);
+        resume_unfinished(server.batches, ready, NULL);
     loop_run(server.loop, turn, NULL);
 }
 

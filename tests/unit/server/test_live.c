@@ -23,9 +23,9 @@ static void note_runs(void)
     incarnation_when_resumed = live ? live->run->incarnation : -1;
 }
 
-static void cancel_all(struct server *of)
+static void cancel_all(void *arg)
 {
-    (void)of;
+    (void)arg;
     declare("declared-when-ready", 5, 0);
     note_runs();
     server_cancel_all();
@@ -54,7 +54,7 @@ static void test_what_was_declared_while_batches_are_read_back_is_newer_than_wha
     (void)state;
     leave_unfinished("arith", NULL);
     server_begin(16);
-    resume_unfinished(&server, cancel_all);
+    resume_unfinished(server.batches, cancel_all, NULL);
     declare("arith", 9, 3); /* the worker may have read the run before, or reads it now: the record of it says 1 */
     run_to_the_end();
     assert_int_equal(revision_when_resumed, 9);
@@ -67,7 +67,7 @@ static void test_a_run_that_nobody_declared_meanwhile_is_as_the_record_says(void
     (void)state;
     leave_unfinished("arith", NULL);
     server_begin(16);
-    resume_unfinished(&server, cancel_all);
+    resume_unfinished(server.batches, cancel_all, NULL);
     run_to_the_end();
     assert_int_equal(revision_when_resumed, 1);
     assert_int_equal(incarnation_when_resumed, 0);
@@ -81,7 +81,7 @@ static void test_only_runs_with_live_batches_are_kept_in_memory(void **state)
     leave_unfinished("one", NULL);
     leave_unfinished("another", NULL);
     server_begin(16);
-    resume_unfinished(&server, cancel_all);
+    resume_unfinished(server.batches, cancel_all, NULL);
     declare("declared-meanwhile", 4, 0);
     assert_int_equal(HASH_COUNT(server.batches->runs), 1);
     run_to_the_end();

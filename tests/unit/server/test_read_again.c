@@ -43,16 +43,17 @@ enum store_status __wrap_store_read_group_members(struct store_reader *reader, s
     return fails(&groups_read) ? STORE_UNAVAILABLE : __real_store_read_group_members(reader, group_id, ret_members);
 }
 
-static void cancel_all(struct server *of)
+static void cancel_all(void *arg)
 {
-    (void)of;
+    (void)arg;
     *failing = (struct reading){.failures = FAILURES};
     server_cancel_all();
 }
 
-static void no_batch_is_there(struct server *of)
+static void no_batch_is_there(void *arg)
 {
-    assert_null(of->batches->first);
+    (void)arg;
+    assert_null(server.batches->first);
 }
 
 static int64_t until_no_batch_is_left(void *arg)
@@ -70,7 +71,7 @@ static int64_t end_what_was_left(void)
 {
     int64_t began_us = clock_monotonic_us();
     server_begin(16);
-    resume_unfinished(&server, cancel_all);
+    resume_unfinished(server.batches, cancel_all, NULL);
     loop_run(server.loop, until_no_batch_is_left, NULL);
     int64_t took_us = clock_monotonic_us() - began_us;
     server_end();
@@ -107,7 +108,7 @@ static void test_a_batch_whose_rollouts_cannot_be_read_at_the_start_is_left_as_i
     leave_unfinished("arith", NULL);
     batches_read = (struct reading){.failures = 1};
     server_begin(16);
-    resume_unfinished(&server, no_batch_is_there);
+    resume_unfinished(server.batches, no_batch_is_there, NULL);
     loop_run(server.loop, until_no_batch_is_left, NULL);
     server_end();
     assert_int_equal(number_by_hand(fixture, "SELECT count(*) FROM batches WHERE state = 'running'"), 1);
