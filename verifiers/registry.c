@@ -160,21 +160,24 @@ static int check_names(const struct verifier *verifier, const json_t *options, s
     return 0;
 }
 
+/* 3.0 is the option 3, and hashed like it. */
+static json_t *value_of(const struct verifier_option *option, const json_t *given)
+{
+    bool with_a_point = option->kind == OPTION_INT && json_is_real(given);
+    return with_a_point ? json_integer((json_int_t)json_number_value(given)) : json_deep_copy(given);
+}
+
 static int fill_option(const struct verifier_option *option, const json_t *options, json_t *filled,
                        struct verifier_problem *ret_problem)
 {
     const json_t *given = json_object_get(options, option->name);
-    json_t *value;
 
     if (!given && !option->fallback)
         return verifier_refuse(ret_problem, option->name, "is required");
     if (given && check_value(option, given, ret_problem) < 0)
         return -1;
-    if (given && option->kind == OPTION_INT && json_is_real(given))
-        value = json_integer((json_int_t)json_number_value(given)); /* 3.0 is the option 3, and hashed like it */
-    else
-        value = given ? json_deep_copy(given) : json_loads(option->fallback, JSON_DECODE_ANY, NULL);
-    json_object_set_new(filled, option->name, value);
+    json_object_set_new(filled, option->name,
+                        given ? value_of(option, given) : json_loads(option->fallback, JSON_DECODE_ANY, NULL));
     return 0;
 }
 

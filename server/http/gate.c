@@ -190,12 +190,12 @@ static ssize_t read_gate(struct gate *gate, char *to, size_t room_bytes)
 }
 
 /* Hides libc's from the shared libraries, too. */
-ssize_t recv(int fd, void *to, size_t room_bytes, int flags)
+ssize_t recv(int fd, void *buf, size_t n, int flags)
 {
     struct gate *gate = fd >= 0 && (size_t)fd < gates.count ? gates.by_fd[fd] : NULL;
     if (!gate)
-        return read_socket(fd, to, room_bytes, flags);
+        return read_socket(fd, buf, n, flags);
     if (gate->over)
         return 0;
-    return gate->state == GATE_DEAF ? discard(gate) : read_gate(gate, to, room_bytes);
+    return gate->state == GATE_DEAF ? discard(gate) : read_gate(gate, buf, n);
 }

@@ -126,7 +126,7 @@ void store_results_destroy(struct store_results *results);
 
 /* objective_call/inputs.c: 400 for a log-probability that no policy has, 422 for what is not finite, wherever a token of the
  * sequence is trainable. Of an objective_call, before the sequence is evaluated. 0, or -1 with the call refused. */
-int objective_check_inputs(void *objective, size_t index);
+int objective_check_inputs(void *context, size_t index);
 
 /* objective_call/outputs.c: the arrays of a reply, in the order of a file. */
 struct objective_output {
@@ -142,7 +142,7 @@ enum safetensors_type objective_output_type(const struct objective_call *objecti
 /* Room for those that the reply carries, before the evaluation. 0, or -1 with the call refused. */
 int objective_outputs_prepare(struct objective_call *objective);
 /* narrow: for each sequence as soon as it is evaluated, its doubles into the reply. */
-void objective_outputs_narrow(void *objective, size_t index);
+void objective_outputs_narrow(void *context, size_t index);
 /* Then, when all are: 422 where one is beyond float. */
 int objective_outputs_check(struct objective_call *objective);
 

@@ -251,11 +251,11 @@ static size_t list_variables(struct variable ret_variables[SETTING_MAXIMUM + 1])
  * a slip in ROLLOUTD_TOKEN_FILE would leave the door open. */
 static const char *nearest_variable(const struct variable *known, size_t count, const char *name, bool *ret_is_key)
 {
-    static const char *const file = "FILE";
+    static const struct variable file[] = {{"FILE"}};
     *ret_is_key = strncmp(name, "TOKEN_", strlen("TOKEN_")) == 0 && name[strlen("TOKEN_")];
     if (!*ret_is_key)
         return nearest_name(name, known, sizeof(known[0]), count);
-    return nearest_name(name + strlen("TOKEN_"), &file, sizeof(file), 1) ? "TOKEN_FILE" : NULL;
+    return nearest_name(name + strlen("TOKEN_"), file, sizeof(file[0]), ARRAY_LENGTH(file)) ? "TOKEN_FILE" : NULL;
 }
 
 /* Kubernetes makes variables of its own for a service that is named like this program, so an unknown one is told and

@@ -161,7 +161,8 @@ static size_t longest_capture(const pcre2_callout_block *block)
     size_t longest = 0;
 
     for (uint32_t i = 1; i < block->capture_top; i++) {
-        size_t start = block->offset_vector[2 * i], end = block->offset_vector[2 * i + 1];
+        size_t start = block->offset_vector[2 * i];
+        size_t end = block->offset_vector[2 * i + 1];
         if (start != PCRE2_UNSET && end > start && end - start > longest)
             longest = end - start;
     }

@@ -263,13 +263,13 @@ static int load_filter(void)
 static rlim_t mapped_bytes(void)
 {
     FILE *file = fopen("/proc/self/statm", "re");
+    char line[128] = "";
     unsigned long pages = 0;
 
-    if (file) {
-        if (fscanf(file, "%lu", &pages) != 1)
-            pages = 0;
+    if (file && fgets(line, sizeof(line), file))
+        pages = strtoul(line, NULL, 10);
+    if (file)
         fclose(file);
-    }
     return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 

@@ -233,10 +233,11 @@ int inspect_size(struct database *database, const char *path, char message[STORE
         return refuse_damaged(database, path, NULL, message);
     if (stat(path, &status) < 0)
         return store_refuse(errno, message, "the database %s cannot be read: %m", path);
-    if (status.st_size >= pages * page_bytes || is_filled(path, "-wal"))
+    int64_t whole_bytes = pages * page_bytes;
+    if (status.st_size >= whole_bytes || is_filled(path, "-wal"))
         return 0;
     snprintf(detail, sizeof(detail), "%lld of its %lld bytes are there", (long long)status.st_size,
-             (long long)(pages * page_bytes));
+             (long long)whole_bytes);
     return refuse_damaged(database, path, detail, message);
 }
 
