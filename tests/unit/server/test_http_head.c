@@ -165,15 +165,14 @@ static enum chunks_verdict read_chunks(const char *text, size_t step, size_t *re
 static void test_chunks_end_where_they_end_in_whatever_pieces(void **state)
 {
     (void)state;
-    static const char *const bodies[] = {"0\r\n\r\n", "5\r\nabc\r\n\r\n00\r\n\r\n",
-                                         "A;x=\"y\"\r\n0123456789\r\n0;z\r\nB: c\r\nD:\r\n\r\n"};
+    static const char next[] = "GET /";
+    static const char *const bodies[] = {"0\r\n\r\nGET /", "5\r\nabc\r\n\r\n00\r\n\r\nGET /",
+                                         "A;x=\"y\"\r\n0123456789\r\n0;z\r\nB: c\r\nD:\r\n\r\nGET /"};
     for (size_t i = 0; i < ARRAY_LENGTH(bodies); i++)
         for (size_t step = 1; step <= strlen(bodies[i]); step++) {
-            char text[128];
             size_t taken;
-            snprintf(text, sizeof(text), "%sGET /", bodies[i]);
-            assert_int_equal(read_chunks(text, step, &taken), CHUNKS_END);
-            assert_int_equal(taken, strlen(bodies[i]));
+            assert_int_equal(read_chunks(bodies[i], step, &taken), CHUNKS_END);
+            assert_int_equal(taken, strlen(bodies[i]) - strlen(next));
         }
 }
 
