@@ -17,6 +17,8 @@ ITEM = {"id": "1", "completion": "\\boxed{42}", "reference": "42"}
 
 def under(*limits):
     """Runs what follows under these limits, as a shell sets them: ("-s", 4096), or ("-Ss", 4096) for the soft one."""
+    if os.environ.get("ROLLOUTD_SANITIZED") and any(flag[-1] in "dv" for flag, _ in limits):
+        pytest.skip("a sanitizer maps more address space than any such limit")
     return ["/bin/bash", "-c", "".join(f"ulimit {flag} {value}; " for flag, value in limits) + 'exec "$@"', "bash"]
 
 
