@@ -21,6 +21,7 @@ def paced_toy(tmp_path):
 
 def test_one_batch_of_500_prompts_times_8_with_256_in_flight(start, paced_toy):
     service, toy = start(paced_toy), paced_toy
+    toy.post("/misbehave", {"rules": [{"delay": 5, "times": 256}]})  # the first wave is held until all of it is there, however slow the service
     groups = [make_group(f"t{index}", f"{index % 10}+{index % 9}=", str(index % 10 + index % 9)) for index in range(500)]
     body = make_batch(*groups, verifiers=[{"name": "exact", "options": {"strip": True}}], sampling=sampling(8), deadline="5m")
     reply = service.request("POST", "/v1/batches", body, timeout=280)
@@ -98,6 +99,7 @@ def test_batches_of_many_clients_do_not_mix(start, toy):
 
 def test_the_engine_limit_is_kept(start, paced_toy):
     service = start(f"{paced_toy.for_rolloutd}&in_flight=5")
+    paced_toy.post("/misbehave", {"rules": [{"delay": 2, "times": 5}]})
     batch = service.batch(make_batch(*[make_group(f"t{index}", "1+2=", "3") for index in range(10)], verifiers=[{"name": "exact"}], sampling=sampling(4)))
     assert batch["summary"]["scored"] == 40
     assert http_request(paced_toy.url, "GET", "/_log").json["max_in_flight"] in (5, 6)

@@ -113,8 +113,8 @@ def test_a_reader_that_does_not_read_costs_one_part(start, toy):
     with open_stream(service, body) as wire:
         other = service.batch(make_batch(make_group("other", "1+1=", "2")))
         assert other["state"] == "complete"
-        total = 0
-        while (chunk := next_chunk(wire)):
-            total += chunk.count(b"\n")
-            last = chunk
-        assert total == 401 and last.splitlines()[-1].startswith(b'{"batch"')
+        body = b""
+        while (chunk := next_chunk(wire)):  # a line may be cut by the end of a chunk
+            body += chunk
+        lines = body.splitlines()
+        assert len(lines) == 401 and lines[-1].startswith(b'{"batch"')

@@ -139,7 +139,9 @@ int database_prepare(struct database *database, bool writes, bool incomplete)
         if ((bool)statement_rows[i].writes != writes)
             continue;
         int result = prepare(database, i);
-        if (result != SQLITE_OK && !(incomplete && result == SQLITE_ERROR))
+        /* SQLITE_SCHEMA: another index was built meanwhile, and a further one after SQLite's own second try. */
+        bool may_come = result == SQLITE_ERROR || result == SQLITE_SCHEMA;
+        if (result != SQLITE_OK && !(incomplete && may_come))
             return result;
     }
     return SQLITE_OK;
