@@ -1,5 +1,6 @@
 #include "server/api/batches.h"
 
+#include "server/api/store_wait.h"
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/batches/admission.h"
@@ -119,9 +120,8 @@ void parse_score(struct call *call)
 /* --- POST: creating ---------------------------------------------------------------------------------------- */
 
 struct creation {
-    struct store_op op;
+    struct store_wait wait; /* first */
     struct server *server;
-    struct request *request; /* NULL: the client hung up */
     struct batch_spec *spec;
     struct store_new_group *groups;
     char *key;
@@ -140,13 +140,6 @@ static void creation_destroy(struct creation *creation)
     free(creation->groups);
     free(creation->key);
     free(creation);
-}
-
-static bool creation_hung_up(struct request *request, void *arg)
-{
-    (void)request;
-    ((struct creation *)arg)->request = NULL;
-    return true;
 }
 
 static void fill_groups(struct creation *creation)
@@ -172,10 +165,9 @@ static void batch_created(struct store_op *op);
 static void fill_op(struct creation *creation)
 {
     const struct batch_spec *spec = creation->spec;
-    struct store_create_batch *create = &creation->op.create_batch;
-    creation->op.kind = STORE_CREATE_BATCH;
-    creation->op.done = batch_created;
-    creation->op.context = creation;
+    struct store_create_batch *create = &creation->wait.op.create_batch;
+    creation->wait.op.kind = STORE_CREATE_BATCH;
+    creation->wait.op.done = batch_created;
     *create = (struct store_create_batch){
         .run = spec->run,
         .purpose = (enum store_purpose)spec->purpose,
@@ -265,15 +257,11 @@ static void answer_refused(struct request *request)
 }
 
 /* Takes the creation: it comes back as batch_created(), or is refused and gone. */
-static void submit_creation(struct creation *creation)
+static void submit_creation(struct creation *creation, struct request *request)
 {
-    if (store_submit(creation->server->store, &creation->op)) {
-        request_on_hangup(creation->request, creation_hung_up, creation);
+    if (store_wait_submit(&creation->wait, creation->server->store, request))
         return;
-    }
     metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_ROW, 1);
-    request_on_hangup(creation->request, NULL, NULL);
-    request_refuse(creation->request, ERR_QUEUE_FULL, NULL, "the store's queue is full; try again");
     creation_destroy(creation);
 }
 
@@ -297,7 +285,6 @@ void create_batch(void *owner, struct request *request)
     struct creation *creation = xcalloc(1, sizeof(*creation));
     creation->server = server;
     server->batches->creations++;
-    creation->request = request;
     creation->spec = TAKE_PTR(new_batch->spec);
     creation->bytes = new_batch->recorded.found ? 0 : batch_spec_bytes(creation->spec);
     creation->key = call->idempotency_key ? xstrdup(call->idempotency_key) : NULL;
@@ -307,14 +294,14 @@ void create_batch(void *owner, struct request *request)
     creation->respond_async = call->prefer_async;
     fill_groups(creation);
     fill_op(creation);
-    submit_creation(creation);
+    submit_creation(creation, request);
 }
 
 /* The key was known when the request was read, and its run has gone back to a checkpoint since: it is a new batch,
  * which has to be admitted like any other. */
 static void create_anew(struct creation *creation)
 {
-    struct request *request = creation->request;
+    struct request *request = creation->wait.request;
     if (!request) { /* nobody was told of anything */
         creation_destroy(creation);
         return;
@@ -327,8 +314,8 @@ static void create_anew(struct creation *creation)
     }
     creation->bytes = batch_spec_bytes(creation->spec);
     creation->recorded = (struct key_record){0};
-    creation->op.create_batch.must_exist = false;
-    submit_creation(creation);
+    creation->wait.op.create_batch.must_exist = false;
+    submit_creation(creation, request);
 }
 
 /* --- POST: on record ------------------------------------------------------------------------------------------ */
@@ -346,7 +333,7 @@ static void wait_for(struct live_batch *live, struct request *request, int64_t w
 
 static void begin_batch(struct creation *creation)
 {
-    const struct store_create_batch *created = &creation->op.create_batch;
+    const struct store_create_batch *created = &creation->wait.op.create_batch;
     struct batches *batches = creation->server->batches;
     struct live_batch *live = live_create(batches, creation->spec, created->id, created->deadline_us);
 
@@ -364,10 +351,10 @@ static void begin_batch(struct creation *creation)
     live->run->incarnation = created->incarnation;
     name_request(live, creation->request_id);
     live->jobs++; /* until its first waiter is known */
-    if (creation->request)
-        wait_for(live, creation->request, creation->wait_us, creation->respond_async);
+    if (creation->wait.request)
+        wait_for(live, creation->wait.request, creation->wait_us, creation->respond_async);
     live_start(live);
-    if (!creation->request && !live->has_key)
+    if (!creation->wait.request && !live->has_key)
         live_event(live, &(struct batch_event){.kind = EVENT_CANCEL});
     live->jobs--;
     live_destroy_if_done(live);
@@ -377,25 +364,13 @@ static void begin_batch(struct creation *creation)
 static void join_batch(const struct creation *creation, const char *id)
 {
     struct live_batch *live = batches_find(creation->server->batches, text_of(id));
-    if (!creation->request)
+    if (!creation->wait.request)
         return;
     if (live)
-        wait_for(live, creation->request, creation->wait_us, creation->respond_async);
+        wait_for(live, creation->wait.request, creation->wait_us, creation->respond_async);
     else
-        request_answer_batch(creation->request, id);
+        request_answer_batch(creation->wait.request, id);
 }
-
-static const struct {
-    enum store_status status;
-    enum error_code code;
-    const char *path;
-    const char *message;
-} creation_refusals[] = {
-    {STORE_IDEMPOTENCY_CONFLICT, ERR_IDEMPOTENCY_CONFLICT, "Idempotency-Key", "this key was used with another body"},
-    {STORE_DISK_FULL, ERR_DISK_FULL, NULL, "the disk is full: this request created nothing"},
-    {STORE_REFUSED, ERR_INTERNAL, NULL, "the record refused the batch"},
-    {STORE_UNAVAILABLE, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be written: this request created nothing"},
-};
 
 /* Says what was compared. */
 static void refuse_revision(struct request *request, const struct store_op *op)
@@ -417,26 +392,23 @@ static void refuse_revision(struct request *request, const struct store_op *op)
 
 static void refuse_creation(const struct creation *creation)
 {
-    enum store_status status = creation->op.status;
-    size_t i = 0;
-    log_event(LOG_LEVEL_WARNING, "batch not created", "request_id", creation->request_id, "why", creation->op.message,
-              NULL);
-    if (!creation->request)
+    enum store_status status = creation->wait.op.status;
+    log_event(LOG_LEVEL_WARNING, "batch not created", "request_id", creation->request_id, "why",
+              creation->wait.op.message, NULL);
+    if (!creation->wait.request)
         return;
-    if (status == STORE_REVISION_CONFLICT || status == STORE_STATE_CONFLICT) {
-        refuse_revision(creation->request, &creation->op);
-        return;
-    }
-    while (i + 1 < ARRAY_LENGTH(creation_refusals) && creation_refusals[i].status != status)
-        i++;
-    request_refuse(creation->request, creation_refusals[i].code, creation_refusals[i].path, "%s",
-                   creation_refusals[i].message);
+    if (status == STORE_REVISION_CONFLICT || status == STORE_STATE_CONFLICT)
+        refuse_revision(creation->wait.request, &creation->wait.op);
+    else if (status == STORE_REFUSED)
+        request_refuse(creation->wait.request, ERR_INTERNAL, NULL, "the record refused the batch");
+    else
+        store_wait_refuse(&creation->wait, ": this request created nothing");
 }
 
 /* The store cannot write, but the key needs no writing. */
 static enum store_status read_key(struct creation *creation)
 {
-    memcpy(creation->op.create_batch.id, creation->recorded.batch_id, ID_BYTES);
+    memcpy(creation->wait.op.create_batch.id, creation->recorded.batch_id, ID_BYTES);
     return creation->recorded.same_body ? STORE_EXISTS : STORE_IDEMPOTENCY_CONFLICT;
 }
 

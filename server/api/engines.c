@@ -1,6 +1,7 @@
 /* /v1/engines. A change is on record before it is made and answered. */
 #include "server/api/engines.h"
 
+#include "server/api/store_wait.h"
 #include "server/base/utf8.h"
 #include "server/batches/live.h"
 #include "server/engines/engines.h"
@@ -227,9 +228,8 @@ void parse_engine(struct call *call)
 /* --- changes ---------------------------------------------------------------------------------------------------- */
 
 struct engine_change {
-    struct store_op op; /* its context is this */
+    struct store_wait wait; /* first */
     struct server *server;
-    struct request *request;    /* NULL: the client hung up */
     struct known_engine *known; /* as it will be; NULL: it is deleted */
     char *name;
     bool creates;
@@ -242,29 +242,18 @@ static void change_destroy(struct engine_change *change)
     free(change);
 }
 
-static bool hung_up(struct request *request, void *arg)
-{
-    (void)request;
-    ((struct engine_change *)arg)->request = NULL;
-    return true;
-}
-
 static void engine_changed(struct store_op *op);
 
-static void submit(struct engine_change *change)
+static void submit(struct engine_change *change, struct request *request)
 {
-    struct request *request = change->request;
     struct known_engine *before = engines_known(change->server->engines, text_of(change->name));
-    change->op.context = change;
-    if (!store_submit(change->server->store, &change->op)) {
+    if (!store_wait_submit(&change->wait, change->server->store, request)) {
         change_destroy(change);
-        request_refuse(request, ERR_QUEUE_FULL, NULL, "the store's queue is full; try again");
         return;
     }
     if (before)
         before->changing = true;
     change->server->engines->creating += change->creates;
-    request_on_hangup(request, hung_up, change);
 }
 
 static void replace(char **text, struct text value)
@@ -348,15 +337,14 @@ void put_engine(void *owner, struct request *request)
     }
     struct engine_change *change = xcalloc(1, sizeof(*change));
     change->server = server;
-    change->request = request;
     change->name = xstrndup(call->args[0].data, call->args[0].length_bytes);
     change->known = before ? known_engine_copy(before) : known_engine_create(call->args[0]);
     change->creates = !engine;
     merge(change->known, call->parsed);
-    change->op.kind = STORE_PUT_ENGINE;
-    change->op.done = engine_changed;
-    change->op.put_engine = row_of(change->known);
-    submit(change);
+    change->wait.op.kind = STORE_PUT_ENGINE;
+    change->wait.op.done = engine_changed;
+    change->wait.op.put_engine = row_of(change->known);
+    submit(change, request);
 }
 
 void delete_engine(void *owner, struct request *request)
@@ -381,23 +369,14 @@ void delete_engine(void *owner, struct request *request)
     }
     struct engine_change *change = xcalloc(1, sizeof(*change));
     change->server = server;
-    change->request = request;
     change->name = xstrndup(call->args[0].data, call->args[0].length_bytes);
-    change->op.kind = STORE_DELETE_ENGINE;
-    change->op.done = engine_changed;
-    change->op.delete_engine = text_of(change->name);
-    submit(change);
+    change->wait.op.kind = STORE_DELETE_ENGINE;
+    change->wait.op.done = engine_changed;
+    change->wait.op.delete_engine = text_of(change->name);
+    submit(change, request);
 }
 
 /* --- on record ---------------------------------------------------------------------------------------------------- */
-
-static void refuse_store(struct request *request, const struct store_op *op)
-{
-    if (op->status == STORE_DISK_FULL)
-        request_refuse(request, ERR_DISK_FULL, NULL, "the disk is full");
-    else
-        request_refuse(request, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be written");
-}
 
 static void answer_deleted(struct request *request, const char *name, size_t in_flight)
 {
@@ -416,21 +395,22 @@ static void answer_deleted(struct request *request, const char *name, size_t in_
 static void make_change(struct engine_change *change)
 {
     struct server *server = change->server;
+    struct request *request = change->wait.request;
     struct engine *engine = pool_find(server->pool, text_of(change->name));
     size_t in_flight = engine ? engine->in_flight : 0;
 
     if (change->known) {
         engines_put(server->engines, TAKE_PTR(change->known));
         engine = pool_find(server->pool, text_of(change->name));
-        if (change->request && engine)
-            answer_engine(server, change->request, engine, change->creates ? 201 : 200);
-        else if (change->request)
-            request_refuse(change->request, ERR_STATE_CONFLICT, NULL, "there are %d engines already", POOL_ENGINES_MAX);
+        if (request && engine)
+            answer_engine(server, request, engine, change->creates ? 201 : 200);
+        else if (request)
+            request_refuse(request, ERR_STATE_CONFLICT, NULL, "there are %d engines already", POOL_ENGINES_MAX);
         return;
     }
     engines_forget(server->engines, text_of(change->name));
-    if (change->request)
-        answer_deleted(change->request, change->name, in_flight);
+    if (request)
+        answer_deleted(request, change->name, in_flight);
 }
 
 static void engine_changed(struct store_op *op)
@@ -442,7 +422,7 @@ static void engine_changed(struct store_op *op)
     change->server->engines->creating -= change->creates;
     if (op->status == STORE_OK)
         make_change(change);
-    else if (change->request)
-        refuse_store(change->request, op);
+    else
+        store_wait_refuse(&change->wait, "");
     change_destroy(change);
 }

@@ -6,16 +6,16 @@
 #ifndef SERVER_API_OBJECTIVE_H
 #define SERVER_API_OBJECTIVE_H
 
+#include "server/api/store_wait.h"
 #include "server/base/buffer.h"
 #include "server/http/call.h"
-#include "server/store/store.h"
 
 struct server;
 struct request;
 
 /* call->parsed of a call to be kept. The reply's body is in call->reply.body already, its status not. */
 struct objective_kept {
-    struct store_op op; /* STORE_RECORD_OBJECTIVE, filled; its texts live in here */
+    struct store_wait wait; /* first. Its operation is STORE_RECORD_OBJECTIVE, filled; its texts live in here */
     char *run;
     struct buffer objective_json;
     struct buffer sums_json;

@@ -152,16 +152,15 @@ struct objective_kept *objective_keep(const struct objective_call *objective, co
     json_write_init(&json, &kept->sums_json);
     write_sums(&json, result);
     keep_slices(objective, kept);
-    kept->op.kind = STORE_RECORD_OBJECTIVE;
-    kept->op.context = kept;
-    kept->op.record_objective = (struct store_record_objective){.run = {kept->run, objective->run.length_bytes},
-                                                                .optimizer_step = objective->optimizer_step,
-                                                                .ppo_epoch = objective->ppo_epoch,
-                                                                .part = objective->part,
-                                                                .objective = buffer_text(&kept->objective_json),
-                                                                .sums = buffer_text(&kept->sums_json),
-                                                                .kl_estimator = kl_estimator(&objective->knobs),
-                                                                .slices = kept->slices,
-                                                                .slice_count = kept->slice_count};
+    kept->wait.op.kind = STORE_RECORD_OBJECTIVE;
+    kept->wait.op.record_objective = (struct store_record_objective){.run = {kept->run, objective->run.length_bytes},
+                                                                     .optimizer_step = objective->optimizer_step,
+                                                                     .ppo_epoch = objective->ppo_epoch,
+                                                                     .part = objective->part,
+                                                                     .objective = buffer_text(&kept->objective_json),
+                                                                     .sums = buffer_text(&kept->sums_json),
+                                                                     .kl_estimator = kl_estimator(&objective->knobs),
+                                                                     .slices = kept->slices,
+                                                                     .slice_count = kept->slice_count};
     return kept;
 }

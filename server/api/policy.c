@@ -2,6 +2,7 @@
  * that has started says where it stands. */
 #include "server/api/policy.h"
 
+#include "server/api/store_wait.h"
 #include "server/base/json_write.h"
 #include "server/batches/live.h"
 #include "server/input/input.h"
@@ -27,9 +28,8 @@ static const struct field attach_table[] = {
 };
 
 struct declaration {
-    struct store_op op;
+    struct store_wait wait; /* first */
     struct server *server;
-    struct request *request; /* NULL: the client hung up */
     char *run;
     char *key;
 };
@@ -73,13 +73,6 @@ void policy_take_key(const struct call *call, enum store_route route, char **ret
     memcpy(ret_key->request_sha256, call->body_sha256, SHA256_BYTES);
 }
 
-static bool hung_up(struct request *request, void *arg)
-{
-    (void)request;
-    ((struct declaration *)arg)->request = NULL;
-    return true;
-}
-
 static void policy_declared(struct store_op *op);
 
 static void submit(struct server *server, struct request *request, enum store_route route)
@@ -87,13 +80,11 @@ static void submit(struct server *server, struct request *request, enum store_ro
     struct call *call = request_call(request);
     const struct policy_fields *fields = call->parsed;
     struct declaration *declaration = xcalloc(1, sizeof(*declaration));
-    struct store_op *op = &declaration->op;
+    struct store_op *op = &declaration->wait.op;
 
     declaration->server = server;
-    declaration->request = request;
     op->kind = STORE_DECLARE_POLICY;
     op->done = policy_declared;
-    op->context = declaration;
     declaration->run = xstrndup(call->args[0].data, call->args[0].length_bytes);
     op->declare_policy = (struct store_declare_policy){.run = {declaration->run, call->args[0].length_bytes},
                                                        .revision = fields->revision,
@@ -101,12 +92,8 @@ static void submit(struct server *server, struct request *request, enum store_ro
                                                        .cancel_open = fields->cancel_open,
                                                        .rewind_if_below = route == STORE_ROUTE_ATTACH};
     policy_take_key(call, route, &declaration->key, &op->declare_policy.key);
-    if (!store_submit(server->store, op)) {
+    if (!store_wait_submit(&declaration->wait, server->store, request))
         declaration_destroy(declaration);
-        request_refuse(request, ERR_QUEUE_FULL, NULL, "the store's queue is full; try again");
-        return;
-    }
-    request_on_hangup(request, hung_up, declaration);
 }
 
 void declare_policy(void *owner, struct request *request)
@@ -164,25 +151,21 @@ static void answer(struct request *request, const struct store_declare_policy *d
     request_answer(request);
 }
 
-static void refuse(struct request *request, const struct store_op *op)
+static void refuse(const struct store_wait *wait)
 {
-    const struct store_declare_policy *declared = &op->declare_policy;
+    const struct store_declare_policy *declared = &wait->op.declare_policy;
     const struct store_policy_update *open = &declared->update;
-    if (op->status == STORE_REVISION_CONFLICT)
-        request_refuse(request, ERR_REVISION_CONFLICT, "revision",
+    if (wait->op.status == STORE_REVISION_CONFLICT)
+        request_refuse(wait->request, ERR_REVISION_CONFLICT, "revision",
                        "revision %lld is below the run's %lld: a smaller one needs rewind_to_step",
                        (long long)declared->revision, (long long)declared->current_revision);
-    else if (op->status == STORE_STATE_CONFLICT)
-        request_refuse(request, ERR_STATE_CONFLICT, "run",
+    else if (wait->op.status == STORE_STATE_CONFLICT)
+        request_refuse(wait->request, ERR_STATE_CONFLICT, "run",
                        "a weight update of the run to revision %lld in mode %s is open: commit or cancel it, or say "
                        "\"cancel_open\": true",
                        (long long)open->revision, store_update_mode_names[open->mode]);
-    else if (op->status == STORE_IDEMPOTENCY_CONFLICT)
-        request_refuse(request, ERR_IDEMPOTENCY_CONFLICT, "Idempotency-Key", "this key was used with another body");
-    else if (op->status == STORE_DISK_FULL)
-        request_refuse(request, ERR_DISK_FULL, NULL, "the disk is full");
     else
-        request_refuse(request, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be written");
+        store_wait_refuse(wait, "");
 }
 
 /* On record now: what follows of it here. */
@@ -200,9 +183,10 @@ static void policy_declared(struct store_op *op)
     const struct store_declare_policy *declared = &op->declare_policy;
     if (op->status == STORE_OK)
         declared_now(declaration->server->batches, declared);
-    if (declaration->request && (op->status == STORE_OK || op->status == STORE_EXISTS))
-        answer(declaration->request, declared);
-    else if (declaration->request)
-        refuse(declaration->request, op);
+    struct request *request = declaration->wait.request;
+    if (request && (op->status == STORE_OK || op->status == STORE_EXISTS))
+        answer(request, declared);
+    else if (request)
+        refuse(&declaration->wait);
     declaration_destroy(declaration);
 }

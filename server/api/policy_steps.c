@@ -1,6 +1,7 @@
 /* Weight updates in steps: begin stops the dispatch of a run, commit or cancel lets it go on. */
 #include "server/api/policy.h"
 
+#include "server/api/store_wait.h"
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
 #include "server/batches/live.h"
@@ -62,9 +63,8 @@ void parse_policy_end(struct call *call)
 /* --- a step on its way to the record --------------------------------------------------------------------------- */
 
 struct step {
-    struct store_op op; /* first */
+    struct store_wait wait; /* first */
     struct server *server;
-    struct request *request; /* NULL: the client hung up; the step is taken nevertheless */
     char *run;
     char *key;
 };
@@ -74,13 +74,6 @@ static void step_destroy(struct step *step)
     free(step->run);
     free(step->key);
     free(step);
-}
-
-static bool hung_up(struct request *request, void *arg)
-{
-    (void)request;
-    ((struct step *)arg)->request = NULL;
-    return true;
 }
 
 static void policy_stepped(struct store_op *op);
@@ -95,10 +88,10 @@ static void submit(struct server *server, struct request *request, enum store_up
     struct step *step = xcalloc(1, sizeof(*step));
     int64_t now_us = clock_utc_us();
     step->server = server;
-    step->request = request;
     step->run = xstrndup(call->args[0].data, call->args[0].length_bytes);
-    step->op = (struct store_op){.kind = STORE_UPDATE_POLICY, .done = policy_stepped};
-    step->op.update_policy = (struct store_update_policy){
+    struct store_op *op = &step->wait.op;
+    *op = (struct store_op){.kind = STORE_UPDATE_POLICY, .done = policy_stepped};
+    op->update_policy = (struct store_update_policy){
         .step = which,
         .run = {step->run, call->args[0].length_bytes},
         .update = {.revision = fields->revision,
@@ -107,13 +100,9 @@ static void submit(struct server *server, struct request *request, enum store_up
                    .begun_at_us = now_us,
                    .deadline_us = now_us + fields->deadline_us},
     };
-    policy_take_key(call, routes_of[which], &step->key, &step->op.update_policy.key);
-    if (!store_submit(server->store, &step->op)) {
+    policy_take_key(call, routes_of[which], &step->key, &op->update_policy.key);
+    if (!store_wait_submit(&step->wait, server->store, request))
         step_destroy(step);
-        request_refuse(request, ERR_QUEUE_FULL, NULL, "the store's queue is full; try again");
-        return;
-    }
-    request_on_hangup(request, hung_up, step);
 }
 
 bool policy_refuse_early(const struct server *server, struct request *request)
@@ -198,37 +187,35 @@ static void refuse_state(struct request *request, const struct store_op *op)
                        store_update_state_names[newest->state]);
 }
 
-static void refuse(struct request *request, const struct store_op *op)
+static void refuse(const struct store_wait *wait)
 {
+    const struct store_op *op = &wait->op;
     if (op->status == STORE_STATE_CONFLICT)
-        refuse_state(request, op);
+        refuse_state(wait->request, op);
     else if (op->status == STORE_REVISION_CONFLICT)
-        request_refuse(request, ERR_REVISION_CONFLICT, "revision",
+        request_refuse(wait->request, ERR_REVISION_CONFLICT, "revision",
                        "revision %lld is below the run's %lld: a smaller one needs rewind_to_step",
                        (long long)op->update_policy.update.revision, (long long)op->update_policy.current_revision);
-    else if (op->status == STORE_IDEMPOTENCY_CONFLICT)
-        request_refuse(request, ERR_IDEMPOTENCY_CONFLICT, "Idempotency-Key", "this key was used with another body");
-    else if (op->status == STORE_DISK_FULL)
-        request_refuse(request, ERR_DISK_FULL, NULL, "the disk is full");
     else
-        request_refuse(request, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be written");
+        store_wait_refuse(wait, "");
 }
 
 static void policy_stepped(struct store_op *op)
 {
-    struct step *step = (struct step *)op;
+    struct step *step = op->context;
+    struct request *request = step->wait.request;
     bool taken = op->status == STORE_OK || op->status == STORE_EXISTS;
     struct batches *batches = step->server->batches;
-    if (step->request)
-        request_on_hangup(step->request, NULL, NULL);
+    if (request)
+        request_on_hangup(request, NULL, NULL);
     if (taken && op->update_policy.step == STORE_STEP_BEGIN) {
-        update_begun(batches, op, step->request);
+        update_begun(batches, op, request);
     } else {
         update_ended(batches, op);
-        if (step->request && taken)
-            answer(step->request, op->update_policy.run, &op->update_policy.update);
-        else if (step->request)
-            refuse(step->request, op);
+        if (request && taken)
+            answer(request, op->update_policy.run, &op->update_policy.update);
+        else if (request)
+            refuse(&step->wait);
     }
     step_destroy(step);
 }

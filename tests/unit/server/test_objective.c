@@ -255,10 +255,10 @@ static void test_a_kept_call_leaves_sums_for_the_store(void **state)
                 "\"sequences\":[{\"rollout\":\"" ROLLOUT(0, 0) "\",\"logprobs\":[-0.1,-0.2]}]}");
     const struct objective_kept *kept = asked.call.parsed;
     assert_non_null(kept);
-    assert_int_equal(kept->op.kind, STORE_RECORD_OBJECTIVE);
-    assert_true(text_equals(kept->op.record_objective.run, "arith"));
-    assert_int_equal(kept->op.record_objective.optimizer_step, 40);
-    assert_int_equal(kept->op.record_objective.part, 3);
+    assert_int_equal(kept->wait.op.kind, STORE_RECORD_OBJECTIVE);
+    assert_true(text_equals(kept->wait.op.record_objective.run, "arith"));
+    assert_int_equal(kept->wait.op.record_objective.optimizer_step, 40);
+    assert_int_equal(kept->wait.op.record_objective.part, 3);
     json_t *sums = json_loads(kept->sums_json.data, 0, NULL);
     assert_int_equal(json_integer_value(json_object_get(sums, "tokens")), 2);
     json_decref(sums);
