@@ -15,6 +15,7 @@
 #include "server/batches/weight_update.h"
 #include "server/http/http.h"
 #include "server/record/read_again.h"
+#include "server/record/store_desk.h"
 #include "server/record/store_health.h"
 #include "server/runtime/loop.h"
 #include "server/runtime/workers.h"
@@ -289,7 +290,7 @@ struct close_job {
     size_t scored;
     struct buffer notes;
     struct buffer summary;
-    struct store_op op;
+    struct store_errand errand;
 };
 void close_compute(struct job *job, struct store_reader *reader);
 

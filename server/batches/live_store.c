@@ -11,8 +11,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#define BACKLOG_RETRY_US (250 * US_PER_MS)
-
 /* --- a row ------------------------------------------------------------------------------------------------ */
 
 /* An evaluation may be meant of older weights than the run's: then only a change while the sample was in flight counts.
@@ -250,7 +248,7 @@ static void write_again(struct flight *flight)
     flight->backlog_next = NULL;
     *batches->backlog_last = flight;
     batches->backlog_last = &flight->backlog_next;
-    loop_timer_set(batches->server->loop, &batches->backlog_timer, clock_monotonic_us() + BACKLOG_RETRY_US, pump,
+    loop_timer_set(batches->server->loop, &batches->backlog_timer, clock_monotonic_us() + STORE_RETRY_US, pump,
                    batches);
     tell_those_who_wait(flight->live, flight->op.status);
 }
@@ -295,7 +293,7 @@ static void rollout_stored(struct store_op *op)
 /* --- groups and batches --------------------------------------------------------------------------------------- */
 
 struct group_op {
-    struct store_op op;
+    struct store_errand errand;
     struct live_batch *live;
     uint32_t group;
     char id[ID_BYTES];
@@ -303,34 +301,9 @@ struct group_op {
     double *shaped;
 };
 
-static void submit_again(void *arg);
-
-struct late_op {
-    struct loop_timer timer;
-    struct server *server;
-    struct store_op *op;
-};
-
-static void submit_late(struct server *server, struct store_op *op)
+static struct store_errand errand_of(const struct server *server)
 {
-    struct late_op *late = xcalloc(1, sizeof(*late));
-    late->server = server;
-    late->op = op;
-    loop_timer_set(server->loop, &late->timer, clock_monotonic_us() + BACKLOG_RETRY_US, submit_again, late);
-}
-
-static void submit_again(void *arg)
-{
-    struct late_op *late = arg;
-    if (!store_submit(late->server->store, late->op))
-        submit_late(late->server, late->op);
-    free(late);
-}
-
-static void submit_sooner_or_later(struct server *server, struct store_op *op)
-{
-    if (!store_submit(server->store, op))
-        submit_late(server, op);
+    return (struct store_errand){.loop = server->loop, .store = server->store};
 }
 
 static void group_closed(struct store_op *op);
@@ -341,13 +314,14 @@ void live_store_closing(struct live_batch *live, uint32_t group, const struct ob
 {
     struct group_op *close = xcalloc(1, sizeof(*close));
     const struct batch_group *members = &live->batch.groups[group];
+    close->errand = errand_of(live->server);
     close->live = live;
     close->group = group;
     close->advantages = advantages;
     close->shaped = shaped;
     id_of_group(live->id, group, close->id);
-    close->op = (struct store_op){.kind = STORE_CLOSE_GROUP, .done = group_closed, .context = close};
-    close->op.close_group = (struct store_close_group){
+    close->errand.op = (struct store_op){.kind = STORE_CLOSE_GROUP, .done = group_closed, .context = close};
+    close->errand.op.close_group = (struct store_close_group){
         .group_id = close->id,
         .n = members->count,
         .advantage = close->advantages,
@@ -358,11 +332,11 @@ void live_store_closing(struct live_batch *live, uint32_t group, const struct ob
     };
     live->jobs++;
     if (!live->unstored) {
-        submit_sooner_or_later(live->server, &close->op);
+        store_desk_send(&close->errand);
         return;
     }
-    unstored_close_group(live, group, &close->op.close_group);
-    group_closed(&close->op);
+    unstored_close_group(live, group, &close->errand.op.close_group);
+    group_closed(&close->errand.op);
 }
 
 /* Groups [first, first + count) whose advantages follow from their rewards alone. */
@@ -415,8 +389,7 @@ static void group_closed(struct store_op *op)
 {
     struct group_op *close = op->context;
     struct live_batch *live = close->live;
-    if (store_failed_for_now(op->status)) {
-        submit_late(live->server, op);
+    if (store_desk_send_again(&close->errand)) {
         tell_those_who_wait(live, op->status);
         return;
     }
@@ -437,8 +410,7 @@ static void batch_closed(struct store_op *op)
     struct close_job *close = op->context;
     struct live_batch *live = close->live;
     struct batches *batches = live->server->batches;
-    if (store_failed_for_now(op->status)) {
-        submit_late(live->server, op);
+    if (store_desk_send_again(&close->errand)) {
         tell_those_who_wait(live, op->status);
         return;
     }
@@ -486,8 +458,9 @@ static void close_computed(struct job *job)
         read_again_later(&close->again, &close->job);
         return;
     }
-    close->op = (struct store_op){.kind = STORE_CLOSE_BATCH, .done = batch_closed, .context = close};
-    close->op.close_batch = (struct store_close_batch){
+    close->errand = errand_of(live->server);
+    close->errand.op = (struct store_op){.kind = STORE_CLOSE_BATCH, .done = batch_closed, .context = close};
+    close->errand.op.close_batch = (struct store_close_batch){
         .batch_id = close->batch_id,
         .state = live_end_state(live),
         .loss = close->loss,
@@ -499,9 +472,9 @@ static void close_computed(struct job *job)
         .completed_at_us = clock_utc_us(),
     };
     if (live->unstored)
-        batch_closed(&close->op);
+        batch_closed(&close->errand.op);
     else
-        submit_sooner_or_later(live->server, &close->op);
+        store_desk_send(&close->errand);
 }
 
 /* Worker. */
@@ -530,45 +503,39 @@ void live_close_batch(struct live_batch *live)
  */
 
 struct unread_batch {
-    struct close_job close; /* without a live batch */
-    struct loop_timer timer;
-    struct server *server;
+    struct store_errand errand;
+    struct loop_timer timer; /* its deadline */
+    char id[ID_BYTES];
     struct unread_batch *next;
 };
 
-static void unread_closed(struct store_op *op);
+static void unread_closed(struct store_op *op)
+{
+    struct unread_batch *unread = op->context;
+    (void)store_desk_send_again(&unread->errand);
+}
 
 static void unread_ended(void *arg)
 {
     struct unread_batch *unread = arg;
-    struct close_job *close = &unread->close;
-    close->op = (struct store_op){.kind = STORE_CLOSE_BATCH, .done = unread_closed, .context = close};
-    close->op.close_batch = (struct store_close_batch){
-        .batch_id = close->batch_id,
+    struct store_op *op = &unread->errand.op;
+    *op = (struct store_op){.kind = STORE_CLOSE_BATCH, .done = unread_closed, .context = unread};
+    op->close_batch = (struct store_close_batch){
+        .batch_id = unread->id,
         .state = STORE_BATCH_EXPIRED,
         .loss = NAN,
         .notes = TEXT_LITERAL("[\"after a restart the request could not be read: the rest was never sampled\"]"),
     };
-    if (!store_submit(unread->server->store, &close->op))
-        loop_timer_set(unread->server->loop, &unread->timer, clock_monotonic_us() + BACKLOG_RETRY_US, unread_ended,
-                       unread);
-}
-
-static void unread_closed(struct store_op *op)
-{
-    struct unread_batch *unread = op->context; /* it begins with its close_job */
-    if (store_failed_for_now(op->status))
-        loop_timer_set(unread->server->loop, &unread->timer, clock_monotonic_us() + BACKLOG_RETRY_US, unread_ended,
-                       unread);
+    store_desk_send(&unread->errand);
 }
 
 void batches_add_unread(struct batches *batches, const char *batch_id, int64_t deadline_utc_us)
 {
     struct unread_batch *unread = xcalloc(1, sizeof(*unread));
-    unread->server = batches->server;
+    unread->errand = errand_of(batches->server);
     unread->next = batches->unread;
     batches->unread = unread;
-    snprintf(unread->close.batch_id, sizeof(unread->close.batch_id), "%s", batch_id);
+    snprintf(unread->id, sizeof(unread->id), "%s", batch_id);
     loop_timer_set(batches->server->loop, &unread->timer, clock_monotonic_us() + deadline_utc_us - clock_utc_us(),
                    unread_ended, unread);
 }
@@ -578,6 +545,7 @@ void batches_forget_unread(struct batches *batches)
     for (struct unread_batch *unread = batches->unread, *next; unread; unread = next) {
         next = unread->next;
         loop_timer_clear(batches->server->loop, &unread->timer);
+        store_desk_drop(&unread->errand);
         free(unread);
     }
 }

@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-#define RETRY_US (250 * US_PER_MS)
-
 struct begin_waiter {
     struct begin_waiter *next;
     struct weight_update *update;
@@ -204,26 +202,15 @@ static void update_expired(struct store_op *op);
 
 /* What its deadline ended is put on record as soon as the store can write. */
 struct expiry {
-    struct store_op op; /* first */
-    struct loop_timer timer;
-    struct server *server;
+    struct store_errand errand;
     char *run;
 };
 
-static void submit_expiry(void *arg)
-{
-    struct expiry *expiry = arg;
-    if (!store_submit(expiry->server->store, &expiry->op))
-        loop_timer_set(expiry->server->loop, &expiry->timer, clock_monotonic_us() + RETRY_US, submit_expiry, expiry);
-}
-
 static void update_expired(struct store_op *op)
 {
-    struct expiry *expiry = (struct expiry *)op;
-    if (store_failed_for_now(op->status)) {
-        loop_timer_set(expiry->server->loop, &expiry->timer, clock_monotonic_us() + RETRY_US, submit_expiry, expiry);
+    struct expiry *expiry = op->context;
+    if (store_desk_send_again(&expiry->errand))
         return;
-    }
     free(expiry->run);
     free(expiry);
 }
@@ -231,12 +218,15 @@ static void update_expired(struct store_op *op)
 static void record_expiry(const struct weight_update *update)
 {
     struct expiry *expiry = xcalloc(1, sizeof(*expiry));
-    expiry->server = update->batches->server;
+    const struct server *server = update->batches->server;
+    struct store_op *op = &expiry->errand.op;
+    expiry->errand.loop = server->loop;
+    expiry->errand.store = server->store;
     expiry->run = xstrdup(update->run);
-    expiry->op = (struct store_op){.kind = STORE_UPDATE_POLICY, .done = update_expired};
-    expiry->op.update_policy =
+    *op = (struct store_op){.kind = STORE_UPDATE_POLICY, .done = update_expired, .context = expiry};
+    op->update_policy =
         (struct store_update_policy){.step = STORE_STEP_EXPIRE, .run = text_of(expiry->run), .update = update->record};
-    submit_expiry(expiry);
+    store_desk_send(&expiry->errand);
 }
 
 static void expire(void *arg)
