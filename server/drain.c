@@ -3,6 +3,8 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/batches/live.h"
+#include "server/batches/observer.h"
+#include "server/http/http.h"
 #include "server/settings/settings.h"
 
 #define GOODBYE_US (2 * US_PER_S) /* for replies that are on their way out */
@@ -11,7 +13,7 @@
 static bool anybody_waits(struct server *server)
 {
     for (const struct live_batch *live = server->batches->first; live; live = live->next)
-        if (live->waiters)
+        if (live->observers)
             return true;
     return false;
 }
@@ -21,7 +23,7 @@ static void say_goodbye(struct server *server)
 {
     for (struct live_batch *live = server->batches->first, *next; live; live = next) {
         next = live->next;
-        waiters_release(live);
+        live_tell_service_ends(live);
     }
     http_release_waiting(server->http);
 }

@@ -1,6 +1,7 @@
 #include "server/api/batches.h"
 
 #include "server/api/store_wait.h"
+#include "server/api/waiters.h"
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/batches/admission.h"
@@ -242,7 +243,7 @@ static void begin_unstored(struct server *server, struct request *request)
     live->incarnation = new_batch->incarnation;
     live->jobs++;
     name_request(live, request_call(request)->request_id);
-    waiter_add(live, request, &(struct waiter_rules){.created = true, .until_us = NEVER_US});
+    waiter_add(server->loop, live, request, &(struct waiter_rules){.created = true, .until_us = NEVER_US});
     live_start(live);
     live->jobs--;
     live_destroy_if_done(live);
@@ -320,15 +321,16 @@ static void create_anew(struct creation *creation)
 
 /* --- POST: on record ------------------------------------------------------------------------------------------ */
 
-static void wait_for(struct live_batch *live, struct request *request, int64_t wait_us, bool respond_async)
+static void wait_for(const struct creation *creation, struct live_batch *live)
 {
     struct waiter_rules rules = {.created = true, .until_us = NEVER_US};
-    int64_t now_us = loop_now_us(live->server->loop);
-    if (respond_async)
+    struct loop *loop = creation->server->loop;
+    int64_t now_us = loop_now_us(loop);
+    if (creation->respond_async)
         rules.until_us = now_us;
-    else if (wait_us < NEVER_US - now_us)
-        rules.until_us = now_us + wait_us;
-    waiter_add(live, request, &rules);
+    else if (creation->wait_us < NEVER_US - now_us)
+        rules.until_us = now_us + creation->wait_us;
+    waiter_add(loop, live, creation->wait.request, &rules);
 }
 
 static void begin_batch(struct creation *creation)
@@ -352,7 +354,7 @@ static void begin_batch(struct creation *creation)
     name_request(live, creation->request_id);
     live->jobs++; /* until its first waiter is known */
     if (creation->wait.request)
-        wait_for(live, creation->wait.request, creation->wait_us, creation->respond_async);
+        wait_for(creation, live);
     live_start(live);
     if (!creation->wait.request && !live->has_key)
         live_event(live, &(struct batch_event){.kind = EVENT_CANCEL});
@@ -367,7 +369,7 @@ static void join_batch(const struct creation *creation, const char *id)
     if (!creation->wait.request)
         return;
     if (live)
-        wait_for(live, creation->wait.request, creation->wait_us, creation->respond_async);
+        wait_for(creation, live);
     else
         request_answer_batch(creation->wait.request, id);
 }
@@ -451,7 +453,8 @@ void get_batch(void *owner, struct request *request)
     }
     struct live_batch *live = batches_find(server->batches, call->args[0]);
     if (live) {
-        waiter_add(live, request, &(struct waiter_rules){.until_us = loop_now_us(server->loop) + wait_us});
+        waiter_add(server->loop, live, request,
+                   &(struct waiter_rules){.until_us = loop_now_us(server->loop) + wait_us});
         return;
     }
     snprintf(call->subject, sizeof(call->subject), "%.*s",
@@ -471,7 +474,7 @@ void cancel_batch(void *owner, struct request *request)
         return;
     }
     live->jobs++;
-    waiter_add(live, request, &(struct waiter_rules){.until_us = NEVER_US});
+    waiter_add(server->loop, live, request, &(struct waiter_rules){.until_us = NEVER_US});
     live_event(live, &(struct batch_event){.kind = EVENT_CANCEL});
     live->jobs--;
     live_destroy_if_done(live);

@@ -4,6 +4,7 @@
 #include "server/base/clock.h"
 #include "server/base/hash.h"
 #include "server/base/log.h"
+#include "server/batches/observer.h"
 #include "server/batches/unstored.h"
 #include "server/runtime/memory.h"
 #include "server/runtime/metrics.h"
@@ -250,7 +251,7 @@ static void live_destroy(struct live_batch *live)
 
 void live_destroy_if_done(struct live_batch *live)
 {
-    if (batch_is_terminal(&live->batch) && live->jobs == 0 && !live->waiters && !live->stepping)
+    if (batch_is_terminal(&live->batch) && live->jobs == 0 && !live->observers && !live->stepping)
         live_destroy(live);
 }
 
@@ -309,7 +310,7 @@ static void do_answer(struct live_batch *live, uint32_t index)
               live->request_id[0] ? live->request_id : NULL, "run", live->run->name, "state",
               batch_state_names[live->batch.state], LOG_INT("scored", live->scored),
               LOG_INT("rollouts", live->batch.rollout_count), NULL);
-    waiters_answer(live);
+    live_tell_ended(live);
 }
 
 static void (*const effects[])(struct live_batch *live, uint32_t index) = {

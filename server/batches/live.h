@@ -1,6 +1,6 @@
 /* live: batches that are not finished, and what is done for them. The effects to batch.h's decisions. Loop thread only.
  *
- * A live batch is made when its request is on record and goes when it has ended and its waiters were answered. A flight
+ * A live batch is made when its request is on record and goes when it has ended and nobody observes it. A flight
  * is one rollout on its way: from its dispatch (or from the moment it must be stored without one) to the row on disk;
  * it owns whatever the engine and the verifiers said, so memory is proportional to what is in flight. */
 #ifndef SERVER_BATCHES_LIVE_H
@@ -36,7 +36,7 @@ struct run_state {
     UT_hash_handle hh;
 };
 
-struct waiter;
+struct live_observer;
 struct unstored;
 
 struct live_batch {
@@ -68,7 +68,7 @@ struct live_batch {
     size_t scored;            /* known when it is closed */
     size_t groups_ready;      /* all members stored */
     struct loop_timer timer;
-    struct waiter *waiters;
+    struct live_observer *observers;
     bool answered_async; /* somebody was told 202: hang-ups do not cancel it */
     bool has_key;
     struct unstored *unstored; /* a score that leaves no trace; NULL: it is on record */
@@ -258,22 +258,7 @@ void probes_forget(struct batches *batches); /* at the end: their transfers are 
 /* One line in the log when an engine comes or goes. */
 void log_engine_change(const struct engine *engine, enum engine_state before);
 
-/* waiters.c */
-struct waiter_rules {
-    int64_t until_us; /* CLOCK_MONOTONIC; NEVER_US: until it has ended */
-    bool created;     /* a POST: a wait that ends first is answered 202 */
-};
-/* A request that accepts NDJSON gets a line for each group when it is closed, whatever its `wait`; the others wait for
- * the end. */
-void waiter_add(struct live_batch *live, struct request *request, const struct waiter_rules *rules);
-void waiters_group_closed(struct live_batch *live, uint32_t group);
-void waiters_answer(struct live_batch *live);
-/* The store cannot write: those who wait for the end are told so, the batch goes on. */
-void waiters_refuse(struct live_batch *live, enum error_code code, const char *message);
-void waiters_release(struct live_batch *live); /* at shutdown: 202 and the id */
-/* Sends a batch that has ended, from the record. */
-void request_answer_batch(struct request *request, const char *batch_id);
-/* Members of an open object: state, counts, what it waits for. */
+/* live_show.c. Members of an open object: state, counts, what it waits for. */
 void live_write_running(struct json_write *json, const struct live_batch *live);
 void live_write_pending(struct json_write *json, const struct live_batch *live);
 

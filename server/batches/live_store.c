@@ -5,6 +5,7 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/batches/closing_group.h"
+#include "server/batches/observer.h"
 #include "server/batches/unstored.h"
 #include "server/runtime/metrics.h"
 
@@ -232,12 +233,9 @@ static void pump(void *arg)
     batches_pump_backlog(arg);
 }
 
-static void tell_those_who_wait(struct live_batch *live, enum store_status status)
+static void tell_observers(const struct live_batch *live, enum store_status status)
 {
-    if (status == STORE_DISK_FULL)
-        waiters_refuse(live, ERR_DISK_FULL, "the disk is full; the batch goes on and is stored when there is room");
-    else
-        waiters_refuse(live, ERR_STORE_UNAVAILABLE, "the database cannot be written; the batch goes on");
+    live_tell_held_up(live, status == STORE_DISK_FULL ? LIVE_DISK_FULL : LIVE_NOT_WRITTEN);
 }
 
 /* Nothing is given up: the row is written again until the disk takes it. */
@@ -250,7 +248,7 @@ static void write_again(struct flight *flight)
     batches->backlog_last = &flight->backlog_next;
     loop_timer_set(batches->server->loop, &batches->backlog_timer, clock_monotonic_us() + STORE_RETRY_US, pump,
                    batches);
-    tell_those_who_wait(flight->live, flight->op.status);
+    tell_observers(flight->live, flight->op.status);
 }
 
 static void log_refused_row(const struct flight *flight)
@@ -390,13 +388,13 @@ static void group_closed(struct store_op *op)
     struct group_op *close = op->context;
     struct live_batch *live = close->live;
     if (store_desk_send_again(&close->errand)) {
-        tell_those_who_wait(live, op->status);
+        tell_observers(live, op->status);
         return;
     }
     if (op->status != STORE_OK && op->status != STORE_EXISTS)
         log_event(LOG_LEVEL_ERROR, "a group was refused by the store", "group", close->id, "why", op->message, NULL);
     if (!live->batch.groups[close->group].closed)
-        waiters_group_closed(live, close->group);
+        live_tell_group_closed(live, close->group);
     live_event(live, &(struct batch_event){.kind = EVENT_GROUP_CLOSED, .index = close->group});
     free(close->advantages);
     free(close->shaped);
@@ -411,7 +409,7 @@ static void batch_closed(struct store_op *op)
     struct live_batch *live = close->live;
     struct batches *batches = live->server->batches;
     if (store_desk_send_again(&close->errand)) {
-        tell_those_who_wait(live, op->status);
+        tell_observers(live, op->status);
         return;
     }
     if (op->status != STORE_OK && op->status != STORE_EXISTS)
@@ -437,8 +435,7 @@ enum store_batch_state live_end_state(const struct live_batch *live)
 
 static void cannot_be_read(void *arg)
 {
-    struct live_batch *live = arg;
-    waiters_refuse(live, ERR_STORE_UNAVAILABLE, "the database cannot be read; the batch goes on");
+    live_tell_held_up(arg, LIVE_NOT_READ);
 }
 
 struct read_again live_read_again(struct live_batch *live)

@@ -140,7 +140,7 @@ static void watch_a_batch_that_ends(void)
                                       "GET /v1/batches/%s?wait=1m HTTP/1.1\r\nHost: localhost\r\n\r\n", live->id));
         submit(&play.before);
         play.phase = WORKER_BUSY;
-    } else if (play.phase == WORKER_BUSY && live->waiters && !queued) {
+    } else if (play.phase == WORKER_BUSY && live->observers && !queued) {
         server_cancel_all();
         play.phase = CANCELLED;
     } else if (play.phase == CANCELLED && queued) { /* its sums are to be computed */

@@ -1,0 +1,42 @@
+/* observer: who is told what becomes of a live batch. A batch that somebody observes stays in memory. Loop thread only. */
+#ifndef SERVER_BATCHES_OBSERVER_H
+#define SERVER_BATCHES_OBSERVER_H
+
+#include <stdint.h>
+
+struct live_batch;
+struct live_observer;
+
+/* Why the record of a batch stands still. The batch goes on. */
+enum live_trouble { LIVE_DISK_FULL, LIVE_NOT_WRITTEN, LIVE_NOT_READ };
+
+/* One table for each kind of observer; every call is there. */
+struct live_observer_calls {
+    /* The group is on record. */
+    void (*group_closed)(struct live_observer *observer, uint32_t group);
+    /* Told each time that the store fails. The observer may leave. */
+    void (*held_up)(struct live_observer *observer, enum live_trouble trouble);
+    /* The last call, after the observer was taken off its batch: the batch is terminal and on record. */
+    void (*ended)(struct live_observer *observer);
+    /* The last call, too: the service ends before the batch does. */
+    void (*service_ends)(struct live_observer *observer);
+};
+
+/* Lives inside its owner's struct. */
+struct live_observer {
+    const struct live_observer_calls *calls;
+    struct live_batch *live;
+    struct live_observer *previous;
+    struct live_observer *next;
+};
+
+void live_observe(struct live_batch *live, struct live_observer *observer, const struct live_observer_calls *calls);
+/* Call live_destroy_if_done() when the batch is not needed any more. */
+void live_unobserve(struct live_observer *observer);
+
+void live_tell_group_closed(const struct live_batch *live, uint32_t group);
+void live_tell_held_up(const struct live_batch *live, enum live_trouble trouble);
+void live_tell_ended(struct live_batch *live);
+void live_tell_service_ends(struct live_batch *live);
+
+#endif
