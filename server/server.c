@@ -120,9 +120,17 @@ static bool make_pool(struct server *server)
 {
     const struct settings *settings = server->settings;
     char message[SETTINGS_MESSAGE_BYTES];
-    server->engines = engines_create(server, message);
+    server->engines = engines_create(&(struct engines_options){.settings = settings,
+                                                               .loop = server->loop,
+                                                               .workers = server->workers,
+                                                               .store = server->store,
+                                                               .token = &server->token,
+                                                               .argc = server->argc,
+                                                               .argv = server->argv},
+                                     message);
     if (!server->engines)
         return cannot_start(message) == 0;
+    server->pool = server->engines->pool;
     pool_set_rules(server->pool, &(struct pool_rules){.pause_max_us = settings->engine_pause_max_us,
                                                       .down_timeout_us = settings->engine_down_timeout_us,
                                                       .retry_ratio = settings->engine_retry_ratio,
@@ -143,8 +151,9 @@ static bool make_transport(struct server *server)
                                           .user_agent = "rolloutd/" ROLLOUTD_VERSION};
     server->transport = transport_create(&host, &settings);
     if (!server->transport)
-        cannot_start("the HTTP client library did not start");
-    return server->transport != NULL;
+        return cannot_start("the HTTP client library did not start") == 0;
+    engines_connect(server->engines, server->transport);
+    return true;
 }
 
 static bool make_verifiers(struct server *server, const struct spawner *spawner)
@@ -209,7 +218,6 @@ static void unmake_parts(struct server *server)
     if (server->verify_pool)
         verify_pool_destroy(server->verify_pool);
     incidents_destroy(server->incidents);
-    pool_destroy(server->pool);
     engines_destroy(server->engines);
     free(TAKE_PTR(server->token));
     if (server->batches && server->batches->count == 0) {
@@ -316,7 +324,7 @@ static void begin_service(void *arg)
 
 static void run(struct server *server)
 {
-    probe_engines(server->batches);
+    engines_probe(server->engines);
     refresh_gauges(server);
     begin_service(server);
     loop_run(server->loop, before_wait, server);

@@ -70,7 +70,7 @@ static void set_engine_gauges(struct pool *pool)
 
 static void write_engines(struct json_write *json, const struct engines *engines)
 {
-    struct pool *pool = engines->server->pool;
+    struct pool *pool = engines->pool;
     char why[ENGINE_SENTENCE_BYTES];
     json_key(json, "engines");
     json_array_begin(json);

@@ -2,6 +2,7 @@
 
 #include "server/base/clock.h"
 #include "server/base/nearest.h"
+#include "server/engines/engines.h"
 
 #include <stdio.h>
 
@@ -140,7 +141,7 @@ static int check_model(struct batches *batches, const struct named_pool *named, 
     if (count == 0)
         return 0;
     pool_look_again(pool, named, clock_monotonic_us()); /* an adapter may have been loaded since */
-    probe_engines(batches);
+    engines_probe(batches->server->engines);
     names_advise_list(model, (const char *const *)names.list, advice);
     return call_refuse(call, ERR_INVALID_FIELD, "model", "no engine of pool \"%s\" serves this model; %s",
                        named_pool_name(named), advice);

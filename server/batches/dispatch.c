@@ -4,6 +4,7 @@
 #include "server/batches/live.h"
 
 #include "server/base/clock.h"
+#include "server/engines/engines.h"
 
 #include <stdio.h>
 
@@ -320,5 +321,5 @@ void dispatch(struct batches *batches)
     }
     batches->dispatching = false;
     if (pool_wants_probe(batches->server->pool))
-        probe_engines(batches);
+        engines_probe(batches->server->engines);
 }

@@ -4,6 +4,7 @@
 #include "server/base/clock.h"
 #include "server/base/hash.h"
 #include "server/base/log.h"
+#include "server/engines/engines.h"
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
 
@@ -128,9 +129,9 @@ static void leave_engine(struct flight *flight, const struct sample_error *error
     metric_observe_us(METRIC_ENGINE_SECONDS, now_us - flight->dispatched_us);
     enum engine_state before = flight->engine->state;
     pool_end(server->pool, flight->engine, &result, now_us);
-    log_engine_change(flight->engine, before);
+    engine_log_change(flight->engine, before);
     if (error)
-        probe_engines(server->batches);
+        engines_probe(server->engines);
 }
 
 #define ABORT_TIMEOUT_US (2 * US_PER_S)

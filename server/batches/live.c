@@ -6,6 +6,7 @@
 #include "server/base/log.h"
 #include "server/batches/observer.h"
 #include "server/batches/unstored.h"
+#include "server/engines/engines.h"
 #include "server/runtime/memory.h"
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
@@ -26,6 +27,11 @@ static void forget_run(struct batches *batches, struct run_state *run)
     free(run);
 }
 
+static void engines_changed(void *arg)
+{
+    dispatch(arg);
+}
+
 struct batches *batches_create(struct server *server)
 {
     struct batches *batches = xcalloc(1, sizeof(*batches));
@@ -33,6 +39,8 @@ struct batches *batches_create(struct server *server)
     batches->places_max = (size_t)server->settings->verify_queue;
     batches->bytes_max = memory_for_batches_bytes(server->settings);
     batches->backlog_last = &batches->backlog_first;
+    if (server->engines)
+        engines_subscribe(server->engines, engines_changed, batches);
     store_health_init(server->loop, server->store, &batches->health);
     return batches;
 }
@@ -48,11 +56,9 @@ void batches_destroy(struct batches *batches)
         forget_run(batches, run);
     }
     loop_timer_clear(batches->server->loop, &batches->dispatch_timer);
-    loop_timer_clear(batches->server->loop, &batches->probe_timer);
     loop_timer_clear(batches->server->loop, &batches->backlog_timer);
     store_health_finish(&batches->health);
     batches_forget_unread(batches);
-    probes_forget(batches);
     updates_finish(batches);
     dispatch_finish(batches);
     free(batches);

@@ -166,8 +166,6 @@ struct batches {
     struct live_batch *given_ring; /* those whose completions came with the request */
     size_t turn;                   /* whose it is, if several want the next place: 0 the given, then the queues */
     struct loop_timer dispatch_timer;
-    struct loop_timer probe_timer;
-    struct probe_flight *probes; /* under way */
     bool dispatching;
 
     /* admission: places in the later queues, bytes of the budget */
@@ -251,12 +249,6 @@ void dispatch_remove(struct live_batch *live);
 /* True while another run has the pool. */
 bool live_waits_for_pool(const struct live_batch *live);
 void dispatch(struct batches *batches);
-
-/* engines/probes.c: sends the probes that are due. */
-void probe_engines(void *arg);
-void probes_forget(struct batches *batches); /* at the end: their transfers are gone */
-/* One line in the log when an engine comes or goes. */
-void log_engine_change(const struct engine *engine, enum engine_state before);
 
 /* live_show.c. Members of an open object: state, counts, what it waits for. */
 void live_write_running(struct json_write *json, const struct live_batch *live);

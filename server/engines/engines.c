@@ -3,7 +3,6 @@
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
-#include "server/batches/live.h"
 
 #include <stdio.h>
 
@@ -120,7 +119,7 @@ static void take_out(struct pool *pool, struct engine *engine)
 
 static void follow(struct engines *engines, const struct known_engine *known)
 {
-    struct pool *pool = engines->server->pool;
+    struct pool *pool = engines->pool;
     struct engine *engine = pool_find(pool, text_of(known->name));
 
     if (known->url && !(engine && engine->source == ENGINE_OF_SETTINGS)) {
@@ -134,14 +133,13 @@ static void follow(struct engines *engines, const struct known_engine *known)
 /* After the pool has changed: it must be looked at, and batches may have waited for it. */
 static void go_on(struct engines *engines)
 {
-    struct server *server = engines->server;
-    pool_reap(server->pool);
-    if (server->transport)
-        transport_keep_connections(server->transport, pool_in_flight_limit(server->pool) + 8);
-    if (!server->batches)
+    pool_reap(engines->pool);
+    if (!engines->transport)
         return;
-    probe_engines(server->batches);
-    dispatch(server->batches);
+    transport_keep_connections(engines->transport, pool_in_flight_limit(engines->pool) + 8);
+    engines_probe(engines);
+    if (engines->changed)
+        engines->changed(engines->changed_arg);
 }
 
 static void remember(struct engines *engines, struct known_engine *known)
@@ -164,7 +162,7 @@ void engines_put(struct engines *engines, struct known_engine *known)
 void engines_forget(struct engines *engines, struct text name)
 {
     struct known_engine *known = engines_known(engines, name);
-    struct pool *pool = engines->server->pool;
+    struct pool *pool = engines->pool;
     struct engine *engine = pool_find(pool, name);
 
     if (engine && engine->source == ENGINE_OF_API)
@@ -188,7 +186,7 @@ static bool settings_name(const struct settings *settings, const char *name)
 
 void engines_follow_settings(struct engines *engines, const struct settings *settings)
 {
-    struct pool *pool = engines->server->pool;
+    struct pool *pool = engines->pool;
     struct known_engine *known;
     struct known_engine *next;
 
@@ -227,15 +225,14 @@ static struct known_engine *of_record(const struct store_engine *row)
 static void read_token(struct engines *engines, struct known_engine *known)
 {
     char message[256];
-    if (known->token_name &&
-        engine_token_read(engines->server->settings, known->token_name, &known->token, message) < 0)
+    if (known->token_name && engine_token_read(engines->uses.settings, known->token_name, &known->token, message) < 0)
         log_event(LOG_LEVEL_ERROR, "the key of an engine cannot be read", "engine", known->name, "why", message, NULL);
 }
 
 static bool read_record(struct engines *engines, char ret_message[SETTINGS_MESSAGE_BYTES])
 {
     struct store_engines rows = {0};
-    struct store_reader *reader = store_reader_create(engines->server->store, ret_message);
+    struct store_reader *reader = store_reader_create(engines->uses.store, ret_message);
     if (!reader)
         return false;
     enum store_status status = store_list_engines(reader, &rows);
@@ -252,21 +249,32 @@ static bool read_record(struct engines *engines, char ret_message[SETTINGS_MESSA
     return status == STORE_OK;
 }
 
-struct engines *engines_create(struct server *server, char ret_message[SETTINGS_MESSAGE_BYTES])
+struct engines *engines_create(const struct engines_options *options, char ret_message[SETTINGS_MESSAGE_BYTES])
 {
-    const struct settings *settings = server->settings;
+    const struct settings *settings = options->settings;
     _cleanup_free_ struct pool_engine *wanted = xcalloc(settings->engine_count + 1, sizeof(*wanted));
     struct engines *engines = xcalloc(1, sizeof(*engines));
 
-    engines->server = server;
+    engines->uses = *options;
     engines->settings_read_at_us = engines->settings_tried_at_us = clock_utc_us();
     for (size_t i = 0; i < settings->engine_count; i++)
         wanted[i] = of_settings(&settings->engines[i]);
-    server->pool = pool_create(wanted, settings->engine_count, ret_message);
-    if (server->pool && read_record(engines, ret_message))
+    engines->pool = pool_create(wanted, settings->engine_count, ret_message);
+    if (engines->pool && read_record(engines, ret_message))
         return engines;
     engines_destroy(engines);
     return NULL;
+}
+
+void engines_connect(struct engines *engines, struct transport *transport)
+{
+    engines->transport = transport;
+}
+
+void engines_subscribe(struct engines *engines, void (*changed)(void *arg), void *arg)
+{
+    engines->changed = changed;
+    engines->changed_arg = arg;
 }
 
 void engines_destroy(struct engines *engines)
@@ -276,10 +284,12 @@ void engines_destroy(struct engines *engines)
     if (!engines)
         return;
     engines_reload_forget(engines);
+    engines_forget_probes(engines);
     HASH_ITER(hh, engines->known, known, next)
     {
         HASH_DEL(engines->known, known);
         known_engine_destroy(known);
     }
+    pool_destroy(engines->pool);
     free(engines);
 }

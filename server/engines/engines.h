@@ -7,13 +7,14 @@
 #define SERVER_ENGINES_ENGINES_H
 
 #include "client/pool/pool.h"
+#include "client/transport/transport.h"
 #include "server/base/json_write.h"
+#include "server/runtime/loop.h"
+#include "server/runtime/workers.h"
 #include "server/settings/settings.h"
 #include "server/store/store.h"
 
 #include <uthash.h>
-
-struct server;
 
 #define ENGINE_TOKEN_NAME_MAX 64
 #define IN_FLIGHT_MAX 65536
@@ -34,8 +35,25 @@ struct known_engine {
     UT_hash_handle hh;
 };
 
+/* What the room uses of the service; all of it outlives the engines. */
+struct engines_options {
+    const struct settings *settings;
+    struct loop *loop;
+    struct workers *workers;
+    struct store *store;
+    char **token; /* the service's own key, which is read again with the settings */
+    int argc;     /* as the settings were read, and are read again */
+    char **argv;
+};
+
 struct engines {
-    struct server *server;
+    struct engines_options uses;
+    struct pool *pool;
+    struct transport *transport; /* NULL until engines_connect() */
+    void (*changed)(void *arg);  /* NULL: nobody wants to know */
+    void *changed_arg;
+    struct probe_flight *probes; /* under way */
+    struct loop_timer probe_timer;
     struct known_engine *known;                  /* by name */
     size_t creating;                             /* new ones on their way into the store */
     int64_t settings_read_at_us;                 /* UTC: when the settings were read last */
@@ -45,9 +63,13 @@ struct engines {
     bool reload_again;
 };
 
-/* The pool, from the settings and the record. NULL with a message. */
-struct engines *engines_create(struct server *server, char ret_message[SETTINGS_MESSAGE_BYTES]);
-void engines_destroy(struct engines *engines);
+/* With the pool, from the settings and the record. NULL with a message. */
+struct engines *engines_create(const struct engines_options *options, char ret_message[SETTINGS_MESSAGE_BYTES]);
+void engines_destroy(struct engines *engines); /* after the transport; NULL is fine */
+/* Probes can be sent from now on. */
+void engines_connect(struct engines *engines, struct transport *transport);
+/* `changed` is called after an engine came, went, or was probed: what waits for engines may go on. One subscriber. */
+void engines_subscribe(struct engines *engines, void (*changed)(void *arg), void *arg);
 
 struct known_engine *engines_known(struct engines *engines, struct text name); /* NULL: nothing was said of it */
 struct known_engine *known_engine_create(struct text name);
@@ -64,6 +86,12 @@ void engines_follow_settings(struct engines *engines, const struct settings *set
  * or -1 with a sentence that holds neither the key nor a path. */
 int engine_token_read(const struct settings *settings, const char *name, char **ret_token, char ret_message[256]);
 bool engine_token_name_is_sane(struct text name);
+
+/* engines/probes.c: sends the probes that are due, and comes back by itself when others are. */
+void engines_probe(struct engines *engines);
+void engines_forget_probes(struct engines *engines); /* at the end: their transfers are gone */
+/* One line in the log when an engine comes or goes. */
+void engine_log_change(const struct engine *engine, enum engine_state before);
 
 /* engines/show.c. One object with everything; `now` as both clocks say. */
 void engine_write(struct json_write *json, const struct engines *engines, const struct engine *engine);

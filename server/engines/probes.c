@@ -1,30 +1,30 @@
 /* Probes on their way: what engines are, and whether they are still there. */
-#include "server/batches/live.h"
+#include "server/engines/engines.h"
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
 
 struct probe_flight {
-    struct batches *batches;
+    struct engines *engines;
     struct engine *engine;
     struct engine_call call;
     enum engine_state before;
     struct probe_flight *next;
 };
 
-static struct probe_flight *flight_begin(struct batches *batches, struct engine *engine)
+static struct probe_flight *flight_begin(struct engines *engines, struct engine *engine)
 {
     struct probe_flight *flight = xcalloc(1, sizeof(*flight));
     *flight =
-        (struct probe_flight){.batches = batches, .engine = engine, .before = engine->state, .next = batches->probes};
-    batches->probes = flight;
+        (struct probe_flight){.engines = engines, .engine = engine, .before = engine->state, .next = engines->probes};
+    engines->probes = flight;
     engine_hold(engine);
     return flight;
 }
 
 static void flight_end(struct probe_flight *flight)
 {
-    struct probe_flight **place = &flight->batches->probes;
+    struct probe_flight **place = &flight->engines->probes;
     while (*place != flight)
         place = &(*place)->next;
     *place = flight->next;
@@ -32,10 +32,11 @@ static void flight_end(struct probe_flight *flight)
     free(flight);
 }
 
-void probes_forget(struct batches *batches)
+void engines_forget_probes(struct engines *engines)
 {
-    while (batches->probes)
-        flight_end(batches->probes);
+    loop_timer_clear(engines->uses.loop, &engines->probe_timer);
+    while (engines->probes)
+        flight_end(engines->probes);
 }
 
 static bool is_in_use(enum engine_state state)
@@ -43,7 +44,7 @@ static bool is_in_use(enum engine_state state)
     return state == ENGINE_UP || state == ENGINE_COOLING;
 }
 
-void log_engine_change(const struct engine *engine, enum engine_state before)
+void engine_log_change(const struct engine *engine, enum engine_state before)
 {
     static const char *const troubles[ENGINE_STATE_COUNT] = {
         [ENGINE_DOWN] = "engine down", [ENGINE_HALF_OPEN] = "engine half open", [ENGINE_REFUSED] = "engine refused"};
@@ -63,13 +64,14 @@ static void send_probe(struct probe_flight *flight);
 
 static void go_on(struct probe_flight *flight)
 {
-    struct batches *batches = flight->batches;
-    log_engine_change(flight->engine, flight->before);
+    struct engines *engines = flight->engines;
+    engine_log_change(flight->engine, flight->before);
     engine_release(flight->engine);
     flight_end(flight);
-    pool_reap(batches->server->pool);
-    probe_engines(batches);
-    dispatch(batches);
+    pool_reap(engines->pool);
+    engines_probe(engines);
+    if (engines->changed)
+        engines->changed(engines->changed_arg);
 }
 
 static void probed(void *arg, struct transfer_reply *reply)
@@ -93,7 +95,6 @@ static void probed(void *arg, struct transfer_reply *reply)
 
 static void send_probe(struct probe_flight *flight)
 {
-    struct server *server = flight->batches->server;
     int64_t timeout_us;
     if (!engine_probe_build(flight->engine, clock_monotonic_us(), &flight->call, &timeout_us)) {
         go_on(flight);
@@ -108,17 +109,21 @@ static void send_probe(struct probe_flight *flight)
                                        .timeout_us = timeout_us,
                                        .connect_timeout_us = PROBE_GET_TIMEOUT_US,
                                        .reply_limit_bytes = PROBE_REPLY_BYTES};
-    transport_start(server->transport, &request, probed, flight);
+    transport_start(flight->engines->transport, &request, probed, flight);
 }
 
-void probe_engines(void *arg)
+static void probes_due(void *arg)
 {
-    struct batches *batches = arg;
+    engines_probe(arg);
+}
+
+void engines_probe(struct engines *engines)
+{
     struct engine *engine;
     int64_t at_us = NEVER_US;
 
-    while ((engine = pool_probe_due(batches->server->pool, clock_monotonic_us(), &at_us)))
-        send_probe(flight_begin(batches, engine));
+    while ((engine = pool_probe_due(engines->pool, clock_monotonic_us(), &at_us)))
+        send_probe(flight_begin(engines, engine));
     if (at_us != NEVER_US)
-        loop_timer_set(batches->server->loop, &batches->probe_timer, at_us, probe_engines, batches);
+        loop_timer_set(engines->uses.loop, &engines->probe_timer, at_us, probes_due, engines);
 }

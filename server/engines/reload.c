@@ -4,7 +4,6 @@
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
-#include "server/batches/live.h"
 
 #include <stdio.h>
 
@@ -39,7 +38,7 @@ static void read_again(struct job *job, struct store_reader *reader)
         struct known_engine *known = reload->keyed[i];
         char message[256];
         free(known->token);
-        if (engine_token_read(reload->engines->server->settings, known->token_name, &known->token, message) < 0)
+        if (engine_token_read(reload->engines->uses.settings, known->token_name, &known->token, message) < 0)
             log_event(LOG_LEVEL_ERROR, "the key of an engine cannot be read", "engine", known->name, "why", message,
                       NULL);
     }
@@ -59,12 +58,12 @@ static void take_keys(struct engines *engines, struct reload *reload)
 }
 
 /* The service's own key may change; whether it wants one may not. */
-static void take_service_key(struct server *server, struct settings *settings)
+static void take_service_key(char **token, struct settings *settings)
 {
-    if (!server->token || !settings->token || strcmp(server->token, settings->token) == 0)
+    if (!*token || !settings->token || strcmp(*token, settings->token) == 0)
         return;
-    free(server->token);
-    server->token = TAKE_PTR(settings->token);
+    free(*token);
+    *token = TAKE_PTR(settings->token);
 }
 
 static void have_read(struct job *job)
@@ -80,7 +79,7 @@ static void have_read(struct job *job)
     take_keys(engines, reload);
     if (reload->read) {
         engines->settings_read_at_us = engines->settings_tried_at_us;
-        take_service_key(engines->server, &reload->settings);
+        take_service_key(engines->uses.token, &reload->settings);
         log_event(LOG_LEVEL_INFO, "settings read again", NULL);
         engines_follow_settings(engines, &reload->settings);
     } else {
@@ -101,20 +100,19 @@ static void copy_keyed(struct engines *engines, struct reload *reload)
 
 void engines_reload(struct engines *engines)
 {
-    struct server *server = engines->server;
     if (engines->reload) { /* it may have read before the change that this signal is about */
         engines->reload_again = true;
         return;
     }
     struct reload *reload = xcalloc(1, sizeof(*reload));
     reload->engines = engines;
-    reload->argc = server->argc;
-    reload->argv = server->argv;
+    reload->argc = engines->uses.argc;
+    reload->argv = engines->uses.argv;
     reload->job.run = read_again;
     reload->job.done = have_read;
     copy_keyed(engines, reload);
     engines->reload = reload;
-    workers_submit_reserved(server->workers, &reload->job);
+    workers_submit_reserved(engines->uses.workers, &reload->job);
 }
 
 void engines_reload_forget(struct engines *engines)

@@ -2,8 +2,8 @@
 #include "server/engines/engines.h"
 
 #include "server/base/clock.h"
-#include "server/batches/live.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 /* --- sentences ------------------------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ static const char *next_of(const struct engine *engine, int64_t *ret_at_us)
 bool pool_say_why(const struct engines *engines, const struct named_pool *named, bool pauses,
                   char ret_why[ENGINE_SENTENCE_BYTES])
 {
-    struct pool *pool = engines->server->pool;
+    struct pool *pool = engines->pool;
     char why[ENGINE_SENTENCE_BYTES];
     int length =
         snprintf(ret_why, ENGINE_SENTENCE_BYTES, "no engine of pool \"%s\" can be used", named_pool_name(named));
@@ -342,7 +342,7 @@ static void write_state_metrics(struct pool *pool, struct buffer *out)
 
 void engines_write_metrics(const struct engines *engines, struct buffer *out)
 {
-    struct pool *pool = engines->server->pool;
+    struct pool *pool = engines->pool;
     for (size_t row = 0; row < ARRAY_LENGTH(engine_rows); row++) {
         put_family(out, engine_rows[row].name, engine_rows[row].kind, engine_rows[row].help);
         for (size_t i = 0; i < pool_count(pool); i++)
