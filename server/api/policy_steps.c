@@ -63,7 +63,8 @@ void parse_policy_end(struct call *call)
 /* --- a step on its way to the record --------------------------------------------------------------------------- */
 
 struct step {
-    struct store_wait wait; /* first */
+    struct store_wait wait;    /* first */
+    struct begin_waiter begin; /* of a begin that is on record */
     struct server *server;
     char *run;
     char *key;
@@ -145,7 +146,7 @@ void cancel_policy(void *owner, struct request *request)
         submit(server, request, STORE_STEP_CANCEL);
 }
 
-/* --- what came of it ------------------------------------------------------------------------------------------- */
+/* --- replies ---------------------------------------------------------------------------------------------------- */
 
 void policy_write_update(struct json_write *json, struct text run, const struct store_policy_update *update)
 {
@@ -169,11 +170,6 @@ static void answer(struct request *request, struct text run, const struct store_
     json_object_end(&json);
     call_answer_json(call, 200);
     request_answer(request);
-}
-
-void policy_answer_begun(struct request *request, struct text run, const struct store_policy_update *record)
-{
-    answer(request, run, record);
 }
 
 static void refuse_state(struct request *request, const struct store_op *op)
@@ -200,22 +196,71 @@ static void refuse(const struct store_wait *wait)
         store_wait_refuse(wait, "");
 }
 
+/* --- a begin that waits until its mode's promise is true ------------------------------------------------------- */
+
+static bool begin_hung_up(struct request *request, void *arg)
+{
+    struct step *step = arg;
+    (void)request;
+    update_leave(&step->begin);
+    step_destroy(step);
+    return true;
+}
+
+static void refuse_ended(struct request *request, enum begin_end end, const struct store_policy_update *record)
+{
+    static const char *const cut_short[] = {[STORE_UPDATE_COMMITTED] = "was committed before it was begun",
+                                            [STORE_UPDATE_CANCELLED] = "was cancelled before it was begun",
+                                            [STORE_UPDATE_EXPIRED] = "was ended by its deadline before it was begun"};
+    static const char *const over[] = {
+        [STORE_UPDATE_CANCELLED] = "was cancelled", [STORE_UPDATE_EXPIRED] = "has ended by its deadline"};
+    request_refuse(request, ERR_STATE_CONFLICT, "revision", "the update to revision %lld %s",
+                   (long long)record->revision, (end == BEGIN_CUT_SHORT ? cut_short : over)[record->state]);
+}
+
+static void begun(void *arg, enum begin_end end, const struct store_policy_update *record)
+{
+    struct step *step = arg;
+    struct request *request = step->wait.request;
+    request_on_hangup(request, NULL, NULL);
+    if (end == BEGIN_HOLDS)
+        answer(request, text_of(step->run), record);
+    else
+        refuse_ended(request, end, record);
+    step_destroy(step);
+}
+
+/* --- what came of it ------------------------------------------------------------------------------------------- */
+
+static void policy_begun(struct step *step)
+{
+    struct batches *batches = step->server->batches;
+    struct request *request = step->wait.request;
+    if (!request) {
+        update_begun(batches, &step->wait.op, NULL);
+        step_destroy(step);
+        return;
+    }
+    step->begin = (struct begin_waiter){.done = begun, .arg = step};
+    request_on_hangup(request, begin_hung_up, step);
+    update_begun(batches, &step->wait.op, &step->begin);
+}
+
 static void policy_stepped(struct store_op *op)
 {
     struct step *step = op->context;
     struct request *request = step->wait.request;
     bool taken = op->status == STORE_OK || op->status == STORE_EXISTS;
-    struct batches *batches = step->server->batches;
+    if (taken && op->update_policy.step == STORE_STEP_BEGIN) {
+        policy_begun(step);
+        return;
+    }
     if (request)
         request_on_hangup(request, NULL, NULL);
-    if (taken && op->update_policy.step == STORE_STEP_BEGIN) {
-        update_begun(batches, op, request);
-    } else {
-        update_ended(batches, op);
-        if (request && taken)
-            answer(request, op->update_policy.run, &op->update_policy.update);
-        else if (request)
-            refuse(&step->wait);
-    }
+    update_ended(step->server->batches, op);
+    if (request && taken)
+        answer(request, op->update_policy.run, &op->update_policy.update);
+    else if (request)
+        refuse(&step->wait);
     step_destroy(step);
 }

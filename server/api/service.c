@@ -6,6 +6,7 @@
 #include "server/base/json_write.h"
 #include "server/batches/live.h"
 #include "server/engines/engines.h"
+#include "server/render/render.h"
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
 #include "server/verify/incidents.h"
@@ -201,6 +202,30 @@ void get_openapi(void *owner, struct request *request)
     request_answer(request);
 }
 
+static void write_update(struct json_write *json, const struct update_view *update)
+{
+    static const char *const phases[] = {[HOLD_STOPPING] = "stopping", [HOLD_QUIET] = "quiet", [HOLD_ENDED] = "ended"};
+    json_object_begin(json);
+    json_put_string(json, "run", update->run);
+    update_write_record(json, update->record);
+    json_put_string(json, "phase", phases[update->phase]);
+    json_put_int(json, "in_flight", (int64_t)update->in_flight);
+    json_object_end(json);
+}
+
+/* Open updates, and those that a deadline ended. */
+static void write_updates(struct json_write *json, const struct batches *batches, struct text run)
+{
+    const struct weight_update *update = NULL;
+    struct update_view view;
+    json_key(json, "updates");
+    json_array_begin(json);
+    while ((update = updates_next(batches, update, &view)))
+        if (!run.data || text_equals(run, view.run))
+            write_update(json, &view);
+    json_array_end(json);
+}
+
 void get_pending(void *owner, struct request *request)
 {
     struct server *server = owner;
@@ -220,7 +245,7 @@ void get_pending(void *owner, struct request *request)
             live_write_pending(&json, live);
     json_array_end(&json);
     json_put_int(&json, "count", (int64_t)server->batches->count);
-    updates_write(&json, server->batches, run);
+    write_updates(&json, server->batches, run);
     incidents_write(&json, server->incidents, run);
     end(&json, request, 200);
 }

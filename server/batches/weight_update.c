@@ -3,15 +3,8 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/batches/live.h"
-#include "server/render/render.h"
 
 #include <stdio.h>
-
-struct begin_waiter {
-    struct begin_waiter *next;
-    struct weight_update *update;
-    struct request *request;
-};
 
 struct weight_update {
     struct batches *batches;
@@ -50,11 +43,6 @@ static void forget(struct weight_update *update)
 {
     loop_timer_clear(update->batches->server->loop, &update->timer);
     HASH_DEL(update->batches->updates, update);
-    while (update->waiters) {
-        struct begin_waiter *waiter = update->waiters;
-        update->waiters = waiter->next;
-        free(waiter);
-    }
     free(update->run);
     free(update);
 }
@@ -93,50 +81,28 @@ static struct run_state *run_of(const struct weight_update *update)
 
 /* --- who waits ------------------------------------------------------------------------------------------------ */
 
-static bool hung_up(struct request *request, void *arg)
+static void wait_for(struct weight_update *update, struct begin_waiter *waiter)
 {
-    struct begin_waiter *gone = arg;
-    struct begin_waiter **place = &gone->update->waiters;
-    (void)request;
-    while (*place != gone)
-        place = &(*place)->next;
-    *place = gone->next;
-    free(gone);
-    return true;
-}
-
-static void wait_for(struct weight_update *update, struct request *request)
-{
-    struct begin_waiter *waiter = xcalloc(1, sizeof(*waiter));
-    *waiter = (struct begin_waiter){.next = update->waiters, .update = update, .request = request};
+    waiter->update = update;
+    waiter->next = update->waiters;
     update->waiters = waiter;
-    request_on_hangup(request, hung_up, waiter);
 }
 
-static struct request *take_waiter(struct weight_update *update)
+void update_leave(struct begin_waiter *waiter)
 {
-    struct begin_waiter *waiter = update->waiters;
-    struct request *request = waiter ? waiter->request : NULL;
-    if (!waiter)
-        return NULL;
-    update->waiters = waiter->next;
-    request_on_hangup(request, NULL, NULL);
-    free(waiter);
-    return request;
+    struct begin_waiter **place = &waiter->update->waiters;
+    while (*place != waiter)
+        place = &(*place)->next;
+    *place = waiter->next;
+    waiter->update = NULL;
 }
 
-static void answer_waiters(struct weight_update *update)
+static void tell_waiters(struct weight_update *update, enum begin_end end)
 {
-    for (struct request *request; (request = take_waiter(update));)
-        policy_answer_begun(request, text_of(update->run), &update->record);
-}
-
-static void refuse_waiters(struct weight_update *update, const char *how)
-{
-    for (struct request *request; (request = take_waiter(update));)
-        request_refuse(request, ERR_STATE_CONFLICT, "revision",
-                       "the update to revision %lld was %s before it was begun", (long long)update->record.revision,
-                       how);
+    for (struct begin_waiter *waiter; (waiter = update->waiters);) {
+        update_leave(waiter);
+        waiter->done(waiter->arg, end, &update->record);
+    }
 }
 
 /* --- what is in flight ---------------------------------------------------------------------------------------- */
@@ -163,7 +129,7 @@ static void look(struct weight_update *update)
         return;
     count(update, &in_flight, &owed);
     if (hold_look(&update->hold, in_flight, owed))
-        answer_waiters(update);
+        tell_waiters(update, BEGIN_HOLDS);
 }
 
 void update_look(const struct run_state *run)
@@ -241,7 +207,7 @@ static void expire(void *arg)
     update->record.state = STORE_UPDATE_EXPIRED;
     update->record.ended_at_us = clock_utc_us();
     record_expiry(update);
-    refuse_waiters(update, "ended by its deadline");
+    tell_waiters(update, BEGIN_CUT_SHORT);
     resume(update);
     dispatch(batches);
 }
@@ -264,7 +230,8 @@ static void move_batches(struct batches *batches, const struct run_state *run, c
 static void leave(struct weight_update *update, enum store_update_state state)
 {
     struct batches *batches = update->batches;
-    refuse_waiters(update, store_update_state_names[state]);
+    update->record.state = state;
+    tell_waiters(update, BEGIN_CUT_SHORT);
     resume(update);
     forget(update);
     dispatch(batches);
@@ -339,7 +306,7 @@ static void abort_samples(const struct weight_update *update)
     }
 }
 
-void update_begun(struct batches *batches, const struct store_op *op, struct request *request)
+void update_begun(struct batches *batches, const struct store_op *op, struct begin_waiter *waiter)
 {
     const struct store_update_policy *step = &op->update_policy;
     struct weight_update *update = find(batches, step->run);
@@ -348,10 +315,8 @@ void update_begun(struct batches *batches, const struct store_op *op, struct req
         update = NULL; /* a key's, which has ended long ago */
     bool expired = update && update->hold.phase == HOLD_ENDED && update->record.begun_at_us == step->update.begun_at_us;
     bool given_up = step->update.state == STORE_UPDATE_CANCELLED || step->update.state == STORE_UPDATE_EXPIRED;
-    if ((expired || given_up) && request)
-        request_refuse(request, ERR_STATE_CONFLICT, "revision", "the update to revision %lld %s",
-                       (long long)step->update.revision,
-                       step->update.state == STORE_UPDATE_CANCELLED ? "was cancelled" : "has ended by its deadline");
+    if ((expired || given_up) && waiter)
+        waiter->done(waiter->arg, BEGIN_OVER, given_up ? &step->update : &update->record);
     if (expired || given_up)
         return;
     if (fresh) {
@@ -360,12 +325,12 @@ void update_begun(struct batches *batches, const struct store_op *op, struct req
         if (update->hold.mode == HOLD_ABORT && run_of(update))
             abort_samples(update);
     }
-    if (request && update && update->hold.phase == HOLD_STOPPING)
-        wait_for(update, request);
-    else if (request)
-        policy_answer_begun(request, step->run, &step->update);
-    if (update)
+    if (update && update->hold.phase == HOLD_STOPPING) {
+        if (waiter)
+            wait_for(update, waiter);
         look(update);
+    } else if (waiter)
+        waiter->done(waiter->arg, BEGIN_HOLDS, &step->update);
 }
 
 /* --- for the dispatcher and for flights ------------------------------------------------------------------------- */
@@ -399,27 +364,15 @@ bool update_holds(const struct live_batch *live)
 
 /* --- for people --------------------------------------------------------------------------------------------------- */
 
-static void write_one(struct json_write *json, const struct weight_update *update)
+const struct weight_update *updates_next(const struct batches *batches, const struct weight_update *previous,
+                                         struct update_view *ret_view)
 {
-    static const char *const phases[] = {[HOLD_STOPPING] = "stopping", [HOLD_QUIET] = "quiet", [HOLD_ENDED] = "ended"};
-    size_t in_flight = 0;
-    size_t owed = 0;
-    json_object_begin(json);
-    json_put_string(json, "run", update->run);
-    update_write_record(json, &update->record);
-    json_put_string(json, "phase", phases[update->hold.phase]);
+    const struct weight_update *update = previous ? previous->hh.next : batches->updates;
+    size_t owed;
+    if (!update)
+        return NULL;
+    *ret_view = (struct update_view){.run = update->run, .record = &update->record, .phase = update->hold.phase};
     if (update->hold.phase != HOLD_ENDED)
-        count(update, &in_flight, &owed);
-    json_put_int(json, "in_flight", (int64_t)in_flight);
-    json_object_end(json);
-}
-
-void updates_write(struct json_write *json, const struct batches *batches, struct text run)
-{
-    json_key(json, "updates");
-    json_array_begin(json);
-    for (const struct weight_update *update = batches->updates; update; update = update->hh.next)
-        if (!run.data || text_equals(run, update->run))
-            write_one(json, update);
-    json_array_end(json);
+        count(update, &ret_view->in_flight, &owed);
+    return update;
 }

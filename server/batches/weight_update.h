@@ -5,11 +5,9 @@
 #ifndef SERVER_BATCHES_WEIGHT_UPDATE_H
 #define SERVER_BATCHES_WEIGHT_UPDATE_H
 
-#include "server/base/json_write.h"
 #include "server/base/text.h"
 #include "server/batches/batch.h"
 #include "server/batches/weight_hold.h"
-#include "server/http/http.h"
 #include "server/store/store.h"
 
 struct batches;
@@ -18,19 +16,37 @@ struct live_batch;
 struct run_state;
 struct weight_update;
 
+/* How a begin came out. */
+enum begin_end {
+    BEGIN_HOLDS,     /* what its mode promises is true */
+    BEGIN_CUT_SHORT, /* the update ended while somebody waited for that; record->state says how */
+    BEGIN_OVER,      /* it had ended before, cancelled or by its deadline */
+};
+
+/* Waits for a begin. Lives inside its owner's struct. */
+struct begin_waiter {
+    /* Once, perhaps from inside update_begun(). The record lives during the call; the waiter is not touched afterwards. */
+    void (*done)(void *arg, enum begin_end end, const struct store_policy_update *record);
+    void *arg;
+    struct weight_update *update; /* NULL: it waits for none */
+    struct begin_waiter *next;
+};
+
 /* More open ones than that are refused. */
 #define UPDATES_MAX 256
 
 /* The open update of a run, or NULL. */
 struct weight_update *update_find(struct batches *batches, struct text run);
 bool updates_are_full(const struct batches *batches);
-void updates_finish(struct batches *batches);
+void updates_finish(struct batches *batches); /* nobody waits for one any more */
 
 /* After a start, what the record has as open, before the batches of the run are back. */
 void update_restore(struct batches *batches, struct text run, const struct store_policy_update *record);
-/* A begin is on record (OK), or was before (EXISTS). The request, if there is one still, is answered by
- * policy_answer_begun() once the update is quiet, or refused when it ends before. */
-void update_begun(struct batches *batches, const struct store_op *op, struct request *request);
+/* A begin is on record (OK), or was before (EXISTS). The waiter is told once the update is quiet, or when it ends before;
+ * NULL: nobody waits. */
+void update_begun(struct batches *batches, const struct store_op *op, struct begin_waiter *waiter);
+/* A waiter that was not told yet is not told any more. */
+void update_leave(struct begin_waiter *waiter);
 /* A commit or a cancellation that the store has decided. */
 void update_ended(struct batches *batches, const struct store_op *op);
 /* A declaration has cancelled the run's open update; that is on record. */
@@ -50,9 +66,16 @@ int64_t update_next_rollout(struct live_batch *live, bool *ret_held);
 void update_stamp_end(struct flight *flight);
 bool update_holds(const struct live_batch *live);
 
-/* The member "updates" of GET /v1/pending: open ones, and those that a deadline ended. run TEXT_NONE: of all runs. */
-void updates_write(struct json_write *json, const struct batches *batches, struct text run);
-/* api/policy_steps.c */
-void policy_answer_begun(struct request *request, struct text run, const struct store_policy_update *record);
+/* An update as people see it. */
+struct update_view {
+    const char *run;
+    const struct store_policy_update *record;
+    enum hold_phase phase;
+    size_t in_flight; /* samples; 0 when it has ended */
+};
+/* The first update (previous NULL), or the one that began after `previous`; NULL: there is none. Those that a deadline
+ * ended are among them. */
+const struct weight_update *updates_next(const struct batches *batches, const struct weight_update *previous,
+                                         struct update_view *ret_view);
 
 #endif
