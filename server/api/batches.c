@@ -1,12 +1,12 @@
 #include "server/api/batches.h"
 
 #include "server/api/store_wait.h"
+#include "server/api/unstored.h"
 #include "server/api/waiters.h"
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/batches/admission.h"
 #include "server/batches/live.h"
-#include "server/batches/unstored.h"
 #include "server/render/feed.h"
 #include "server/render/render.h"
 #include "server/runtime/metrics.h"
@@ -235,7 +235,7 @@ static void begin_unstored(struct server *server, struct request *request)
     struct live_batch *live =
         live_create(server->batches, new_batch->spec, id, clock_utc_us() + new_batch->spec->deadline_us);
     new_batch->spec = NULL;
-    live->unstored = unstored_create(live->spec, new_batch->arrays);
+    live->unstored = unstored_create(live->spec, unstored_write_reply, new_batch->arrays);
     live->reserved_bytes = bytes;
     batch_spec_drop_body(live->spec);
     live->policy_revision = new_batch->policy_revision;

@@ -1,10 +1,10 @@
 #include "server/api/waiters.h"
 
 #include "server/api/batches.h"
+#include "server/api/unstored.h"
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
 #include "server/batches/observer.h"
-#include "server/batches/unstored.h"
 #include "server/render/feed.h"
 
 #include <stdio.h>

@@ -13,7 +13,6 @@
 #include "server/base/json_write.h"
 #include "server/batches/batch.h"
 #include "server/batches/weight_update.h"
-#include "server/http/http.h"
 #include "server/record/read_again.h"
 #include "server/record/store_desk.h"
 #include "server/record/store_health.h"

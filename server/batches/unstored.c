@@ -3,13 +3,13 @@
 #include "server/batches/unstored.h"
 
 #include "server/base/clock.h"
-#include "server/render/render.h"
 
 #include <math.h>
 #include <stdio.h>
 
 struct unstored {
-    int arrays; /* enum json_arrays */
+    unstored_renderer *render;
+    int arrays;
     struct store_rollout *rollouts;
     struct unstored_row *rows; /* [rollout]; what the rollouts point into, beside the spec */
     struct store_group *groups;
@@ -25,9 +25,10 @@ struct unstored_row {
     char *failure_message;
 };
 
-struct unstored *unstored_create(const struct batch_spec *spec, int arrays)
+struct unstored *unstored_create(const struct batch_spec *spec, unstored_renderer *render, int arrays)
 {
     struct unstored *unstored = xcalloc(1, sizeof(*unstored));
+    unstored->render = render;
     unstored->arrays = arrays;
     unstored->rollouts = xcalloc(spec->rollout_count, sizeof(struct store_rollout));
     unstored->rows = xcalloc(spec->rollout_count, sizeof(struct unstored_row));
@@ -161,7 +162,7 @@ void unstored_members(const struct live_batch *live, struct store_members *ret_m
     *ret_members = (struct store_members){.members = live->unstored->members, .count = live->spec->rollout_count};
 }
 
-/* --- the reply ----------------------------------------------------------------------------------------- */
+/* --- the batch ----------------------------------------------------------------------------------------- */
 
 static void count_states(const struct live_batch *live, struct store_batch *batch)
 {
@@ -207,32 +208,12 @@ void unstored_render(const struct live_batch *live, const struct close_job *clos
 {
     struct unstored *unstored = live->unstored;
     struct store_batch batch;
-    struct render_terms terms;
-    struct json_write json;
-
     fill_batch(live, close, &batch);
-    render_terms_init(&terms, &batch);
-    struct render_scope scope = {.fields = render_stored_returns(batch.returns),
-                                 .arrays = (enum json_arrays)unstored->arrays,
-                                 .batch_state = batch.state,
-                                 .terms = &terms};
     buffer_init(&unstored->reply, UNSTORED_REPLY_MAX_BYTES);
-    json_write_init(&json, &unstored->reply);
-    json_object_begin(&json);
-    render_batch_members(&json, &batch, &terms);
-    json_key(&json, "groups");
-    json_array_begin(&json);
-    for (size_t g = 0; g < live->spec->group_count; g++)
-        render_group(&json, &unstored->groups[g], &scope);
-    json_array_end(&json);
-    json_object_end(&json);
+    unstored->render(&batch, unstored->groups, unstored->arrays, &unstored->reply);
 }
 
-void unstored_answer(struct live_batch *live, struct request *request)
+struct buffer unstored_take_reply(struct live_batch *live)
 {
-    struct call *call = request_call(request);
-    buffer_finish(&call->reply.body);
-    call->reply.body = take_buffer(&live->unstored->reply);
-    call_answer_json(call, 200);
-    request_answer(request);
+    return take_buffer(&live->unstored->reply);
 }

@@ -8,8 +8,12 @@
 
 #define UNSTORED_REPLY_MAX_BYTES ((size_t)1 << 30)
 
-/* arrays: enum json_arrays, as the request wants them. */
-struct unstored *unstored_create(const struct batch_spec *spec, int arrays);
+/* Worker: writes the whole reply to a score that has been computed. groups: [batch->group_count], with their rollouts.
+ * arrays: enum json_arrays. */
+typedef void unstored_renderer(const struct store_batch *batch, const struct store_group *groups, int arrays,
+                               struct buffer *reply);
+/* arrays: handed to `render`, as the request wants them. */
+struct unstored *unstored_create(const struct batch_spec *spec, unstored_renderer *render, int arrays);
 void unstored_destroy(struct unstored *unstored, size_t rollout_count); /* NULL is fine */
 /* What its rows take, roughly. */
 size_t unstored_bytes(const struct batch_spec *spec);
@@ -21,9 +25,10 @@ void unstored_close_group(struct live_batch *live, uint32_t index, const struct 
 /* Worker: the rows as the record would give them. Nothing to finish. */
 void unstored_members(const struct live_batch *live, struct store_members *ret_members);
 const struct store_rollout *unstored_rollouts(const struct live_batch *live); /* [rollout_count] */
-/* Worker: the whole reply, once the batch has been computed. */
+/* Worker: has the reply written, once the batch has been computed. */
 void unstored_render(const struct live_batch *live, const struct close_job *close);
 
-void unstored_answer(struct live_batch *live, struct request *request);
+/* After the end; once. The caller finishes it. */
+struct buffer unstored_take_reply(struct live_batch *live);
 
 #endif

@@ -1,6 +1,7 @@
 #include "tests/unit/server/live_fixture.h"
 
 #include "server/api/routes.h"
+#include "server/http/http.h"
 #include "server/runtime/metrics.h"
 
 #include <stdio.h>
