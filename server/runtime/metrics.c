@@ -1,5 +1,7 @@
 #include "server/runtime/metrics.h"
 
+#include "server/base/json_write.h"
+
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -71,59 +73,20 @@ struct metric_row {
     const struct buckets *buckets;
 };
 
+#define NONE .label = NULL
+#define BY(name, values) .label = (name), .label_values = (values)
+#define LABEL(name, ...)                                                                                               \
+    .label = (name), .label_values = (const char *const[])                                                             \
+    {                                                                                                                  \
+        __VA_ARGS__, NULL                                                                                              \
+    }
+#define BY_ROUTE .label = "route"
+#define IN(bounds) .buckets = &(bounds)
+
 static const struct metric_row table[METRIC_COUNT] = {
-    [METRIC_HTTP_REQUESTS] = {"rolloutd_http_requests_total", "Requests answered.", COUNTER, "route", NULL, NULL},
-    [METRIC_HTTP_SECONDS] = {"rolloutd_http_request_seconds", "Time from a request's first byte to its reply.",
-                             HISTOGRAM, NULL, NULL, &seconds},
-    [METRIC_CONNECTIONS] = {"rolloutd_connections", "Open client connections.", GAUGE, NULL, NULL, NULL},
-    [METRIC_BATCHES] = {"rolloutd_batches_total", "Batches ended.", COUNTER, "state", batch_states, NULL},
-    [METRIC_BATCHES_RUNNING] = {"rolloutd_batches_running", "Batches not ended.", GAUGE, NULL, NULL, NULL},
-    [METRIC_ROLLOUTS] = {"rolloutd_rollouts_total", "Rollouts ended.", COUNTER, "state", rollout_states, NULL},
-    [METRIC_FAILURES] = {"rolloutd_failures_total", "Failed rollouts.", COUNTER, "code", failure_codes, NULL},
-    [METRIC_COMPLETION_TOKENS] = {"rolloutd_completion_tokens_total", "Sampled tokens.", COUNTER, NULL, NULL, NULL},
-    [METRIC_SAMPLES_IN_FLIGHT] = {"rolloutd_samples_in_flight", "Samples at the engines.", GAUGE, NULL, NULL, NULL},
-    [METRIC_SAMPLES_QUEUED] = {"rolloutd_samples_queued", "Samples not dispatched yet.", GAUGE, NULL, NULL, NULL},
-    [METRIC_ENGINE_RETRIES] = {"rolloutd_engine_retries_total", "Requests to engines beyond the first of a sample.",
-                               COUNTER, NULL, NULL, NULL},
-    [METRIC_ENGINE_RETRIES_REFUSED] = {"rolloutd_engine_retries_refused_total",
-                                       "Requests that were not repeated because a retry budget was used up.", COUNTER,
-                                       NULL, NULL, NULL},
-    [METRIC_ENGINE_FAILURES] = {"rolloutd_engine_failures_total", "Requests to engines that gave no sample.", COUNTER,
-                                "code", engine_failures, NULL},
-    [METRIC_ENGINE_SECONDS] = {"rolloutd_engine_request_seconds",
-                               "Time of one sample at its engine, answered or failed.", HISTOGRAM, NULL, NULL,
-                               &seconds},
-    [METRIC_ENGINES_UP] = {"rolloutd_engines_up", "Engines that answer.", GAUGE, NULL, NULL, NULL},
-    [METRIC_ENGINES] = {"rolloutd_engines", "Engines by their state.", GAUGE, "state", engine_states, NULL},
-    [METRIC_VERIFY_SECONDS] = {"rolloutd_verify_seconds", "Time of one completion with its verifiers.", HISTOGRAM, NULL,
-                               NULL, &seconds},
-    [METRIC_VERDICTS_UNDECIDED] = {"rolloutd_verdicts_undecided_total",
-                                   "Verdicts that mathematics could not decide within its limits.", COUNTER, NULL, NULL,
-                                   NULL},
-    [METRIC_VERIFIER_INCIDENTS] = {"rolloutd_verifier_incidents_total",
-                                   "Verdicts lost because a completion crashed or hung a verifier.", COUNTER, "code",
-                                   incident_codes, NULL},
-    [METRIC_VERIFIER_ALARMS] = {"rolloutd_verifier_alarms",
-                                "Runs and verifiers with more incidents lately than crashes.alarm allows.", GAUGE, NULL,
-                                NULL, NULL},
-    [METRIC_QUEUE_DEPTH] = {"rolloutd_queue_depth", "Jobs that wait.", GAUGE, "queue", queues, NULL},
-    [METRIC_QUEUE_REFUSALS] = {"rolloutd_queue_refusals_total", "Jobs refused because their queue was full.", COUNTER,
-                               "queue", queues, NULL},
-    [METRIC_COMMIT_SECONDS] = {"rolloutd_commit_seconds", "Time of one commit.", HISTOGRAM, NULL, NULL, &seconds},
-    [METRIC_COMMIT_ROWS] = {"rolloutd_commit_rows", "Operations in one commit.", HISTOGRAM, NULL, NULL, &rows},
-    [METRIC_WAL_BYTES] = {"rolloutd_wal_bytes", "Size of the write-ahead log.", GAUGE, NULL, NULL, NULL},
-    [METRIC_MEMORY_USED_BYTES] = {"rolloutd_memory_used_bytes", "Bytes of memory_budget in use.", GAUGE, NULL, NULL,
-                                  NULL},
-    [METRIC_MEMORY_LIMIT_BYTES] = {"rolloutd_memory_limit_bytes",
-                                   "memory_budget without the record's caches and what is kept for the next body.",
-                                   GAUGE, NULL, NULL, NULL},
-    [METRIC_TEXT_WORKERS_ALIVE] = {"rolloutd_text_workers_alive", "Locked-down text workers.", GAUGE, NULL, NULL, NULL},
-    [METRIC_TEXT_WORKERS_REPLACED] = {"rolloutd_text_workers_replaced_total", "Text workers killed or died.", COUNTER,
-                                      NULL, NULL, NULL},
-    [METRIC_BATCHES_WITHOUT_SCORED] = {"rolloutd_batches_without_scored_rollout",
-                                       "How many of the last batches, without a gap, ended without a scored rollout.",
-                                       GAUGE, NULL, NULL, NULL},
-    [METRIC_START_TIME_SECONDS] = {"rolloutd_start_time_seconds", "Unix time of the start.", GAUGE, NULL, NULL, NULL},
+#define METRIC(symbol, kind, name, label, help) {name, help, kind, label},
+#include "server/runtime/metrics.def"
+#undef METRIC
 };
 
 /* --- the cells --- */
@@ -282,9 +245,10 @@ static void render_histogram(struct buffer *out, enum metric metric)
     buffer_append_format(out, "%s_count %" PRId64 "\n", row->name, count);
 }
 
+static const char *const kinds[] = {[COUNTER] = "counter", [GAUGE] = "gauge", [HISTOGRAM] = "histogram"};
+
 void metrics_render(struct buffer *out)
 {
-    static const char *const kinds[] = {[COUNTER] = "counter", [GAUGE] = "gauge", [HISTOGRAM] = "histogram"};
     if (!state.cells)
         return;
     for (enum metric metric = 0; metric < METRIC_COUNT; metric++) {
@@ -297,4 +261,24 @@ void metrics_render(struct buffer *out)
         else
             render_values(out, metric);
     }
+}
+
+void metrics_write(struct json_write *json)
+{
+    json_array_begin(json);
+    for (enum metric metric = 0; metric < METRIC_COUNT; metric++) {
+        const struct metric_row *row = &table[metric];
+        json_object_begin(json);
+        json_put_string(json, "name", row->name);
+        json_put_string(json, "kind", kinds[row->kind]);
+        json_put_string(json, "help", row->help);
+        json_put_string(json, "label", row->label);
+        json_key(json, "values");
+        json_array_begin(json);
+        for (size_t i = 0; row->label_values && row->label_values[i]; i++)
+            json_text(json, text_of(row->label_values[i]));
+        json_array_end(json);
+        json_object_end(json);
+    }
+    json_array_end(json);
 }

@@ -1,4 +1,4 @@
-/* metrics: what Prometheus sees, from one table (metrics.c). Any thread; one atomic addition per event.
+/* metrics: what Prometheus sees, from one table (metrics.def). Any thread; one atomic addition per event.
  *
  * A label has a closed set of values: an index into it, never text from outside. Durations come in as microseconds and
  * are shown as seconds. Before metrics_setup() every call does nothing. */
@@ -10,38 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct json_write;
+
 enum metric {
-    METRIC_HTTP_REQUESTS,          /* counter {route, class}: use metric_http() */
-    METRIC_HTTP_SECONDS,           /* histogram */
-    METRIC_CONNECTIONS,            /* gauge */
-    METRIC_BATCHES,                /* counter {state}: complete, cancelled, expired */
-    METRIC_BATCHES_RUNNING,        /* gauge */
-    METRIC_ROLLOUTS,               /* counter {state}: scored, failed, cancelled */
-    METRIC_FAILURES,               /* counter {code}: use metric_add_named() */
-    METRIC_COMPLETION_TOKENS,      /* counter */
-    METRIC_SAMPLES_IN_FLIGHT,      /* gauge */
-    METRIC_SAMPLES_QUEUED,         /* gauge */
-    METRIC_ENGINE_RETRIES,         /* counter */
-    METRIC_ENGINE_RETRIES_REFUSED, /* counter */
-    METRIC_ENGINE_FAILURES,        /* counter {code}: use metric_add_named() */
-    METRIC_ENGINE_SECONDS,         /* histogram */
-    METRIC_ENGINES_UP,             /* gauge */
-    METRIC_ENGINES,                /* gauge {state}: enum engine_state */
-    METRIC_VERIFY_SECONDS,         /* histogram */
-    METRIC_VERDICTS_UNDECIDED,     /* counter */
-    METRIC_VERIFIER_INCIDENTS,     /* counter {code}: 0 verifier_crashed, 1 verifier_timeout */
-    METRIC_VERIFIER_ALARMS,        /* gauge */
-    METRIC_QUEUE_DEPTH,            /* gauge {queue}: METRIC_QUEUE_… */
-    METRIC_QUEUE_REFUSALS,         /* counter {queue} */
-    METRIC_COMMIT_SECONDS,         /* histogram */
-    METRIC_COMMIT_ROWS,            /* histogram: metric_observe() */
-    METRIC_WAL_BYTES,              /* gauge */
-    METRIC_MEMORY_USED_BYTES,      /* gauge */
-    METRIC_MEMORY_LIMIT_BYTES,     /* gauge */
-    METRIC_TEXT_WORKERS_ALIVE,     /* gauge */
-    METRIC_TEXT_WORKERS_REPLACED,  /* counter */
-    METRIC_BATCHES_WITHOUT_SCORED, /* gauge: consecutive batches without a scored rollout */
-    METRIC_START_TIME_SECONDS,     /* gauge, UTC */
+#define METRIC(symbol, ...) METRIC_##symbol,
+#include "server/runtime/metrics.def"
+#undef METRIC
     METRIC_COUNT
 };
 
@@ -68,5 +42,7 @@ int64_t metric_read(enum metric metric, size_t label); /* a histogram's count */
 
 /* Prometheus text format 0.0.4. */
 void metrics_render(struct buffer *out);
+/* [{"name","kind","label","values","help"}]: what there is; `values` of a label, [] for routes, null without one. */
+void metrics_write(struct json_write *json);
 
 #endif
