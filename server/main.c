@@ -1,11 +1,11 @@
 /* rolloutd: between a reinforcement-learning trainer and its inference engines. */
 #include "client/transport/transport.h"
-#include "server/api/routes.h"
 #include "server/api/server.h"
 #include "server/commands/commands.h"
 #include "server/runtime/limits.h"
 #include "server/settings/settings.h"
 #include "server/store/store.h"
+#include "server/tables.h"
 #include "verifiers/worker/spawner.h"
 
 #include <curl/curl.h>
@@ -19,13 +19,6 @@ static int print_version(void)
 {
     printf("rolloutd %s (libmicrohttpd %s, libcurl %s, jansson %s, SQLite %s)\n", ROLLOUTD_VERSION, MHD_get_version(),
            curl_version_info(CURLVERSION_NOW)->version, JANSSON_VERSION, sqlite3_libversion());
-    return 0;
-}
-
-static int print_routes(void)
-{
-    for (size_t i = 0; i < routes.count; i++)
-        printf("%s %s\n", routes.rows[i].method, routes.rows[i].pattern);
     return 0;
 }
 
@@ -58,8 +51,6 @@ int main(int argc, char **argv)
 
     spawner_main(argc, argv);
     json_object_seed(0);
-    if (argc == 2 && strcmp(argv[1], "--routes") == 0)
-        return print_routes();
     if (argc > 1 && argv[1][0] != '-')
         return command_run(argc - 1, argv + 1);
     if (settings_load(argc, argv, &settings, &run, message) < 0) {
@@ -68,6 +59,8 @@ int main(int argc, char **argv)
     } else if (run.help) {
         commands_print(stdout);
         settings_print_help(stdout);
+    } else if (run.print) {
+        code = tables_print(run.print);
     } else if (run.version) {
         code = print_version();
     } else {

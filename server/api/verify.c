@@ -8,7 +8,6 @@
 #include "server/input/input.h"
 #include "verifiers/registry.h"
 
-#define ITEMS_MAX 65536
 #define ITEM_ID_BYTES 256
 #define VERDICTS_BYTES 512        /* of an item, as they come from a text worker */
 #define OWN_LIST_BYTES 1024       /* of an item with verifiers of its own */
@@ -163,8 +162,8 @@ static int read_items(struct json_input *input, const json_t *items, struct veri
     size_t i;
     const json_t *value;
 
-    if (count > ITEMS_MAX)
-        return call_refuse(input->call, ERR_INVALID_FIELD, "items", "expected at most %d items", ITEMS_MAX);
+    if (count > VERIFY_ITEMS_MAX)
+        return call_refuse(input->call, ERR_INVALID_FIELD, "items", "expected at most %d items", VERIFY_ITEMS_MAX);
     request->items = xcalloc(count ? count : 1, sizeof request->items[0]);
     request->count = count;
     json_array_foreach (items, i, value)
@@ -313,60 +312,6 @@ void verify_render(const struct verify_request *request, struct call *call)
 
 /* --- GET /v1/verifiers --- */
 
-static void write_choices(struct json_write *json, const struct verifier_option *option)
-{
-    if (!option->choices)
-        return;
-    json_key(json, "choices");
-    json_array_begin(json);
-    for (const char *const *choice = option->choices; *choice; choice++)
-        json_text(json, text_of(*choice));
-    json_array_end(json);
-}
-
-static void write_option(struct json_write *json, const struct verifier_option *option)
-{
-    bool has_range = option->kind != OPTION_BOOL && option->kind != OPTION_CHOICE;
-
-    json_key(json, option->name);
-    json_object_begin(json);
-    json_put_string(json, "type", option_kind_names[option->kind]);
-    json_put_bool(json, "required", !option->fallback);
-    json_put_raw(json, "default", text_of(option->fallback));
-    write_choices(json, option);
-    if (has_range) {
-        json_put_double(json, "minimum", option->minimum);
-        json_put_double(json, "maximum", option->maximum);
-    }
-    json_put_string(json, "help", option->help);
-    json_object_end(json);
-}
-
-static void write_verifier(struct json_write *json, const struct verifier *verifier)
-{
-    json_object_begin(json);
-    json_put_string(json, "name", verifier->name);
-    json_put_string(json, "version", verifier->version);
-    json_put_string(json, "help", verifier->help);
-    json_put_bool(json, "needs_reference", verifier->needs_reference);
-    json_key(json, "options");
-    json_object_begin(json);
-    for (size_t i = 0; i < verifier->option_count; i++)
-        write_option(json, &verifier->options[i]);
-    json_object_end(json);
-    json_object_end(json);
-}
-
-static void write_limits(struct json_write *json)
-{
-    json_key(json, "limits");
-    json_object_begin(json);
-    json_put_int(json, "verifiers", VERIFIER_LIST_LIMIT);
-    json_put_int(json, "items", ITEMS_MAX);
-    json_put_int(json, "item_bytes", VERIFIER_FRAME_LIMIT_BYTES);
-    json_object_end(json);
-}
-
 void list_verifiers(struct call *call)
 {
     static const char *const no_parameters[] = {NULL};
@@ -375,13 +320,6 @@ void list_verifiers(struct call *call)
     if (call_check_query(call, no_parameters) < 0)
         return;
     json_write_init(&json, &call->reply.body);
-    json_object_begin(&json);
-    json_key(&json, "verifiers");
-    json_array_begin(&json);
-    for (size_t i = 0; i < verifier_count; i++)
-        write_verifier(&json, verifiers[i]);
-    json_array_end(&json);
-    write_limits(&json);
-    json_object_end(&json);
+    verifiers_write(&json);
     call_answer_json(call, 200);
 }

@@ -10,11 +10,11 @@
 #include <unistd.h>
 #include <yaml.h>
 
-enum { LONGEST_FILE_BYTES = 1024 * 1024, GROUP_MAXIMUM = 8 };
+enum { LONGEST_FILE_BYTES = 1024 * 1024, GROUP_MAXIMUM = SETTING_COUNT };
 
 /* What cyaml fills: every value as text, by row. */
 struct file_values {
-    char *values[SETTING_MAXIMUM];
+    char *values[SETTING_COUNT];
     struct raw_engine *engines;
     unsigned engines_count;
 };
@@ -24,11 +24,11 @@ struct file_values {
 struct schema {
     cyaml_schema_field_t engine[ENGINE_FIELD_COUNT + 1];
     cyaml_schema_value_t engine_value;
-    cyaml_schema_field_t groups[GROUP_MAXIMUM][SETTING_MAXIMUM];
+    cyaml_schema_field_t groups[GROUP_MAXIMUM][SETTING_COUNT];
     char group_names[GROUP_MAXIMUM][32];
     size_t group_sizes[GROUP_MAXIMUM];
     size_t group_count;
-    cyaml_schema_field_t top[SETTING_MAXIMUM + GROUP_MAXIMUM];
+    cyaml_schema_field_t top[SETTING_COUNT + GROUP_MAXIMUM];
     size_t top_size;
     cyaml_schema_value_t value;
 };
@@ -95,7 +95,7 @@ static void add_engines(struct schema *schema)
 static void make_schema(struct schema *schema)
 {
     *schema = (struct schema){0};
-    for (size_t row = 0; row < setting_count; row++) {
+    for (size_t row = 0; row < SETTING_COUNT; row++) {
         if (setting_rows[row].kind == SETTING_ENGINES)
             add_engines(schema);
         else
@@ -249,7 +249,7 @@ static int refuse_nul(const char *path, const char *text, char *ret_message)
 
 static void take_values(const char *path, const char *text, struct file_values *values, struct raw_settings *raw)
 {
-    for (size_t row = 0; row < setting_count; row++) {
+    for (size_t row = 0; row < SETTING_COUNT; row++) {
         if (!values->values[row] || raw->settings[row].value)
             continue;
         raw->settings[row] =

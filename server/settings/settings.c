@@ -33,7 +33,7 @@ static void make_one_line(char *message)
 
 static void raw_settings_finish(struct raw_settings *raw)
 {
-    for (size_t i = 0; i < setting_count; i++) {
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
         free(raw->settings[i].value);
         free(raw->settings[i].source);
     }
@@ -45,7 +45,7 @@ static void raw_settings_finish(struct raw_settings *raw)
 
 static int find_row(const char *key, size_t key_bytes)
 {
-    for (size_t i = 0; i < setting_count; i++)
+    for (size_t i = 0; i < SETTING_COUNT; i++)
         if (strlen(setting_rows[i].key) == key_bytes && memcmp(setting_rows[i].key, key, key_bytes) == 0)
             return (int)i;
     return -1;
@@ -105,7 +105,7 @@ static int take_assignment(struct command_line *line, const char *text)
     _cleanup_free_ char *key = xstrndup(text, (size_t)(equals - text));
     int row = find_row(key, strlen(key));
     if (row < 0) {
-        const char *nearest = nearest_name(key, setting_rows, sizeof(*setting_rows), setting_count);
+        const char *nearest = nearest_name(key, setting_rows, sizeof(*setting_rows), SETTING_COUNT);
         return fail(line->message, "%s: \"%s\" from --set: there is no setting of this name%s%s%s", key, text,
                     nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : " (see --help)");
     }
@@ -139,6 +139,12 @@ static int take_version(struct command_line *line, const char *text)
     return 0;
 }
 
+static int take_print(struct command_line *line, const char *text)
+{
+    line->run->print = text + strlen("--print-");
+    return 0;
+}
+
 static int take_help(struct command_line *line, const char *text)
 {
     (void)text;
@@ -148,7 +154,7 @@ static int take_help(struct command_line *line, const char *text)
 
 struct flag {
     const char *name;                                         /* first: nearest_name() reads it */
-    const char *argument;                                     /* NULL: takes none */
+    const char *argument;                                     /* NULL: takes none, and `take` gets the name */
     int (*take)(struct command_line *line, const char *text); /* NULL: sets the setting of its name */
     const char *help;
 };
@@ -161,6 +167,9 @@ static const struct flag flags[] = {
     {"--ready-file", "FILE", NULL, "The setting ready_file."},
     {"--set", "KEY=VALUE", take_assignment, "Any setting; may be repeated."},
     {"--check", NULL, take_check, "Check everything, start nothing."},
+    {"--print-config", NULL, take_print, "Print a settings file with every key, its default and what it may be."},
+    {"--print-routes", NULL, take_print, "Print the method and path of every route."},
+    {"--print-tables", NULL, take_print, "Print verifiers, metrics and every closed list of words as JSON."},
     {"--version", NULL, take_version, "Print the version."},
     {"--help", NULL, take_help, "Print this."},
 };
@@ -198,6 +207,8 @@ static int take_argument(struct command_line *line, const char *text, const char
     const struct flag *flag = find_flag(text);
     const char *equals = strchr(text, '=');
     const char *value = equals ? equals + 1 : next;
+    if (flag && !flag->argument)
+        value = flag->name;
     if (!flag || (equals && !flag->argument))
         return refuse_argument(line, text);
     if (flag->argument && !value)
@@ -219,7 +230,7 @@ static void name_variable(size_t row, char ret_name[VARIABLE_BYTES])
 
 static int take_environment(struct raw_settings *raw, char *ret_message)
 {
-    for (size_t row = 0; row < setting_count; row++) {
+    for (size_t row = 0; row < SETTING_COUNT; row++) {
         char name[VARIABLE_BYTES];
         name_variable(row, name);
         bool engines = setting_rows[row].kind == SETTING_ENGINES;
@@ -237,14 +248,14 @@ struct variable {
     char text[VARIABLE_BYTES];
 };
 
-static size_t list_variables(struct variable ret_variables[SETTING_MAXIMUM + 1])
+static size_t list_variables(struct variable ret_variables[SETTING_COUNT + 1])
 {
-    for (size_t row = 0; row < setting_count; row++)
+    for (size_t row = 0; row < SETTING_COUNT; row++)
         name_variable(row, ret_variables[row].text);
-    snprintf(ret_variables[setting_count].text, VARIABLE_BYTES, VARIABLE_PREFIX "CONFIG");
-    for (size_t i = 0; i <= setting_count; i++)
+    snprintf(ret_variables[SETTING_COUNT].text, VARIABLE_BYTES, VARIABLE_PREFIX "CONFIG");
+    for (size_t i = 0; i <= SETTING_COUNT; i++)
         ret_variables[i].name = ret_variables[i].text + strlen(VARIABLE_PREFIX);
-    return setting_count + 1;
+    return SETTING_COUNT + 1;
 }
 
 /* The nearest variable, the same one if it is known; NULL: none. The keys of engines have names of the user's own, but
@@ -262,7 +273,7 @@ static const char *nearest_variable(const struct variable *known, size_t count, 
  * not refused. */
 void settings_find_unknown(void (*found)(const char *name, const char *nearest))
 {
-    struct variable known[SETTING_MAXIMUM + 1];
+    struct variable known[SETTING_COUNT + 1];
     size_t count = list_variables(known);
     for (char **entry = environ; entry && *entry; entry++) {
         bool is_key;
@@ -311,7 +322,7 @@ static int check_together(struct settings *settings, struct raw_settings *raw, c
 
 static int parse_all(struct settings *settings, struct raw_settings *raw, char *ret_message)
 {
-    for (size_t row = 0; row < setting_count; row++) {
+    for (size_t row = 0; row < SETTING_COUNT; row++) {
         struct raw_setting *setting = &raw->settings[row];
         if (setting_rows[row].kind == SETTING_ENGINES)
             continue;
@@ -334,7 +345,7 @@ static int load(int argc, char **argv, struct settings *ret_settings, struct set
         if (used < 0)
             return -1;
     }
-    if (ret_run->version || ret_run->help)
+    if (ret_run->version || ret_run->help || ret_run->print)
         return 0;
     if (take_environment(&raw, ret_message) < 0)
         return -1;
@@ -365,12 +376,10 @@ void settings_finish(struct settings *settings)
         free(engine->token);
     }
     free(settings->engines);
-    free(settings->listen);
+    for (size_t row = 0; row < SETTING_COUNT; row++)
+        if (setting_rows[row].kind == SETTING_TEXT)
+            free(*(char **)(void *)((char *)settings + setting_rows[row].offset));
     free(settings->listen_host);
-    free(settings->database);
-    free(settings->ready_file);
-    free(settings->token_file);
-    free(settings->engine_token_dir);
     free(settings->token);
     *settings = (struct settings){0};
 }
@@ -387,7 +396,7 @@ void settings_print_help(FILE *out)
           "over the\n"
           "environment, that over the file:\n\n",
           out);
-    for (size_t row = 0; row < setting_count; row++) {
+    for (size_t row = 0; row < SETTING_COUNT; row++) {
         const char *standard = setting_rows[row].standard;
         fprintf(out, "  %-24s %s", setting_rows[row].key, setting_rows[row].help);
         fprintf(out, "%s%s\n", *standard ? " Default: " : "", standard);

@@ -1,4 +1,4 @@
-/* settings_table: the rows themselves, and what the files of settings share. See settings.h. */
+/* settings_table: the rows of keys.def, and what the files of settings share. See settings.h. */
 #ifndef SERVER_SETTINGS_TABLE_H
 #define SERVER_SETTINGS_TABLE_H
 
@@ -26,10 +26,21 @@ struct setting_row {
     const char *const *choices;
 };
 
-#define SETTING_MAXIMUM 64 /* rows */
+#define SETTING(...) +1
+#define GROUP(...)
+enum {
+    SETTING_COUNT = 0
+#include "server/settings/keys.def"
+};
+#undef SETTING
+#undef GROUP
 
-extern const struct setting_row setting_rows[];
-extern const size_t setting_count;
+extern const struct setting_row setting_rows[SETTING_COUNT];
+
+/* What the file says over the keys of a group; NULL: nothing. */
+const char *setting_group_help(const char *name, size_t name_bytes);
+/* What a value must be: "an integer from 0 to 1024", "one of text, json". */
+void setting_describe(const struct setting_row *row, bool with_example, char *ret_text, size_t size);
 
 /* An engine as it was written: all text, NULL where nothing was said. */
 struct raw_engine {
@@ -46,6 +57,8 @@ struct raw_engine {
 struct engine_field {
     const char *name;
     size_t offset; /* in struct raw_engine */
+    const char *example;
+    const char *help;
 };
 
 #define ENGINE_FIELD_COUNT 8
@@ -58,7 +71,7 @@ struct raw_setting {
 };
 
 struct raw_settings {
-    struct raw_setting settings[SETTING_MAXIMUM]; /* by row; not used for the engines */
+    struct raw_setting settings[SETTING_COUNT]; /* by row; not used for the engines */
     struct raw_engine *engines;
     size_t engine_count;
     char *engines_source; /* NULL: nobody named any */
@@ -66,7 +79,7 @@ struct raw_settings {
 
 /* All of these give 0, or -1 with a line in ret_message. */
 
-/* Fills in what the file says and nobody said before. */
+/* Applies file values that no flag or variable has set. */
 int settings_read_file(const char *path, struct raw_settings *raw, char ret_message[SETTINGS_MESSAGE_BYTES]);
 int setting_parse(const struct setting_row *row, const struct raw_setting *raw, struct settings *settings,
                   char ret_message[SETTINGS_MESSAGE_BYTES]);

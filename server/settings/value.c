@@ -29,14 +29,15 @@ static void describe_choices(const struct setting_row *row, char *ret_text, size
     }
 }
 
-static void describe(const struct setting_row *row, char *ret_text, size_t size)
+void setting_describe(const struct setting_row *row, bool with_example, char *ret_text, size_t size)
 {
     switch (row->kind) {
     case SETTING_DURATION:
-        describe_units(row, "a duration like 250ms, 30s or 5m", duration_format, ret_text, size);
+        describe_units(row, with_example ? "a duration like 250ms, 30s or 5m" : "a duration", duration_format, ret_text,
+                       size);
         break;
     case SETTING_SIZE:
-        describe_units(row, "a size like 64MiB", size_format, ret_text, size);
+        describe_units(row, with_example ? "a size like 64MiB" : "a size", size_format, ret_text, size);
         break;
     case SETTING_CHOICE:
         describe_choices(row, ret_text, size);
@@ -139,7 +140,7 @@ int setting_parse(const struct setting_row *row, const struct raw_setting *raw, 
     const char *value = raw->value ? raw->value : row->standard;
     if (parsers[row->kind](row, text_of(value), (char *)settings + row->offset))
         return 0;
-    describe(row, expected, sizeof(expected));
+    setting_describe(row, true, expected, sizeof(expected));
     snprintf(ret_message, SETTINGS_MESSAGE_BYTES, "%s: \"%s\" from %s: expected %s", row->key, value, raw->source,
              expected);
     return -1;

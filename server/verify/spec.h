@@ -143,4 +143,11 @@ void heldout_write(struct json_write *json, const struct verifier_list *list,
 /* {"stage":"verify","code","message","retryable","attempts":1}, or null for NULL */
 void verify_failure_write(struct json_write *json, const struct verdict_record *failure);
 
+/* --- what there is --- */
+
+#define VERIFY_ITEMS_MAX 65536 /* of one POST /v1/verify */
+
+/* What GET /v1/verifiers answers: each verifier with its options, and the limits of a request. */
+void verifiers_write(struct json_write *json);
+
 #endif

@@ -30,7 +30,7 @@ static void check_value(const struct setting_row *row, const struct settings *se
 
 static void check_settings(const struct settings *settings)
 {
-    for (size_t i = 0; i < setting_count; i++)
+    for (size_t i = 0; i < SETTING_COUNT; i++)
         check_value(&setting_rows[i], settings);
     FUZZ_CHECK(settings->listen_host && settings->database && settings->workers > 0 && settings->text_workers > 0);
     for (size_t i = 0; i < settings->engine_count; i++) {

@@ -1,4 +1,4 @@
-"""docs/math.md is true: its examples and reasons are read from the page and run."""
+"""docs/verifiers/math.md is true: its examples and reasons are read from the page and run."""
 import json
 import os
 import re
@@ -7,7 +7,7 @@ import pytest
 
 from harness import ROOT
 
-PAGE = os.path.join(ROOT, "docs", "math.md")
+PAGE = os.path.join(ROOT, "docs", "verifiers", "math.md")
 
 
 def read_page():

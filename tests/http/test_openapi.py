@@ -45,7 +45,7 @@ def references(node):
 
 
 def test_the_document_lists_exactly_the_routes_of_the_binary(document):
-    done = subprocess.run([BINARY, "--routes"], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run([BINARY, "--print-routes"], capture_output=True, text=True, check=True, timeout=120)
     assert {tuple(line.split()) for line in done.stdout.splitlines()} == set(operations(document))
 
 
