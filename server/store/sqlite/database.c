@@ -1,4 +1,4 @@
-#include "server/store/sqlite/database.h"
+#include "server/store/sqlite/columns.h"
 
 #include <errno.h>
 #include <math.h>
@@ -312,19 +312,4 @@ void column_id(sqlite3_stmt *statement, int place, char ret_id[ID_BYTES])
     if (length_bytes)
         memcpy(ret_id, view.data, length_bytes);
     ret_id[length_bytes] = '\0';
-}
-
-void database_read_update(sqlite3_stmt *row, int at, struct store_policy_update *ret_update)
-{
-    *ret_update = (struct store_policy_update){
-        .revision = sqlite3_column_int64(row, at),
-        .rewind_to_step = column_int_or(row, at + 1, -1),
-        .mode = (enum store_update_mode)column_name(row, at + 2, store_update_mode_names),
-        .state = (enum store_update_state)column_name(row, at + 3, store_update_state_names),
-        .begun_at_us = sqlite3_column_int64(row, at + 4),
-        .deadline_us = sqlite3_column_int64(row, at + 5),
-        .ended_at_us = column_int_or(row, at + 6, -1),
-        .incarnation = sqlite3_column_int64(row, at + 7),
-        .previous_revision = column_int_or(row, at + 8, -1),
-    };
 }

@@ -69,7 +69,7 @@ void *column_array(sqlite3_stmt *statement, int place, size_t element_bytes, str
 int column_name(sqlite3_stmt *statement, int place,
                 const char *const *names); /* the word's index, 0 if it is none of them */
 void column_id(sqlite3_stmt *statement, int place, char ret_id[ID_BYTES]);
-/* Fills *ret_update from UPDATE_COLUMNS, the first of which is column `at`. */
-void database_read_update(sqlite3_stmt *row, int at, struct store_policy_update *ret_update);
+/* Fills *ret_update from the list of its columns (columns.h), the first of which is column `place`. */
+void database_read_update(sqlite3_stmt *row, int place, struct store_policy_update *ret_update);
 
 #endif

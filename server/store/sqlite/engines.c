@@ -1,23 +1,20 @@
 /* Engines that were named at run time: written, forgotten, listed. */
 #include "server/base/clock.h"
+#include "server/store/sqlite/columns.h"
 #include "server/store/sqlite/operations.h"
 #include "server/store/sqlite/reader.h"
 
 enum store_status operation_put_engine(struct store *store, struct store_op *op)
 {
-    const struct store_engine *engine = &op->put_engine;
-    sqlite3_stmt *put = database_statement(&store->writer, SQL_PUT_ENGINE);
-    bind_text(put, 1, engine->name);
-    bind_text(put, 2, engine->url);
-    bind_text(put, 3, engine->kind);
-    bind_text(put, 4, engine->model);
-    bind_text(put, 5, engine->pool.data ? engine->pool : TEXT_LITERAL("default"));
-    bind_int_or_null(put, 6, engine->in_flight);
-    bind_int(put, 7, engine->shared);
-    bind_int(put, 8, engine->draining);
-    bind_text(put, 9, engine->token_name);
-    bind_int(put, 10, clock_utc_us());
-    int result = database_run(put);
+    struct store_engine row = op->put_engine;
+    const struct store_engine *from = &row;
+    sqlite3_stmt *insert = database_statement(&store->writer, SQL_PUT_ENGINE);
+    int place = 2;
+    if (!row.pool.data)
+        row.pool = TEXT_LITERAL("default");
+    bind_text(insert, 1, from->name);
+    COLUMNS_WRITTEN(ENGINE_COLUMNS)
+    int result = database_run(insert);
     return result == SQLITE_OK ? STORE_OK : operation_fail(store, op, result);
 }
 
@@ -31,15 +28,11 @@ enum store_status operation_delete_engine(struct store *store, struct store_op *
 
 static struct store_engine read_engine(sqlite3_stmt *row, struct store_memory *memory)
 {
-    return (struct store_engine){.name = column_text(row, 0, memory),
-                                 .url = column_text(row, 1, memory),
-                                 .kind = column_text(row, 2, memory),
-                                 .model = column_text(row, 3, memory),
-                                 .pool = column_text(row, 4, memory),
-                                 .in_flight = column_int_or(row, 5, -1),
-                                 .shared = sqlite3_column_int(row, 6) == 1,
-                                 .draining = sqlite3_column_int(row, 7) == 1,
-                                 .token_name = column_text(row, 8, memory)};
+    struct store_engine engine = {.name = column_text(row, 0, memory)};
+    struct store_engine *into = &engine;
+    int place = 1;
+    COLUMNS_READ(ENGINE_COLUMNS)
+    return engine;
 }
 
 /* How many there are is not known here: the array doubles. */

@@ -67,11 +67,11 @@ struct group_row {
     int64_t run_seq;
     int64_t task_seq;
     int64_t incarnation;
-    int purpose;
-    int batch_state;
+    enum store_purpose purpose;
+    enum store_batch_state batch_state;
     int64_t first_sample_index;
     int64_t n;
-    int state;
+    enum store_group_state state;
 };
 /* SQLITE_ROW, or SQLITE_DONE if there is none (or the id is malformed). */
 int operation_find_group(struct store *store, const char *group_id, struct group_row *ret_group);

@@ -1,4 +1,5 @@
 #include "server/base/clock.h"
+#include "server/store/sqlite/columns.h"
 #include "server/store/sqlite/operations.h"
 
 /* ---- create
@@ -131,71 +132,56 @@ static int64_t count_rollouts(const struct store_create_batch *batch)
     return count;
 }
 
-static int insert_batch(struct store *store, const struct store_create_batch *batch, int64_t run_seq,
+static int insert_batch(struct store *store, const struct store_create_batch *from, int64_t run_seq,
                         int64_t objective_seq)
 {
     sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_BATCH);
-    bind_text(insert, 1, text_of(batch->id));
-    bind_int(insert, 2, run_seq);
-    bind_int(insert, 3, batch->incarnation);
-    bind_text(insert, 4, text_of(store_purpose_names[batch->purpose]));
-    bind_int(insert, 5, batch->policy_revision);
-    bind_int_or_null(insert, 6, batch->max_staleness);
-    bind_int(insert, 7, (int64_t)batch->seed);
-    bind_blob(insert, 8, batch->request_sha256, SHA256_BYTES);
-    bind_text(insert, 9, text_of(store->owner));
-    bind_int(insert, 10, store->owner_epoch);
-    bind_text(insert, 11, text_of(store_deliver_names[batch->deliver]));
-    bind_int(insert, 12, batch->respond_async);
-    bind_int(insert, 13, batch->created_at_us);
-    bind_int(insert, 14, batch->deadline_us);
-    bind_int(insert, 15, objective_seq);
-    bind_int(insert, 16, (int64_t)batch->group_count);
-    bind_int(insert, 17, count_rollouts(batch));
+    int place = 2;
+    bind_text(insert, 1, text_of(from->id));
+    COLUMNS_WRITTEN(BATCH_COLUMNS)
     return database_run(insert);
 }
 
-static int insert_contents(struct store *store, const struct store_create_batch *batch, int64_t batch_seq)
+static int insert_contents(struct store *store, const struct store_create_batch *from, int64_t batch_seq)
 {
-    sqlite3_stmt *contents = database_statement(&store->writer, SQL_INSERT_BATCH_CONTENTS);
-    bind_int(contents, 1, batch_seq);
-    bind_text(contents, 2, batch->sampling);
-    bind_text(contents, 3, batch->verifiers);
-    bind_text(contents, 4, batch->metadata);
-    bind_text(contents, 5, batch->returns);
-    int result = database_run(contents);
+    sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_BATCH_CONTENTS);
+    int place = 2;
+    bind_int(insert, 1, batch_seq);
+    COLUMNS_WRITTEN(BATCH_CONTENT_COLUMNS)
+    int result = database_run(insert);
     if (result != SQLITE_OK)
         return result;
     sqlite3_stmt *request = database_statement(&store->writer, SQL_INSERT_REQUEST);
     bind_int(request, 1, batch_seq);
-    bind_text(request, 2, batch->content_type.data ? batch->content_type : TEXT_LITERAL(""));
-    bind_blob(request, 3, batch->request.data ? batch->request.data : "", batch->request.length_bytes);
+    bind_text(request, 2, from->content_type.data ? from->content_type : TEXT_LITERAL(""));
+    bind_blob(request, 3, from->request.data ? from->request.data : "", from->request.length_bytes);
     return database_run(request);
 }
 
-static int insert_group(struct store *store, int64_t batch_seq, int64_t index, const struct store_new_group *group)
+static int insert_group_contents(struct store *store, int64_t group_seq, const struct store_new_group *from)
+{
+    sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_GROUP_CONTENTS);
+    int place = 3;
+    bind_int(insert, 1, group_seq);
+    bind_blob(insert, 2, from->prompt_ids, from->prompt_id_count * sizeof(uint32_t));
+    COLUMNS_WRITTEN(GROUP_CONTENT_COLUMNS)
+    return database_run(insert);
+}
+
+static int insert_group(struct store *store, int64_t batch_seq, int64_t index, const struct store_new_group *from)
 {
     int64_t task_seq = 0;
-    int result = enter_task(store, group->task, &task_seq);
+    int place = 2;
+    int result = enter_task(store, from->task, &task_seq);
     if (result != SQLITE_OK)
         return result;
     sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_GROUP);
     bind_int(insert, 1, batch_seq);
-    bind_int(insert, 2, index);
-    bind_int(insert, 3, task_seq);
-    bind_int(insert, 4, group->draw);
-    bind_int(insert, 5, group->first_sample_index);
-    bind_int(insert, 6, group->n);
+    COLUMNS_WRITTEN(GROUP_COLUMNS)
     result = database_run(insert);
     if (result != SQLITE_OK)
         return result;
-    sqlite3_stmt *contents = database_statement(&store->writer, SQL_INSERT_GROUP_CONTENTS);
-    bind_int(contents, 1, sqlite3_last_insert_rowid(store->writer.handle));
-    bind_blob(contents, 2, group->prompt_ids, group->prompt_id_count * sizeof(uint32_t));
-    bind_text(contents, 3, group->sampling);
-    bind_text(contents, 4, group->verifiers);
-    bind_text(contents, 5, group->metadata);
-    return database_run(contents);
+    return insert_group_contents(store, sqlite3_last_insert_rowid(store->writer.handle), from);
 }
 
 static int insert_rows(struct store *store, const struct store_create_batch *batch, const struct run_row *run)

@@ -27,6 +27,9 @@ bool operation_is_same_body(sqlite3_stmt *row, int place, const uint8_t sha256[S
 /* ---- policy steps
  * ------------------------------------------------------------------------------------------------------------ */
 
+/* Columns of FIND_STEP_KEY; the last is the first of an update. */
+enum { KEY_SHA256, KEY_REVISION, KEY_INCARNATION, KEY_PREVIOUS_REVISION, KEY_UPDATE };
+
 static const struct store_step_key *key_of(const struct store_op *op)
 {
     return op->kind == STORE_DECLARE_POLICY ? &op->declare_policy.key : &op->update_policy.key;
@@ -36,11 +39,11 @@ static void read_update(sqlite3_stmt *row, struct store_policy_update *ret_updat
 {
     ret_update->revision = -1;
     ret_update->state = STORE_UPDATE_COMMITTED;
-    if (column_int_or(row, 0, -1) >= 0)
-        database_read_update(row, 0, ret_update);
+    if (column_int_or(row, KEY_UPDATE, -1) >= 0)
+        database_read_update(row, KEY_UPDATE, ret_update);
 }
 
-/* What was answered then. UPDATE_COLUMNS are nine; the digest is the next. */
+/* What was answered then. */
 static void read_answer(sqlite3_stmt *row, struct store_op *op)
 {
     struct store_declare_policy *declare = &op->declare_policy;
@@ -49,9 +52,9 @@ static void read_answer(sqlite3_stmt *row, struct store_op *op)
         return;
     }
     read_update(row, &declare->update);
-    declare->current_revision = column_int_or(row, 10, -1);
-    declare->incarnation = sqlite3_column_int64(row, 11);
-    declare->previous_revision = column_int_or(row, 12, -1);
+    declare->current_revision = column_int_or(row, KEY_REVISION, -1);
+    declare->incarnation = sqlite3_column_int64(row, KEY_INCARNATION);
+    declare->previous_revision = column_int_or(row, KEY_PREVIOUS_REVISION, -1);
 }
 
 enum store_status operation_check_step_key(struct store *store, struct store_op *op, const struct run_row *run)
@@ -68,7 +71,7 @@ enum store_status operation_check_step_key(struct store *store, struct store_op 
         return STORE_OK;
     if (result != SQLITE_ROW)
         return operation_fail(store, op, result);
-    bool same = operation_is_same_body(find, 9, key->request_sha256);
+    bool same = operation_is_same_body(find, KEY_SHA256, key->request_sha256);
     if (same)
         read_answer(find, op);
     sqlite3_reset(find);

@@ -2,6 +2,7 @@
 #include "server/store/sqlite/operations.h"
 
 #include "server/base/clock.h"
+#include "server/store/sqlite/columns.h"
 
 static int record_call(struct store *store, const struct store_record_objective *call, const struct run_row *run,
                        int64_t now_us)
@@ -29,35 +30,21 @@ static int forget_slices(struct store *store, const struct store_record_objectiv
     return database_run(forget);
 }
 
-static void bind_slice(sqlite3_stmt *insert, const struct store_objective_slice *slice)
-{
-    bind_int_or_null(insert, 9, slice->incarnation);
-    bind_int_or_null(insert, 10, slice->revision);
-    bind_text(insert, 11, slice->engine);
-    bind_int(insert, 12, slice->sequences);
-    bind_int(insert, 13, slice->tokens);
-    bind_int(insert, 14, slice->clip_low);
-    bind_int(insert, 15, slice->clip_high);
-    bind_double(insert, 16, slice->loss);
-    for (int k = 0; k < STORE_OBJECTIVE_MEANS; k++) {
-        bind_double(insert, 17 + 2 * k, slice->means[k].sum);
-        bind_int(insert, 18 + 2 * k, slice->means[k].tokens);
-    }
-}
-
 static int record_slice(struct store *store, const struct store_record_objective *call, const struct run_row *run,
-                        int64_t now_us, size_t index)
+                        int64_t now_us, int64_t index)
 {
+    const struct store_objective_sum sum = {.incarnation = run->incarnation,
+                                            .optimizer_step = call->optimizer_step,
+                                            .ppo_epoch = call->ppo_epoch,
+                                            .part = call->part,
+                                            .recorded_at_us = now_us,
+                                            .kl_estimator = call->kl_estimator,
+                                            .slice = call->slices[index]};
+    const struct store_objective_sum *from = &sum;
     sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_OBJECTIVE_SUMS);
+    int place = 2;
     bind_int(insert, 1, run->seq);
-    bind_int(insert, 2, run->incarnation);
-    bind_int(insert, 3, call->optimizer_step);
-    bind_int(insert, 4, call->ppo_epoch);
-    bind_int(insert, 5, call->part);
-    bind_int(insert, 6, (int64_t)index);
-    bind_int(insert, 7, now_us);
-    bind_text(insert, 8, call->kl_estimator);
-    bind_slice(insert, &call->slices[index]);
+    COLUMNS_WRITTEN(SUM_COLUMNS)
     return database_run(insert);
 }
 
@@ -75,6 +62,6 @@ enum store_status operation_record_objective(struct store *store, struct store_o
     if (result == SQLITE_OK)
         result = forget_slices(store, call, &run);
     for (size_t i = 0; i < call->slice_count && result == SQLITE_OK; i++)
-        result = record_slice(store, call, &run, now_us, i);
+        result = record_slice(store, call, &run, now_us, (int64_t)i);
     return result == SQLITE_OK ? STORE_OK : operation_fail(store, op, result);
 }

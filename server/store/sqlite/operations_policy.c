@@ -1,5 +1,6 @@
 /* Which weights a run has: declared at once, or by an update in steps. */
 #include "server/base/clock.h"
+#include "server/store/sqlite/columns.h"
 #include "server/store/sqlite/operations.h"
 
 int operation_has_open_update(struct store *store, int64_t run_seq, bool *ret_open)
@@ -21,11 +22,20 @@ static int find_newest(struct store *store, int64_t run_seq, struct store_policy
     *ret_update = (struct store_policy_update){.revision = -1, .state = STORE_UPDATE_COMMITTED};
     *ret_seq = -1;
     if (result == SQLITE_ROW) {
-        database_read_update(find, 0, ret_update);
-        *ret_seq = sqlite3_column_int64(find, 9);
+        *ret_seq = sqlite3_column_int64(find, 0);
+        database_read_update(find, 1, ret_update);
     }
     sqlite3_reset(find);
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+static int insert_update(struct store *store, int64_t run_seq, const struct store_policy_update *from)
+{
+    sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_UPDATE);
+    int place = 2;
+    bind_int(insert, 1, run_seq);
+    COLUMNS_WRITTEN(UPDATE_COLUMNS)
+    return database_run(insert);
 }
 
 /* The open update ends. */
@@ -173,16 +183,7 @@ static enum store_status begin(struct stepping *stepping, struct store_op *op)
     update->ended_at_us = -1;
     update->incarnation = run->incarnation;
     update->previous_revision = run->policy_revision;
-    sqlite3_stmt *insert = database_statement(&stepping->store->writer, SQL_INSERT_UPDATE);
-    bind_int(insert, 1, run->seq);
-    bind_int(insert, 2, update->revision);
-    bind_int_or_null(insert, 3, update->rewind_to_step);
-    bind_text(insert, 4, text_of(store_update_mode_names[update->mode]));
-    bind_int(insert, 5, update->begun_at_us);
-    bind_int(insert, 6, update->deadline_us);
-    bind_int(insert, 7, update->incarnation);
-    bind_int_or_null(insert, 8, update->previous_revision);
-    int result = database_run(insert);
+    int result = insert_update(stepping->store, run->seq, update);
     stepping->seq = sqlite3_last_insert_rowid(stepping->store->writer.handle);
     return result == SQLITE_OK ? STORE_OK : operation_fail(stepping->store, op, result);
 }

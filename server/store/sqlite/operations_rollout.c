@@ -1,9 +1,18 @@
 #include "server/base/clock.h"
+#include "server/store/sqlite/columns.h"
 #include "server/store/sqlite/operations.h"
 
 #include <math.h>
 
 enum { FAILURE_MESSAGE_BYTES = 512 };
+
+static void read_group_row(sqlite3_stmt *row, struct group_row *into)
+{
+    struct store_memory *memory = NULL; /* it has no text */
+    int place = 1;
+    into->seq = sqlite3_column_int64(row, 0);
+    COLUMNS_READ(FOUND_GROUP_COLUMNS)
+}
 
 int operation_find_group(struct store *store, const char *group_id, struct group_row *ret_group)
 {
@@ -16,18 +25,7 @@ int operation_find_group(struct store *store, const char *group_id, struct group
     bind_int(find, 2, index);
     int result = database_first(find);
     if (result == SQLITE_ROW)
-        *ret_group = (struct group_row){
-            .seq = sqlite3_column_int64(find, 0),
-            .batch_seq = sqlite3_column_int64(find, 1),
-            .run_seq = sqlite3_column_int64(find, 2),
-            .task_seq = sqlite3_column_int64(find, 3),
-            .incarnation = sqlite3_column_int64(find, 4),
-            .purpose = column_name(find, 5, store_purpose_names),
-            .batch_state = column_name(find, 6, store_batch_state_names),
-            .first_sample_index = sqlite3_column_int64(find, 7),
-            .n = sqlite3_column_int64(find, 8),
-            .state = column_name(find, 9, store_group_state_names),
-        };
+        read_group_row(find, ret_group);
     sqlite3_reset(find); /* the bindings point to locals, and are cleared before the next use */
     return result;
 }
@@ -74,84 +72,58 @@ static int64_t count_trainable(const struct store_rollout *rollout)
     return count;
 }
 
-static void bind_failure(sqlite3_stmt *insert, const struct store_failure *failure)
+/* The row as it will be on record. */
+static struct store_rollout fill_in(const struct group_row *group, const struct store_rollout *rollout)
 {
-    if (!failure->code.data)
-        return;
-    bind_text(insert, 11, failure->stage);
-    bind_text(insert, 12, failure->code);
-    bind_text(insert, 13, cut_text(failure->message.data ? failure->message : TEXT_LITERAL(""), FAILURE_MESSAGE_BYTES));
-    bind_int(insert, 14, failure->retryable);
-    bind_int(insert, 15, failure->attempts);
-}
-
-static void bind_sampling(sqlite3_stmt *insert, const struct store_rollout *rollout)
-{
-    bind_text(insert, 16, rollout->engine);
-    bind_text(insert, 17, rollout->engine_revision);
-    bind_int(insert, 18, rollout->policy_revision);
-    bind_int_or_null(insert, 19, rollout->revision_at_end);
-    bind_int(insert, 20, rollout->straddles);
-    bind_int(insert, 21, rollout->resample);
-    bind_int(insert, 22, rollout->attempts);
-    bind_int(insert, 23, (int64_t)rollout->seed);
-    bind_int_or_null(insert, 24, rollout->seed_sent);
-    bind_int_or_null(insert, 25, rollout->seed_honoured);
-    bind_text(insert, 26, rollout->finish_reason);
-    bind_int(insert, 27, rollout->trainable);
-    bind_int_or_null(insert, 28, rollout->eos_in_ids);
-    bind_text(insert, 29, text_of(store_logprobs_mode_names[rollout->logprobs_mode]));
-    bind_int(insert, 30, count_completion(rollout));
-    bind_int(insert, 31, count_trainable(rollout));
-    bind_int(insert, 32, rollout->queued_us);
-    bind_int(insert, 33, rollout->engine_us);
-    bind_int(insert, 34, rollout->verify_us);
+    struct store_rollout row = *rollout;
+    struct text message = row.failure.message.data ? row.failure.message : TEXT_LITERAL("");
+    row.incarnation = rollout->incarnation > group->incarnation ? rollout->incarnation : group->incarnation;
+    row.purpose = group->purpose;
+    row.created_at_us = clock_utc_us();
+    row.completion_tokens = count_completion(rollout);
+    row.trainable_tokens = count_trainable(rollout);
+    row.failure.message = cut_text(message, FAILURE_MESSAGE_BYTES);
+    if (!row.failure.code.data)
+        row.failure = (struct store_failure){0};
+    return row;
 }
 
 static int insert_row(struct store *store, const struct group_row *group, const struct store_rollout *rollout)
 {
     sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_ROLLOUT);
+    const struct store_rollout row = fill_in(group, rollout);
+    const struct store_rollout *from = &row;
+    int place = 2;
     bind_int(insert, 1, group->seq);
-    bind_int(insert, 2, rollout->sample_index);
-    bind_int(insert, 3, group->batch_seq);
-    bind_int(insert, 4, group->run_seq);
-    bind_int(insert, 5, group->task_seq);
-    bind_int(insert, 6, rollout->incarnation > group->incarnation ? rollout->incarnation : group->incarnation);
-    bind_text(insert, 7, text_of(store_purpose_names[group->purpose]));
-    bind_int(insert, 8, clock_utc_us());
-    bind_text(insert, 9, text_of(store_rollout_state_names[rollout->state]));
-    bind_double(insert, 10, rollout->reward);
-    bind_failure(insert, &rollout->failure);
-    bind_sampling(insert, rollout);
+    COLUMNS_WRITTEN(ROLLOUT_COLUMNS)
     return database_run(insert);
 }
 
-static int insert_text(struct store *store, int64_t seq, const struct store_rollout *rollout)
+static int insert_text(struct store *store, int64_t seq, const struct store_rollout *from)
 {
-    if (!rollout->text.data)
+    if (!from->text.data)
         return SQLITE_OK;
     sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_TEXT);
+    int place = 2;
     bind_int(insert, 1, seq);
-    bind_text(insert, 2, rollout->text);
-    bind_int(insert, 3, rollout->text_replaced);
+    COLUMNS_WRITTEN(TEXT_COLUMNS)
     int result = database_run(insert);
-    if (result != SQLITE_OK || !rollout->segments.data)
+    if (result != SQLITE_OK || !from->segments.data)
         return result;
     sqlite3_stmt *segments = database_statement(&store->writer, SQL_INSERT_SEGMENTS);
     bind_int(segments, 1, seq);
-    bind_text(segments, 2, rollout->segments);
+    bind_text(segments, 2, from->segments);
     return database_run(segments);
 }
 
-static int insert_verdicts(struct store *store, int64_t seq, const struct store_rollout *rollout)
+static int insert_verdicts(struct store *store, int64_t seq, const struct store_rollout *from)
 {
-    if (!rollout->verdicts.data && !rollout->rewards.data && !rollout->heldout.data)
+    if (!from->verdicts.data && !from->rewards.data && !from->heldout.data)
         return SQLITE_OK;
     sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_VERDICTS);
+    int place = 2;
     bind_int(insert, 1, seq);
-    bind_text(insert, 2, rollout->verdicts);
-    bind_text(insert, 3, rollout->rewards);
-    bind_text(insert, 4, rollout->heldout);
+    COLUMNS_WRITTEN(VERDICT_COLUMNS)
     return database_run(insert);
 }
 

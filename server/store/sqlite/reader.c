@@ -1,6 +1,7 @@
 #include "server/store/sqlite/reader.h"
 
 #include "server/store/request.h"
+#include "server/store/sqlite/columns.h"
 #include "server/store/sqlite/store_private.h"
 
 #include <stdio.h>
@@ -83,61 +84,25 @@ int reader_find_group(struct store_reader *reader, struct text group_id, int64_t
 /* ---- one batch
  * -------------------------------------------------------------------------------------------------------------- */
 
-static void read_sha256(sqlite3_stmt *row, int place, uint8_t ret_sha256[SHA256_BYTES])
-{
-    struct text view = column_view(row, place);
-    if (view.length_bytes == SHA256_BYTES)
-        memcpy(ret_sha256, view.data, SHA256_BYTES);
-}
-
 int64_t read_batch_row(sqlite3_stmt *row, struct store_memory *memory, struct store_batch *ret_batch)
 {
-    *ret_batch = (struct store_batch){
-        .run = column_text(row, 2, memory),
-        .incarnation = sqlite3_column_int64(row, 3),
-        .purpose = (enum store_purpose)column_name(row, 4, store_purpose_names),
-        .state = (enum store_batch_state)column_name(row, 5, store_batch_state_names),
-        .policy_revision = sqlite3_column_int64(row, 6),
-        .max_staleness = column_int_or(row, 7, -1),
-        .seed = (uint64_t)sqlite3_column_int64(row, 8),
-        .idempotency_key = column_text(row, 10, memory),
-        .owner = column_text(row, 11, memory),
-        .owner_epoch = sqlite3_column_int64(row, 12),
-        .deliver = (enum store_deliver)column_name(row, 13, store_deliver_names),
-        .respond_async = sqlite3_column_int64(row, 14) != 0,
-        .created_at_us = sqlite3_column_int64(row, 15),
-        .deadline_us = sqlite3_column_int64(row, 16),
-        .completed_at_us = column_int_or(row, 17, -1),
-        .loss = column_double(row, 18),
-        .total_tokens = sqlite3_column_int64(row, 19),
-        .total_sequences = sqlite3_column_int64(row, 20),
-        .total_groups = sqlite3_column_int64(row, 21),
-        .group_count = sqlite3_column_int64(row, 22),
-        .rollout_count = sqlite3_column_int64(row, 23),
-        .scored = sqlite3_column_int64(row, 24),
-        .failed = sqlite3_column_int64(row, 25),
-        .cancelled = sqlite3_column_int64(row, 26),
-        .moved_to_revision = column_int_or(row, 27, -1),
-    };
-    column_id(row, 1, ret_batch->id);
-    read_sha256(row, 9, ret_batch->request_sha256);
+    struct store_batch *into = ret_batch;
+    int place = 1;
+    *into = (struct store_batch){0};
+    COLUMNS_READ(BATCH_COLUMNS)
     return sqlite3_column_int64(row, 0);
 }
 
-static int read_batch_contents(struct store_reader *reader, int64_t seq, struct store_batch *batch)
+static int read_batch_contents(struct store_reader *reader, int64_t seq, struct store_batch *into)
 {
     sqlite3_stmt *row = database_statement(&reader->database, SQL_READ_BATCH_CONTENTS);
     bind_int(row, 1, seq);
     int result = database_first(row);
     if (result != SQLITE_ROW)
         return result == SQLITE_DONE ? SQLITE_CORRUPT : result; /* it is written with the batch */
-    batch->sampling = column_text(row, 0, batch->memory);
-    batch->verifiers = column_text(row, 1, batch->memory);
-    batch->metadata = column_text(row, 2, batch->memory);
-    batch->notes = column_text(row, 3, batch->memory);
-    batch->summary = column_text(row, 4, batch->memory);
-    batch->objective = column_text(row, 5, batch->memory);
-    batch->returns = column_text(row, 6, batch->memory);
+    struct store_memory *memory = into->memory;
+    int place = 1;
+    COLUMNS_READ(BATCH_CONTENT_COLUMNS)
     return SQLITE_OK;
 }
 
@@ -184,7 +149,7 @@ enum store_status store_read_request(struct store_reader *reader, struct text ba
     struct store_memory *memory = ret_request->memory = store_memory_create();
     ret_request->body = column_text(row, 0, memory);
     ret_request->content_type = column_text(row, 1, memory);
-    read_sha256(row, 2, ret_request->sha256);
+    column_read_sha256(row, 2, memory, &ret_request->sha256);
     reader_end(reader);
     return reader_status(reader, SQLITE_OK, memory);
 }
@@ -247,7 +212,7 @@ enum store_status store_find_idempotency(struct store_reader *reader, struct tex
     if (result != SQLITE_ROW)
         return result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
     column_id(row, 0, ret_batch_id);
-    read_sha256(row, 1, ret_request_sha256);
+    column_read_sha256(row, 1, NULL, (uint8_t(*)[SHA256_BYTES])ret_request_sha256);
     reader_end(reader);
     return STORE_OK;
 }

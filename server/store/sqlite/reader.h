@@ -22,9 +22,9 @@ int reader_find_seq(struct store_reader *reader, enum statement which, struct te
 /* A group by its id: its seq and n. SQLITE_ROW, or SQLITE_DONE. */
 int reader_find_group(struct store_reader *reader, struct text group_id, int64_t *ret_seq, int64_t *ret_n);
 
-/* Fills *ret_batch from a row of BATCH_COLUMNS. Returns its seq. */
+/* Fills *ret_batch from a row of SELECT_BATCH. Returns its seq. */
 int64_t read_batch_row(sqlite3_stmt *row, struct store_memory *memory, struct store_batch *ret_batch);
-/* Fills *ret_rollout from a row of ROLLOUT_COLUMNS, without the side tables. */
+/* Fills *ret_rollout from a row of SELECT_ROLLOUT, without the side tables. */
 void read_rollout_row(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *ret_rollout);
 /* The side tables, by `with`. An SQLite result code. */
 int read_rollout_sides(struct store_reader *reader, unsigned with, struct store_memory *memory,

@@ -1,28 +1,19 @@
 #include "server/store/sqlite/reader.h"
 
-/* A row of GROUP_COLUMNS. Returns its seq. */
+#include "server/store/sqlite/columns.h"
+
+/* A row of SELECT_GROUP. Returns its seq. */
 static int64_t read_group_row(sqlite3_stmt *row, const char *batch_id, unsigned with, struct store_memory *memory,
-                              struct store_group *ret_group)
+                              struct store_group *into)
 {
-    *ret_group = (struct store_group){
-        .index = sqlite3_column_int64(row, 1),
-        .task = column_text(row, 2, memory),
-        .draw = sqlite3_column_int64(row, 3),
-        .first_sample_index = sqlite3_column_int64(row, 4),
-        .n = sqlite3_column_int64(row, 5),
-        .state = (enum store_group_state)column_name(row, 6, store_group_state_names),
-        .reward_mean = column_double(row, 7),
-        .reward_std = column_double(row, 8),
-        .zero_variance = sqlite3_column_int64(row, 9) != 0,
-        .closed_at_us = column_int_or(row, 10, -1),
-        .sampling = column_text(row, 11, memory),
-        .verifiers = column_text(row, 12, memory),
-        .metadata = column_text(row, 13, memory),
-    };
-    memcpy(ret_group->batch_id, batch_id, ID_BYTES);
-    id_of_group(batch_id, ret_group->index, ret_group->id);
+    int place = 1;
+    *into = (struct store_group){0};
+    COLUMNS_READ(GROUP_COLUMNS)
+    COLUMNS_READ(GROUP_CONTENT_COLUMNS)
+    memcpy(into->batch_id, batch_id, ID_BYTES);
+    id_of_group(batch_id, into->index, into->id);
     if (with & STORE_WITH_ARRAYS)
-        ret_group->prompt_ids = column_array(row, 14, sizeof(uint32_t), memory, &ret_group->prompt_id_count);
+        into->prompt_ids = column_array(row, GROUP_AT_prompt_ids, sizeof(uint32_t), memory, &into->prompt_id_count);
     return sqlite3_column_int64(row, 0);
 }
 

@@ -1,5 +1,7 @@
 #include "server/store/sqlite/reader.h"
 
+#include "server/store/sqlite/columns.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -190,20 +192,31 @@ static bool fits_name(sqlite3_stmt *row, int place, const char *const *names, in
     return wanted < 0 || column_name(row, place, names) == wanted;
 }
 
-/* Columns as in SCAN_COLUMNS. */
+static bool fits_numbers(sqlite3_stmt *row, const struct resolved *resolved)
+{
+    const struct store_rollout_filter *filter = resolved->filter;
+    return fits_number(row, SCAN_AT_run_seq, resolved->run_seq) &&
+           fits_number(row, SCAN_AT_batch_seq, resolved->batch_seq) &&
+           fits_number(row, SCAN_AT_group_seq, resolved->group_seq) &&
+           fits_number(row, SCAN_AT_task_seq, resolved->task_seq) &&
+           fits_number(row, SCAN_AT_incarnation, filter->incarnation) &&
+           fits_number(row, SCAN_AT_straddles, filter->straddles) &&
+           fits_number(row, SCAN_AT_trainable, filter->trainable) &&
+           fits_number(row, SCAN_AT_seed_honoured, filter->seed_honoured);
+}
+
+/* A row of a SCAN. */
 static bool fits(sqlite3_stmt *row, const struct resolved *resolved)
 {
     const struct store_rollout_filter *filter = resolved->filter;
-    return fits_number(row, 1, resolved->run_seq) && fits_number(row, 2, resolved->batch_seq) &&
-           fits_number(row, 3, resolved->group_seq) && fits_number(row, 4, resolved->task_seq) &&
-           fits_name(row, 5, store_rollout_state_names, filter->state) &&
-           fits_name(row, 6, store_purpose_names, filter->purpose) && fits_number(row, 7, filter->incarnation) &&
-           fits_range(row, 8, filter->revision_min, filter->revision_max) &&
-           fits_reward(row, 9, filter->reward_min, filter->reward_max) && fits_text(row, 10, filter->failure) &&
-           fits_text(row, 11, filter->finish_reason) && fits_text(row, 12, filter->engine) &&
-           fits_range(row, 13, filter->since_us, filter->until_us < 0 ? -1 : filter->until_us - 1) &&
-           fits_number(row, 14, filter->straddles) && fits_number(row, 15, filter->trainable) &&
-           fits_number(row, 16, filter->seed_honoured);
+    return fits_numbers(row, resolved) && fits_name(row, SCAN_AT_state, store_rollout_state_names, filter->state) &&
+           fits_name(row, SCAN_AT_purpose, store_purpose_names, filter->purpose) &&
+           fits_range(row, SCAN_AT_policy_revision, filter->revision_min, filter->revision_max) &&
+           fits_reward(row, SCAN_AT_reward, filter->reward_min, filter->reward_max) &&
+           fits_text(row, SCAN_AT_failure_code, filter->failure) &&
+           fits_text(row, SCAN_AT_finish_reason, filter->finish_reason) &&
+           fits_text(row, SCAN_AT_engine, filter->engine) &&
+           fits_range(row, SCAN_AT_created_at_us, filter->since_us, filter->until_us < 0 ? -1 : filter->until_us - 1);
 }
 
 static int read_one(struct store_reader *reader, int64_t seq, unsigned with, struct store_rollouts *rollouts)
@@ -234,7 +247,7 @@ static enum store_status scan_rollouts(struct store_reader *reader, const struct
             cursor_write(&key, after, page->next);
             break;
         }
-        after = sqlite3_column_int64(scan, 0);
+        after = sqlite3_column_int64(scan, SCAN_AT_seq);
         if (!fits(scan, resolved))
             continue;
         result = read_one(reader, after, with, page);
@@ -296,8 +309,8 @@ static enum store_status scan_batches(struct store_reader *reader, sqlite3_stmt 
             cursor_write(key, after, page->next);
             break;
         }
-        after = sqlite3_column_int64(scan, 0);
-        if (fits_name(scan, 5, store_batch_state_names, state))
+        after = sqlite3_column_int64(scan, BATCH_AT_seq);
+        if (fits_name(scan, BATCH_AT_state, store_batch_state_names, state))
             read_batch_row(scan, page->memory, &page->batches[page->count++]);
     }
     return reader_status(reader, result, page->memory);

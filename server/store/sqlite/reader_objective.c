@@ -1,5 +1,7 @@
 #include "server/store/sqlite/reader.h"
 
+#include "server/store/sqlite/columns.h"
+
 #include <inttypes.h>
 
 static struct list_key sums_key(struct text run, int64_t optimizer_step, int64_t ppo_epoch)
@@ -15,37 +17,12 @@ static struct list_key sums_key(struct text run, int64_t optimizer_step, int64_t
     return key;
 }
 
-/* Columns SUM_COLUMNS from `at` on. */
-static void read_slice(sqlite3_stmt *row, int at, struct store_memory *memory, struct store_objective_slice *ret_slice)
-{
-    *ret_slice = (struct store_objective_slice){
-        .incarnation = column_int_or(row, at, -1),
-        .revision = column_int_or(row, at + 1, -1),
-        .engine = column_text(row, at + 2, memory),
-        .sequences = sqlite3_column_int64(row, at + 3),
-        .tokens = sqlite3_column_int64(row, at + 4),
-        .clip_low = sqlite3_column_int64(row, at + 5),
-        .clip_high = sqlite3_column_int64(row, at + 6),
-        .loss = column_double(row, at + 7),
-    };
-    for (int k = 0; k < STORE_OBJECTIVE_MEANS; k++) {
-        ret_slice->means[k].sum = column_double(row, at + 8 + 2 * k);
-        ret_slice->means[k].tokens = sqlite3_column_int64(row, at + 9 + 2 * k);
-    }
-}
-
 /* Returns its seq. */
-static int64_t read_sum(sqlite3_stmt *row, struct store_memory *memory, struct store_objective_sum *ret_sum)
+static int64_t read_sum(sqlite3_stmt *row, struct store_memory *memory, struct store_objective_sum *into)
 {
-    *ret_sum = (struct store_objective_sum){
-        .incarnation = sqlite3_column_int64(row, 1),
-        .optimizer_step = sqlite3_column_int64(row, 2),
-        .ppo_epoch = sqlite3_column_int64(row, 3),
-        .part = sqlite3_column_int64(row, 4),
-        .recorded_at_us = sqlite3_column_int64(row, 5),
-        .kl_estimator = column_text(row, 6, memory),
-    };
-    read_slice(row, 7, memory, &ret_sum->slice);
+    int place = 1;
+    *into = (struct store_objective_sum){0};
+    COLUMNS_READ(SUM_COLUMNS)
     return sqlite3_column_int64(row, 0);
 }
 

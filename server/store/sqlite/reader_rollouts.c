@@ -1,81 +1,34 @@
 #include "server/store/sqlite/reader.h"
 
+#include "server/store/sqlite/columns.h"
+
 /* ---- rows
  * -------------------------------------------------------------------------------------------------------------------
  */
 
-static void read_context(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *rollout)
-{
-    rollout->seq = sqlite3_column_int64(row, 0);
-    column_id(row, 1, rollout->batch_id);
-    id_of_group(rollout->batch_id, sqlite3_column_int64(row, 2), rollout->group_id);
-    id_of_rollout(rollout->group_id, rollout->sample_index, rollout->id);
-    rollout->run = column_text(row, 3, memory);
-    rollout->task = column_text(row, 4, memory);
-    rollout->draw = sqlite3_column_int64(row, 5);
-    rollout->purpose = (enum store_purpose)column_name(row, 6, store_purpose_names);
-    rollout->incarnation = sqlite3_column_int64(row, 7);
-    rollout->created_at_us = sqlite3_column_int64(row, 8);
-}
-
-static struct store_failure read_failure(sqlite3_stmt *row, struct store_memory *memory)
-{
-    return (struct store_failure){
-        .stage = column_text(row, 14, memory),
-        .code = column_text(row, 15, memory),
-        .message = column_text(row, 16, memory),
-        .retryable = sqlite3_column_int64(row, 17) != 0,
-        .attempts = sqlite3_column_int64(row, 18),
-    };
-}
-
 void read_rollout_row(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *ret_rollout)
 {
-    *ret_rollout = (struct store_rollout){
-        .sample_index = sqlite3_column_int64(row, 9),
-        .state = (enum store_rollout_state)column_name(row, 10, store_rollout_state_names),
-        .reward = column_double(row, 11),
-        .shaped_reward = column_double(row, 12),
-        .advantage = column_double(row, 13),
-        .failure = read_failure(row, memory),
-        .engine = column_text(row, 19, memory),
-        .engine_revision = column_text(row, 20, memory),
-        .policy_revision = sqlite3_column_int64(row, 21),
-        .revision_at_end = column_int_or(row, 22, -1),
-        .straddles = sqlite3_column_int64(row, 23) != 0,
-        .resample = sqlite3_column_int64(row, 24),
-        .attempts = sqlite3_column_int64(row, 25),
-        .seed = (uint64_t)sqlite3_column_int64(row, 26),
-        .seed_sent = column_int_or(row, 27, -1),
-        .seed_honoured = (enum store_known)column_int_or(row, 28, -1),
-        .finish_reason = column_text(row, 29, memory),
-        .trainable = sqlite3_column_int64(row, 30) != 0,
-        .eos_in_ids = (enum store_known)column_int_or(row, 31, -1),
-        .logprobs_mode = (enum store_logprobs_mode)column_name(row, 32, store_logprobs_mode_names),
-        .completion_tokens = sqlite3_column_int64(row, 33),
-        .trainable_tokens = sqlite3_column_int64(row, 34),
-        .queued_us = sqlite3_column_int64(row, 35),
-        .engine_us = sqlite3_column_int64(row, 36),
-        .verify_us = sqlite3_column_int64(row, 37),
-    };
-    read_context(row, memory, ret_rollout);
+    struct store_rollout *into = ret_rollout;
+    int place = 1;
+    *into = (struct store_rollout){.seq = sqlite3_column_int64(row, 0)};
+    COLUMNS_READ(ROLLOUT_COLUMNS)
+    id_of_group(into->batch_id, sqlite3_column_int64(row, ROLLOUT_AT_group_index), into->group_id);
+    id_of_rollout(into->group_id, into->sample_index, into->id);
 }
 
 /* ---- side tables
  * ------------------------------------------------------------------------------------------------------------ */
 
-static void read_text(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *rollout)
+static void read_text(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *into)
 {
-    rollout->text = column_text(row, 0, memory);
-    rollout->text_replaced = sqlite3_column_int64(row, 1);
-    rollout->segments = column_text(row, 2, memory);
+    int place = 1;
+    COLUMNS_READ(TEXT_COLUMNS)
 }
 
-static void read_verdicts(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *rollout)
+static void read_verdicts(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *into)
 {
-    rollout->verdicts = column_text(row, 0, memory);
-    rollout->rewards = column_text(row, 1, memory);
-    rollout->heldout = column_text(row, 2, memory);
+    int place = 1;
+    COLUMNS_READ(VERDICT_COLUMNS)
 }
 
 static void read_arrays(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *rollout)
@@ -178,25 +131,11 @@ void store_rollouts_finish(struct store_rollouts *rollouts)
 /* ---- members
  * ---------------------------------------------------------------------------------------------------------------- */
 
-static void read_member_row(sqlite3_stmt *row, struct store_memory *memory, struct store_member *ret_member)
+static void read_member_row(sqlite3_stmt *row, struct store_memory *memory, struct store_member *into)
 {
-    *ret_member = (struct store_member){
-        .group_index = sqlite3_column_int64(row, 0),
-        .sample_index = sqlite3_column_int64(row, 1),
-        .state = (enum store_rollout_state)column_name(row, 2, store_rollout_state_names),
-        .reward = column_double(row, 3),
-        .shaped_reward = column_double(row, 4),
-        .advantage = column_double(row, 5),
-        .trainable = sqlite3_column_int64(row, 6) != 0,
-        .trainable_tokens = sqlite3_column_int64(row, 7),
-        .completion_tokens = sqlite3_column_int64(row, 8),
-        .policy_revision = sqlite3_column_int64(row, 9),
-        .finish_reason = column_text(row, 10, memory),
-        .failure_code = column_text(row, 11, memory),
-        .heldout = column_text(row, 12, memory),
-        .logprobs_mode = (enum store_logprobs_mode)column_name(row, 13, store_logprobs_mode_names),
-        .incarnation = sqlite3_column_int64(row, 14),
-    };
+    int place = 1;
+    *into = (struct store_member){.group_index = sqlite3_column_int64(row, 0)};
+    COLUMNS_READ(MEMBER_COLUMNS)
 }
 
 /* limit: how many rows there can be. */

@@ -1,23 +1,26 @@
 #include "server/store/sqlite/reader.h"
 
+#include "server/store/sqlite/columns.h"
+
 static const struct list_key runs_key = {"runs"};
 
-/* A row of RUN_COLUMNS. Returns its seq. */
-static int64_t read_run_row(sqlite3_stmt *row, struct store_memory *memory, struct store_run *ret_run)
+void database_read_update(sqlite3_stmt *row, int place, struct store_policy_update *ret_update)
 {
-    *ret_run = (struct store_run){
-        .name = column_text(row, 1, memory),
-        .incarnation = sqlite3_column_int64(row, 2),
-        .policy_revision = column_int_or(row, 3, -1),
-        .created_at_us = sqlite3_column_int64(row, 4),
-        .batches = sqlite3_column_int64(row, 5),
-        .scored = sqlite3_column_int64(row, 6),
-        .failed = sqlite3_column_int64(row, 7),
-        .cancelled = sqlite3_column_int64(row, 8),
-        .has_update = column_int_or(row, 9, -1) >= 0,
-    };
-    if (ret_run->has_update)
-        database_read_update(row, 9, &ret_run->update);
+    struct store_policy_update *into = ret_update;
+    struct store_memory *memory = NULL; /* it has no text */
+    *into = (struct store_policy_update){0};
+    COLUMNS_READ(UPDATE_COLUMNS)
+}
+
+/* A row of SELECT_RUN. Returns its seq. */
+static int64_t read_run_row(sqlite3_stmt *row, struct store_memory *memory, struct store_run *into)
+{
+    int place = 1;
+    *into = (struct store_run){0};
+    COLUMNS_READ(RUN_COLUMNS)
+    into->has_update = column_int_or(row, place, -1) >= 0;
+    if (into->has_update)
+        database_read_update(row, place, &into->update);
     return sqlite3_column_int64(row, 0);
 }
 
