@@ -8,6 +8,7 @@
 #define TRIAL_PATIENCE_US INT64_C(5000000)
 #define SPILL_RATIO 1.5 /* of the mean share: what is more goes elsewhere */
 #define HOME_KEPT_US INT64_C(600000000)
+#define LOOK_AGAIN_US INT64_C(1000000)
 #define IDLE_SHARE 0.125 /* of its limit: an engine so idle is never too busy for its prefixes */
 
 static bool belongs(const struct engine *engine, const struct named_pool *named)
@@ -15,17 +16,19 @@ static bool belongs(const struct engine *engine, const struct named_pool *named)
     return engine->pool == named;
 }
 
-/* It may get this sample: it is of the pool, and can be asked for all that the sampling says. */
-static bool suits(const struct engine *engine, const struct pool_want *want)
-{
-    return belongs(engine, want->pool) &&
-           !(want->sampling && engine->adapter && engine_adapter_lacks(engine->adapter, want->sampling));
-}
-
 bool pool_has_another(const struct pool *pool, const struct engine *engine)
 {
     for (size_t i = 0; i < pool->count; i++)
         if (pool->engines[i] != engine && belongs(pool->engines[i], engine->pool) && engine_is_sound(pool->engines[i]))
+            return true;
+    return false;
+}
+
+/* The same, for this sample. */
+static bool has_another(const struct pool *pool, const struct engine *engine, const struct pool_want *want)
+{
+    for (size_t i = 0; i < pool->count; i++)
+        if (pool->engines[i] != engine && engine_suits(pool->engines[i], want) && engine_is_sound(pool->engines[i]))
             return true;
     return false;
 }
@@ -56,7 +59,7 @@ static bool is_too_short(const struct pool *pool, const struct engine *engine, c
 static bool is_spared(const struct pool *pool, const struct engine *engine, const struct pool_want *want,
                       int64_t now_us)
 {
-    bool is_alone = !pool_has_another(pool, engine);
+    bool is_alone = !has_another(pool, engine, want);
 
     if (engine->state != ENGINE_HALF_OPEN || (is_alone && !engine->broken))
         return false;
@@ -78,7 +81,7 @@ static void ask_for_trials(struct pool *pool, const struct pool_want *want, int6
 
         if (engine->state != ENGINE_HALF_OPEN || !belongs(engine, want->pool) || engine->draining || engine->probing ||
             engine->in_flight > 0 || now_us < engine->trial_at_us || !is_too_short(pool, engine, want, now_us) ||
-            (!engine->broken && !pool_has_another(pool, engine)))
+            (!engine->broken && !has_another(pool, engine, want)))
             continue;
         engine->trial_by_probe = pool->wants_probe = true;
     }
@@ -102,8 +105,8 @@ static struct engine *least_loaded(struct pool *pool, const struct pool_want *wa
     for (size_t i = 0; i < pool->count; i++) {
         struct engine *engine = pool->engines[i];
 
-        if (suits(engine, want) && !(strictly && engine == want->avoid) && has_room(pool, engine, want, now_us) &&
-            (!best || is_better(engine, best)))
+        if (engine_suits(engine, want) && !(strictly && engine == want->avoid) &&
+            has_room(pool, engine, want, now_us) && (!best || is_better(engine, best)))
             best = engine;
     }
     return best;
@@ -115,8 +118,8 @@ static struct engine *due_for_trial(struct pool *pool, const struct pool_want *w
     for (size_t i = 0; i < pool->count; i++) {
         struct engine *engine = pool->engines[i];
 
-        if (engine->state == ENGINE_HALF_OPEN && suits(engine, want) && engine != want->avoid &&
-            pool_has_another(pool, engine) && has_room(pool, engine, want, now_us))
+        if (engine->state == ENGINE_HALF_OPEN && engine_suits(engine, want) && engine != want->avoid &&
+            has_another(pool, engine, want) && has_room(pool, engine, want, now_us))
             return engine;
     }
     return NULL;
@@ -141,7 +144,7 @@ static struct engine *rendezvous(const struct pool *pool, const struct pool_want
         struct engine *engine = pool->engines[i];
         uint64_t score = hash_mix(want->prefix ^ engine->name_hash);
 
-        if (belongs(engine, want->pool) && (!usable || may_be_home(engine)) && (!home || score > highest)) {
+        if (engine_suits(engine, want) && (!usable || may_be_home(engine)) && (!home || score > highest)) {
             home = engine;
             highest = score;
         }
@@ -220,7 +223,7 @@ static struct engine *home_of(struct pool *pool, const struct pool_want *want, i
 {
     struct engine *home = find_home(pool, want, now_us);
 
-    if (!home || !suits(home, want) || home == want->avoid || !has_room(pool, home, want, now_us) ||
+    if (!home || !engine_suits(home, want) || home == want->avoid || !has_room(pool, home, want, now_us) ||
         is_overloaded(pool, home))
         return NULL;
     return home;
@@ -229,7 +232,7 @@ static struct engine *home_of(struct pool *pool, const struct pool_want *want, i
 /* --- none ---------------------------------------------------------------------------------------- */
 
 /* When an engine that cannot be picked now may be. */
-static int64_t usable_at_us(const struct pool *pool, const struct engine *engine, const struct engine *avoid,
+static int64_t usable_at_us(const struct pool *pool, const struct engine *engine, const struct pool_want *want,
                             int64_t now_us)
 {
     if (engine->draining)
@@ -238,8 +241,8 @@ static int64_t usable_at_us(const struct pool *pool, const struct engine *engine
         return engine->paused_until_us;
     if (engine->state != ENGINE_HALF_OPEN)
         return engine->probing ? NEVER_US : engine->paused_until_us;
-    bool is_alone = !pool_has_another(pool, engine);
-    if ((engine == avoid && !is_alone) || (engine->in_flight > 0 && now_us >= engine->trial_at_us && !is_alone))
+    bool is_alone = !has_another(pool, engine, want);
+    if ((engine == want->avoid && !is_alone) || (engine->in_flight > 0 && now_us >= engine->trial_at_us && !is_alone))
         return NEVER_US; /* the trial is not for this sample, or it runs */
     return now_us < engine->trial_at_us ? engine->trial_at_us : now_us + TRIAL_PATIENCE_US;
 }
@@ -254,13 +257,13 @@ static enum pool_answer answer_without(struct pool *pool, const struct pool_want
     for (size_t i = 0; i < pool->count; i++) {
         struct engine *engine = pool->engines[i];
 
-        if (!suits(engine, want))
+        if (!engine_suits(engine, want))
             continue;
         if (engine->state == ENGINE_UP && engine_is_usable(engine))
             return POOL_BUSY;
         if (engine->state == ENGINE_HALF_OPEN && engine_is_usable(engine) && !is_spared(pool, engine, want, now_us))
             return POOL_BUSY;
-        int64_t at_us = usable_at_us(pool, engine, want->avoid, now_us);
+        int64_t at_us = usable_at_us(pool, engine, want, now_us);
         *ret_at_us = at_us < *ret_at_us ? at_us : *ret_at_us;
         usable = usable || engine_is_usable(engine) || (engine->state == ENGINE_COOLING && !engine->draining);
         down_us = engine->lost_us > down_us ? engine->lost_us : down_us;
@@ -310,12 +313,17 @@ enum pool_answer pool_pick(struct pool *pool, const struct pool_want *asked, int
 {
     struct pool_want want = *asked;
     struct engine *best;
+    bool wait;
 
     *ret_at_us = now_us;
     *ret_engine = NULL;
     if (!want.pool)
         want.pool = pool->named[0];
     refresh(pool, want.pool, now_us);
+    if (pool_unsuited(pool, &want, now_us, &wait)) {
+        *ret_at_us = now_us + LOOK_AGAIN_US;
+        return wait ? POOL_WAIT : POOL_UNSUITED;
+    }
     ask_for_trials(pool, &want, now_us);
     best = due_for_trial(pool, &want, now_us);
     if (!best && want.prefix)

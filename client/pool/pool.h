@@ -21,6 +21,7 @@
 #define CLIENT_POOL_POOL_H
 
 #include "client/probe/dialogue.h"
+#include "server/base/nearest.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -135,6 +136,8 @@ struct engine {
     bool trial_by_probe;       /* the next one is a probe's: the samples that wait have too little time for it */
     bool broken;               /* HALF_OPEN after faults of its own: single requests even if it is the only one */
     int64_t probed_at_us;      /* the end of the last probe; 0: none yet */
+    int64_t looked_us;         /* the beginning of the last probe */
+    int64_t listed_us;         /* the beginning of the one that found `facts`, its models among them */
     struct engine_facts facts; /* of the last sound probes; see agrees_us */
     int64_t agrees_us;         /* since when it belongs to what defines its pool; 0: it does not */
     unsigned restarts;         /* how often it came back: after it could not be reached, or as another than before */
@@ -232,13 +235,15 @@ struct pool_want {
     int64_t left_us;                 /* how long the sample may take; 0: as long as it does */
     int64_t tokens;                  /* that it asks for at most */
     const struct sampling *sampling; /* what its engine must be able to be asked for; NULL: anything will do */
+    struct text model;               /* that its engine must serve; TEXT_NONE: any */
 };
 
 enum pool_answer {
     POOL_PICKED,
-    POOL_BUSY, /* every usable engine is at its limit: come back when a sample ends */
-    POOL_WAIT, /* none is usable now, one may be at ret_at_us: a pause, or a probe that still runs */
-    POOL_DOWN, /* none has been usable for rules.down_timeout_us: pool_down_error() says why */
+    POOL_BUSY,     /* every usable engine is at its limit: come back when a sample ends */
+    POOL_WAIT,     /* none is usable now, one may be at ret_at_us: a pause, or a probe that still runs */
+    POOL_DOWN,     /* none has been usable for rules.down_timeout_us: pool_down_error() says why */
+    POOL_UNSUITED, /* none serves the model, or can be asked for what the sampling says: pool_unsuited_error() */
 };
 /* The engine that had this prefix before, or the one that a rendezvous hash gives; another if that one cannot be used,
  * is at its limit, or has more than 1.5 times its share: then the usable engine with the smallest share of its limit in
@@ -250,6 +255,13 @@ enum pool_answer pool_pick(struct pool *pool, const struct pool_want *asked, int
 uint64_t pool_prefix(struct text prompt);
 /* Of a pool that is DOWN: what the engine that failed last said. Not to be repeated. */
 void pool_down_error(const struct pool *pool, const struct named_pool *named, struct sample_error *ret_error);
+/* Of a pool that is UNSUITED: which models it serves, or what it cannot be asked for. Not to be repeated. */
+void pool_unsuited_error(const struct pool *pool, const struct pool_want *want, struct sample_error *ret_error);
+/* Whether it serves a model of this name: true also for what is away, or does not say what it has. TEXT_NONE: any. */
+bool engine_may_serve(const struct engine *engine, struct text model);
+/* For a message about a model that nobody serves: the nearest name, and those that are served. */
+void pool_advise_model(const struct pool *pool, const struct named_pool *named, struct text model,
+                       char ret_advice[ADVICE_BYTES]);
 /* Whether another engine of this one's pool is sound: what this one refuses may be asked of that one. */
 bool pool_has_another(const struct pool *pool, const struct engine *engine);
 

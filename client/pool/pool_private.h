@@ -77,6 +77,12 @@ bool engine_was_hurried(const struct engine *engine, const struct pool_result *r
 /* The sample that is to be sent leaves the engine its usual time. */
 bool engine_has_time(const struct engine *engine, const struct pool_want *want);
 
+/* pool/serve.c. The pool's, and can be asked for all that is wanted, as far as is known. */
+bool engine_suits(const struct engine *engine, const struct pool_want *want);
+/* No engine of the pool can, whatever is waited for. ret_wait: a list of models is older than the wish and is asked for
+ * once more. */
+bool pool_unsuited(struct pool *pool, const struct pool_want *want, int64_t now_us, bool *ret_wait);
+
 /* pool/stats.c */
 void stats_note(struct engine *engine, const struct pool_result *result, int64_t now_us);
 

@@ -36,6 +36,7 @@ static void begin_probe(const struct pool *pool, struct engine *engine, int64_t 
         rules.adapter = NULL; /* something else may have come back */
     engine->probing = true;
     engine->look_now = false;
+    engine->looked_us = now_us;
     engine->probe = xcalloc(1, sizeof(*engine->probe));
     probe_init(engine->probe, &rules);
 }
@@ -100,6 +101,7 @@ static void adopt(struct engine *engine, const struct probe *probe, int64_t now_
     const struct engine_facts *facts = &engine->facts;
 
     merge(engine, probe);
+    engine->listed_us = engine->looked_us;
     note_questions(engine, probe, now_us);
     engine->adapter = facts->adapter;
     engine->gone = false;

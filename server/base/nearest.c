@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST_BYTES = 32 };
+enum { LONGEST_BYTES = 32, LIST_BYTES = 512 };
 
 /* Letters of either case are the same, and so are the marks between words. */
 static char folded(char c)
@@ -231,4 +231,28 @@ void names_advise_list(struct text name, const char *const *list, char ret_advic
     while (list[count])
         count++;
     names_advise(name, list, sizeof(*list), count, ret_advice);
+}
+
+/* --- a list that is made ------------------------------------------------------------------------------ */
+
+void name_list_add(struct name_list *list, struct text name)
+{
+    if (list->count == NAME_LIST_MAX || list->bytes + name.length_bytes > LIST_BYTES)
+        return;
+    for (size_t i = 0; i < list->count; i++)
+        if (text_equals(name, list->names[i]))
+            return;
+    list->names[list->count++] = xstrndup(name.data, name.length_bytes);
+    list->bytes += name.length_bytes + 2;
+}
+
+void name_list_finish(struct name_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->names[i]);
+}
+
+void name_list_advise(struct text name, const struct name_list *list, char ret_advice[ADVICE_BYTES])
+{
+    names_advise(name, list->names, sizeof(*list->names), list->count, ret_advice);
 }

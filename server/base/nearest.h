@@ -17,4 +17,15 @@ void names_advise(struct text name, const void *rows, size_t row_bytes, size_t c
 /* The same for a NULL-terminated list. */
 void names_advise_list(struct text name, const char *const *list, char ret_advice[ADVICE_BYTES]);
 
+/* Names for such a list: once each, and as many as a message holds. {0} is empty. */
+#define NAME_LIST_MAX 64
+struct name_list {
+    char *names[NAME_LIST_MAX + 1]; /* ended by NULL */
+    size_t count;
+    size_t bytes; /* of all, as they stand in a message */
+};
+void name_list_add(struct name_list *list, struct text name);
+void name_list_finish(struct name_list *list);
+void name_list_advise(struct text name, const struct name_list *list, char ret_advice[ADVICE_BYTES]);
+
 #endif

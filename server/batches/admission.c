@@ -6,9 +6,6 @@
 
 #include <stdio.h>
 
-#define NAMES_MAX 64
-#define NAMES_BYTES 512
-
 /* Those that are asked to drain may be told otherwise, but get nothing now. */
 static struct engine *next_engine(struct pool *pool, const struct named_pool *named, size_t *at)
 {
@@ -20,42 +17,16 @@ static struct engine *next_engine(struct pool *pool, const struct named_pool *na
     return NULL;
 }
 
-/* --- names for a message ---------------------------------------------------------------------------- */
-
-struct names {
-    char *list[NAMES_MAX + 1]; /* ended by NULL */
-    size_t count;
-    size_t bytes; /* of all, as they stand in a message */
-};
-
-static void names_finish(struct names *names)
-{
-    for (size_t i = 0; i < names->count; i++)
-        free(names->list[i]);
-}
-
-/* Once each, and as many as a message holds. */
-static void add_name(struct names *names, struct text name)
-{
-    if (names->count == NAMES_MAX || names->bytes + name.length_bytes > NAMES_BYTES)
-        return;
-    for (size_t i = 0; i < names->count; i++)
-        if (text_equals(name, names->list[i]))
-            return;
-    names->list[names->count++] = xstrndup(name.data, name.length_bytes);
-    names->bytes += name.length_bytes + 2;
-}
-
 /* --- the pool ------------------------------------------------------------------------------------- */
 
 static int refuse_pool(struct pool *pool, struct call *call, struct text name)
 {
-    _cleanup_(names_finish) struct names names = {0};
+    _cleanup_(name_list_finish) struct name_list names = {0};
     char advice[ADVICE_BYTES];
 
     for (size_t i = 0; i < pool_count(pool); i++)
-        add_name(&names, text_of(named_pool_name(pool_at(pool, i)->pool)));
-    names_advise_list(name, (const char *const *)names.list, advice);
+        name_list_add(&names, text_of(named_pool_name(pool_at(pool, i)->pool)));
+    name_list_advise(name, &names, advice);
     return call_refuse(call, ERR_INVALID_FIELD, "engine", "no engine belongs to the pool \"%.*s\"; %s",
                        (int)name.length_bytes, name.data, advice);
 }
@@ -107,42 +78,22 @@ static int check_sampling(struct pool *pool, const struct named_pool *named, str
 
 /* --- the model -------------------------------------------------------------------------------------- */
 
-static bool knows_its_models(const struct engine *engine)
-{
-    return engine->facts.lists_models && engine->facts.models_whole &&
-           (engine->state == ENGINE_UP || engine->state == ENGINE_COOLING || engine->state == ENGINE_HALF_OPEN);
-}
-
-static bool serves(const struct engine *engine, struct text model)
-{
-    return (engine->model && text_equals(model, engine->model)) || engine_facts_list(&engine->facts, model);
-}
-
-static void add_names(struct names *names, const struct engine *engine)
-{
-    for (const char *name = engine->facts.models; *name; name += strcspn(name, "\n") + 1)
-        add_name(names, (struct text){name, strcspn(name, "\n")});
-}
-
 /* An engine that is away, or does not say what it has, may serve anything. */
 static int check_model(struct batches *batches, const struct named_pool *named, struct call *call, struct text model)
 {
     struct pool *pool = batches->server->pool;
-    _cleanup_(names_finish) struct names names = {0};
     char advice[ADVICE_BYTES];
     struct engine *engine;
     size_t count = 0;
 
-    for (size_t at = 0; (engine = next_engine(pool, named, &at)); count++) {
-        if (!knows_its_models(engine) || serves(engine, model))
+    for (size_t at = 0; (engine = next_engine(pool, named, &at)); count++)
+        if (engine_may_serve(engine, model))
             return 0;
-        add_names(&names, engine);
-    }
     if (count == 0)
         return 0;
     pool_look_again(pool, named, clock_monotonic_us()); /* an adapter may have been loaded since */
     engines_probe(batches->server->engines);
-    names_advise_list(model, (const char *const *)names.list, advice);
+    pool_advise_model(pool, named, model, advice);
     return call_refuse(call, ERR_INVALID_FIELD, "model", "no engine of pool \"%s\" serves this model; %s",
                        named_pool_name(named), advice);
 }

@@ -176,6 +176,14 @@ static void fail_one(struct live_batch *live, uint32_t rollout, const struct sam
     flight_fail(flight, error);
 }
 
+/* No engine of its pool serves the model, or can be asked for what the sampling says; at the POST that was not known. */
+static void fail_for_want(struct live_batch *live, uint32_t rollout, const struct pool_want *want)
+{
+    struct sample_error error;
+    pool_unsuited_error(live->server->pool, want, &error);
+    fail_one(live, rollout, &error);
+}
+
 /* No engine of its pool has been usable for too long. */
 static void fail_for_pool(struct live_batch *live, uint32_t rollout)
 {
@@ -233,7 +241,8 @@ static enum dispatched dispatch_one(struct batches *batches, struct live_batch *
                              .since_us = usable_since(live),
                              .left_us = batch_time_left(&live->batch, rollout, now_us),
                              .tokens = live->spec->groups[group].sampling.max_tokens,
-                             .sampling = &live->spec->groups[group].sampling};
+                             .sampling = &live->spec->groups[group].sampling,
+                             .model = live->spec->model};
 
     if (live->batch.rules.deadline_us - now_us < least_us)
         return NOT_NOW; /* its timer is due, or almost */
@@ -252,13 +261,16 @@ static enum dispatched dispatch_one(struct batches *batches, struct live_batch *
     case POOL_DOWN:
         fail_for_pool(live, rollout);
         return DISPATCHED;
+    case POOL_UNSUITED:
+        fail_for_want(live, rollout, &want);
+        return DISPATCHED;
     case POOL_WAIT:
         come_back(batches, at_us, now_us);
         return NOT_NOW;
     case POOL_BUSY:
         break;
     }
-    return FULL;
+    return want.model.data ? NOT_NOW : FULL; /* engines of another model may have room */
 }
 
 /* One rollout of the next batch that has the pool; false if nothing more can be sent there now. */

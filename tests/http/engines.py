@@ -15,13 +15,14 @@ COUNTER = itertools.count()
 class ScriptedEngine:
     """tests/tools/reports_engine.py in a thread of this process; its rules are described there."""
 
-    def __init__(self, kind="vllm", model=None, serves=None):
+    def __init__(self, kind="vllm", model=None, serves=None, port=0, probes=None):
         spec = importlib.util.spec_from_file_location(f"reports_engine_{next(COUNTER)}", REPORTS_ENGINE)
         self.module = importlib.util.module_from_spec(spec)  # a fresh copy: its state is global to the module
         spec.loader.exec_module(self.module)
         if serves:
             self.serve(serves)
-        self.server = self.module.Server(("127.0.0.1", 0), self.module.Handler)
+        self.module.PROBES.update(probes or {})
+        self.server = self.module.Server(("127.0.0.1", port), self.module.Handler)
         self.port = self.server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.for_rolloutd = f"{self.url}#kind={kind}" + (f"&model={model}" if model else "")

@@ -1,6 +1,8 @@
 """F04: whatever `sampling` says is sent, or refused with its path, or named in the notes: each field of the contract, for each kind of
 engine and each form of a prompt. The fields are those of /openapi.yaml, so that a new one cannot be forgotten."""
+import contextlib
 import os
+import socket
 
 import pytest
 import yaml
@@ -224,6 +226,76 @@ def test_where_nobody_knows_what_an_engine_serves_nothing_is_refused(start, kind
         assert service.batch(make_batch(model="anything"))["summary"]["scored"] == 2
     finally:
         engine.close()
+
+
+@contextlib.contextmanager
+def away(*probes):
+    """Engines that are not there yet, each with what it will answer to probes. Gives their URLs, and what starts them."""
+    places, engines = [], []
+    for _ in probes:
+        places.append(socket.socket())
+        places[-1].bind(("127.0.0.1", 0))  # bound and not listening: whoever connects is refused
+    ports = [place.getsockname()[1] for place in places]
+
+    def come():
+        for port, place, answers in zip(ports, places, probes):
+            place.close()
+            engines.append(ScriptedEngine(port=port, probes=answers))
+        return engines
+    try:
+        yield [f"http://127.0.0.1:{port}" for port in ports], come
+    finally:
+        for place in places:
+            place.close()
+        for scripted in engines:
+            scripted.close()
+
+
+def models(*names):
+    return {"/v1/models": {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}}
+
+
+def post_early(service, body):
+    reply = service.post("/v1/batches", body, headers={"Prefer": "respond-async"})
+    assert reply.status == 202, reply
+    return reply.json["id"]
+
+
+def test_a_model_that_turns_out_not_to_be_served_fails_with_those_that_are_and_is_not_sent(start):
+    with away(models("demo-1b", "step-6")) as (urls, come):
+        service = start(urls[0] + "#kind=vllm")
+        identity = post_early(service, make_batch(model="step-7"))
+        engine, = come()
+        batch = service.settled(identity)
+        assert [rollout["failure"] for rollout in rollouts(batch)] == [
+            {"stage": "sample", "code": "engine_error", "retryable": False, "attempts": 0,
+             "message": 'no engine of pool "default" serves the model "step-7"; did you mean "step-6"? known are: demo-1b, step-6'}] * 2
+        assert not engine.samples
+        item = service.read("/v1/engines/e1")
+        assert (item["state"], item["requests"], item["failures"]) == ("up", 0, {})
+        assert service.batch(make_batch(model="step-6"))["summary"]["scored"] == 2
+
+
+def test_of_several_engines_those_that_turn_out_to_serve_the_model_get_it(start):
+    with away(models("demo-1b"), models("demo-1b", "step-7"), models("demo-1b")) as (urls, come):
+        service = start(*[url + "#kind=vllm" for url in urls])
+        identity = post_early(service, make_batch(*[make_group(f"t{index}", f"What is {index}+0?") for index in range(8)], model="step-7"))
+        first, able, last = come()
+        assert service.settled(identity)["summary"]["scored"] == 16
+        assert len(able.samples) == 16 and not first.samples and not last.samples
+
+
+LLAMACPP = {"/version": None, "/model_info": None, "/v1/models": None}  # and /props
+
+
+def test_an_option_that_the_engine_turns_out_not_to_know_fails_with_its_name(start):
+    with away(LLAMACPP) as (urls, come):
+        service = start(urls[0])
+        identity = post_early(service, make_batch(sampling={"n": 2, "max_tokens": 8, "stop_token_ids": [77]}))
+        engine, = come()
+        batch = service.settled(identity)
+        assert [rollout["failure"]["message"] for rollout in rollouts(batch)] == ["stop_token_ids: an engine of kind llamacpp cannot stop at token ids"] * 2
+        assert {rollout["failure"]["code"] for rollout in rollouts(batch)} == {"engine_error"} and not engine.samples
 
 
 def test_an_engine_that_is_away_may_serve_any_model(start):

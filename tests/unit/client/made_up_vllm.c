@@ -79,7 +79,8 @@ int vllm_answer(struct vllm *vllm, const struct engine_call *call, char *out, si
     if (strcmp(call->path, "/version") == 0)
         snprintf(out, size, "{\"version\":\"%s\"}", vllm->version);
     else if (strcmp(call->path, "/v1/models") == 0)
-        snprintf(out, size, "{\"data\":[{\"id\":\"%s\",\"max_model_len\":2048},{\"id\":\"lora-a\"}]}", vllm->model);
+        snprintf(out, size, "{\"data\":[{\"id\":\"%s\",\"max_model_len\":2048},{\"id\":\"%s\"}]}", vllm->model,
+                 vllm->adapter ? vllm->adapter : "lora-a");
     else if (strcmp(call->path, "/weight_info") == 0 && vllm->weights)
         snprintf(out, size, "{\"weight_version\":\"%s\"}", vllm->weights);
     else if (strcmp(call->path, "/tokenize") == 0 && vllm->tokens)

@@ -9,6 +9,7 @@ enum seeds { SEEDS_HONOURED, SEEDS_IGNORED, SEEDS_CONSTANT };
 /* What a made-up vLLM is like. */
 struct vllm {
     const char *model;
+    const char *adapter; /* served beside it; NULL: lora-a */
     const char *version;
     const char *weights; /* NULL: it does not say */
     const char *tokens;  /* of the test text; NULL: no such route */
