@@ -1,9 +1,42 @@
-/* GET /v1/runs/{run}/objective: what is kept of the objective calls of a run. */
+/* The sums that are kept of objective calls: put on record for POST /v1/objective, listed by
+ * GET /v1/runs/{run}/objective. */
 #include "server/api/objective.h"
 
+#include "server/api/server.h"
 #include "server/base/json_write.h"
+#include "server/http/http.h"
+#include "server/objective_call/tensors.h"
 
 enum { LIMIT_DEFAULT = 100, LIMIT_MAXIMUM = 1000 };
+
+/* --- put on record --- */
+
+static void recorded(struct store_op *op)
+{
+    struct objective_kept *kept = op->context;
+    struct request *request = kept->wait.request;
+
+    if (request && (op->status == STORE_OK || op->status == STORE_EXISTS)) {
+        objective_answer(request_call(request));
+        request_answer(request);
+    } else {
+        store_wait_refuse(&kept->wait, "");
+    }
+    objective_kept_destroy(kept);
+}
+
+/* The operation outlives the request if the client hangs up, so the call gives it away. */
+void record_objective(void *owner, struct request *request)
+{
+    struct server *server = owner;
+    struct objective_kept *kept = TAKE_PTR(request_call(request)->parsed);
+
+    kept->wait.op.done = recorded;
+    if (!store_wait_submit(&kept->wait, server->store, request))
+        objective_kept_destroy(kept);
+}
+
+/* --- listed --- */
 
 static void put_or_null(struct json_write *json, const char *key, int64_t value)
 {

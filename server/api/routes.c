@@ -7,7 +7,6 @@
 #include "server/api/records.h"
 #include "server/api/service.h"
 #include "server/api/verify.h"
-#include "server/api/verify_loop.h"
 
 #include "server/base/cleanup.h"
 

@@ -229,9 +229,8 @@ void verify_parse(struct call *call)
     block_give(TAKE_PTR(call->body)); /* the frames have what is needed of it */
 }
 
-size_t verify_bytes(const struct call *call)
+size_t verify_bytes(const struct verify_request *request)
 {
-    const struct verify_request *request = call->parsed;
     size_t bytes = sizeof(*request);
 
     for (size_t i = 0; i < request->count; i++) {

@@ -23,11 +23,10 @@ struct verify_item {
 };
 
 struct verify_request {
-    struct job render; /* first: see verify_run() */
+    struct job render; /* first */
     struct verify_context *context;
-    struct call *call;
-    void (*answered)(void *arg);
-    void *arg;
+    struct request *client;
+    struct call *call;            /* the client's */
     struct verifier_list *shared; /* NULL: every item has its own */
     enum reward_missing missing;
     size_t count;
@@ -39,6 +38,8 @@ struct verify_request {
     struct loop_timer again; /* a queue was full */
 };
 
+/* What it takes until it is answered, verdicts included. */
+size_t verify_bytes(const struct verify_request *request);
 void verify_item_fail(struct verify_item *item, const char *code, const char *message, bool retryable);
 void verify_render(const struct verify_request *request, struct call *call);
 /* When they are rendered: on a worker, because a large request has a hundred thousand pieces. */

@@ -1,12 +1,13 @@
 /* The part of POST /v1/verify that runs on the loop: items through the pool, a bounded number at once, under one
  * deadline. */
+#include "server/api/server.h"
 #include "server/api/verify_private.h"
-
 #include "server/base/clock.h"
+#include "server/http/http.h"
 
-#define CONCURRENCY_DEFAULT 64
-#define DEADLINE_US (30 * US_PER_S)
-#define LIGHT_ITEMS 512 /* a reply with more keeps a thread for milliseconds */
+#define CONCURRENCY 64              /* items of one request in the pool at once */
+#define DEADLINE_US (30 * US_PER_S) /* beside the items' timeouts */
+#define LIGHT_ITEMS 512             /* a reply with more keeps a thread for milliseconds */
 #define AGAIN_US (5 * US_PER_MS)
 
 static void pump(struct verify_request *request);
@@ -42,7 +43,7 @@ static void rendered(struct job *job)
 {
     struct verify_request *request = (struct verify_request *)job;
 
-    request->answered(request->arg);
+    request_answer(request->client);
 }
 
 static void submit_render(struct verify_request *request)
@@ -90,9 +91,7 @@ static bool start_item(struct verify_request *request, struct verify_item *item)
 
 static void pump(struct verify_request *request)
 {
-    size_t limit = request->context->concurrency ? request->context->concurrency : CONCURRENCY_DEFAULT;
-
-    while (request->next < request->count && request->running < limit) {
+    while (request->next < request->count && request->running < CONCURRENCY) {
         struct verify_item *item = &request->items[request->next];
         if (!item->failed && !start_item(request, item)) {
             wait_a_little(request);
@@ -132,36 +131,38 @@ static int64_t time_allowed_us(const struct verify_request *request)
 {
     struct verify_pool_counts counts;
 
-    if (request->context->deadline_us > 0)
-        return request->context->deadline_us;
     verify_pool_count(request->context->pool, &counts);
     return DEADLINE_US + request->context->item_timeout_us * (int64_t)request->count /
                              (int64_t)(counts.workers_at_once ? counts.workers_at_once : 1);
 }
 
-void verify_run(struct verify_context *context, struct call *call, void (*answered)(void *arg), void *arg)
+/* The client is gone. While a worker renders, the request is answered after all. */
+static bool hung_up(struct request *client, void *arg)
 {
-    struct verify_request *request = call->parsed;
+    struct verify_request *request = arg;
 
-    request->context = context;
-    request->call = call;
-    request->answered = answered;
-    request->arg = arg;
-    loop_timer_set(context->loop, &request->deadline, clock_monotonic_us() + time_allowed_us(request), expired,
-                   request);
-    pump(request);
-}
-
-bool verify_cancel(struct call *call)
-{
-    struct verify_request *request = call->parsed;
-
-    if (!request || !request->context)
-        return true;
+    (void)client;
     if (request->rendering)
         return false;
     loop_timer_clear(request->context->loop, &request->deadline);
     loop_timer_clear(request->context->loop, &request->again);
     stop_items(request);
     return true;
+}
+
+void verify_on_loop(void *owner, struct request *client)
+{
+    struct server *server = owner;
+    struct call *call = request_call(client);
+    struct verify_request *request = call->parsed;
+
+    if (!request_hold_parsed(client, verify_bytes(request)))
+        return;
+    request->context = &server->verify;
+    request->client = client;
+    request->call = call;
+    request_on_hangup(client, hung_up, request);
+    loop_timer_set(request->context->loop, &request->deadline, clock_monotonic_us() + time_allowed_us(request), expired,
+                   request);
+    pump(request);
 }
