@@ -1,0 +1,71 @@
+/* objective_sums: what is kept of a run's objective calls. */
+#ifndef STORE_OBJECTIVE_SUMS_H
+#define STORE_OBJECTIVE_SUMS_H
+
+#include "server/store/read.h"
+
+#include <stdint.h>
+
+/* Sums over the trainable tokens of those sequences of an objective call whose samples have one revision and engine,
+ * and how many tokens they are over: of 0 tokens a sum is NAN. */
+enum store_objective_mean {
+    STORE_OBJECTIVE_KL,
+    STORE_OBJECTIVE_KL_POLICY,
+    STORE_OBJECTIVE_KL_ENGINE,
+    STORE_OBJECTIVE_ENTROPY,
+    STORE_OBJECTIVE_LOGPROB_GAP,
+    STORE_OBJECTIVE_MEANS
+};
+extern const char *const store_objective_mean_names[]; /* "kl" … */
+struct store_objective_slice {
+    int64_t incarnation; /* of the samples; -1 with the revision: kept before they were told apart */
+    int64_t revision;
+    struct text engine; /* TEXT_NONE: they name none */
+    int64_t sequences;  /* judged */
+    int64_t tokens;     /* trainable */
+    int64_t clip_low;
+    int64_t clip_high;
+    double loss; /* NAN: null */
+    struct {
+        double sum;
+        int64_t tokens;
+    } means[STORE_OBJECTIVE_MEANS];
+};
+
+/* Sums and denominators of one objective call; the same part again replaces. NOT_FOUND: no such run. */
+struct store_record_objective {
+    struct text run;
+    int64_t optimizer_step;
+    int64_t ppo_epoch;
+    int64_t part;
+    struct text objective; /* JSON, expanded */
+    struct text sums;      /* JSON */
+    struct text kl_estimator;
+    const struct store_objective_slice *slices;
+    size_t slice_count;
+};
+
+/* What is kept of a run's objective calls, in the order in which it was recorded: one for each part, revision and
+ * engine. */
+struct store_objective_sum {
+    int64_t incarnation; /* of the run, at the call */
+    int64_t optimizer_step;
+    int64_t ppo_epoch;
+    int64_t part;
+    int64_t recorded_at_us;
+    struct text kl_estimator;
+    struct store_objective_slice slice;
+};
+struct store_objective_sums {
+    struct store_objective_sum *sums;
+    size_t count;
+    char next[64];
+    struct store_memory *memory;
+};
+/* optimizer_step, ppo_epoch: -1: any. NOT_FOUND: no such run. INVALID_CURSOR as above. */
+enum store_status store_list_objective_sums(struct store_reader *reader, struct text run, int64_t optimizer_step,
+                                            int64_t ppo_epoch, struct text cursor, size_t limit,
+                                            struct store_objective_sums *ret_sums);
+void store_objective_sums_finish(struct store_objective_sums *sums);
+
+#endif

@@ -1,0 +1,29 @@
+/* read: what all reads of the record share.
+ *
+ * A read returns OK, NOT_FOUND (for a malformed id too) or UNAVAILABLE. A result needs its finish function only after
+ * OK, and accepts it when zeroed or after any status. */
+#ifndef STORE_READ_H
+#define STORE_READ_H
+
+#include "server/store/words.h"
+
+#include <stddef.h>
+
+#define STORE_MESSAGE_BYTES 512
+
+struct store;
+struct store_reader;
+struct store_memory; /* what a result owns: its texts and arrays live until the result's finish function */
+
+/* One for each thread, which may be another than the one that made it. NULL: cannot be opened (message says why). */
+struct store_reader *store_reader_create(struct store *store, char message[STORE_MESSAGE_BYTES]);
+void store_reader_destroy(struct store_reader *reader); /* NULL is fine */
+
+/* A page of a list ends at the first of them, with `next` set if there may be more. */
+struct store_page_limits {
+    size_t rows;
+    size_t scanned; /* rows that are looked at */
+    size_t bytes;   /* that the page takes, with one row more */
+};
+
+#endif

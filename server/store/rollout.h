@@ -1,0 +1,157 @@
+/* rollout: one answer to a prompt: its row, the rows of a batch or a group, lists by filters. */
+#ifndef STORE_ROLLOUT_H
+#define STORE_ROLLOUT_H
+
+#include "server/base/ids.h"
+#include "server/store/read.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct store_failure { /* code TEXT_NONE: no failure */
+    struct text stage; /* sample, verify, store */
+    struct text code;
+    struct text message; /* cut at 512 bytes when stored */
+    bool retryable;
+    int64_t attempts;
+};
+
+/* A rollout as it is written and as it is read. */
+struct store_rollout {
+    /* set when read */
+    int64_t seq; /* order of insertion */
+    char id[ID_BYTES];
+    char group_id[ID_BYTES];
+    char batch_id[ID_BYTES];
+    struct text run;
+    struct text task;
+    int64_t draw;
+    enum store_purpose purpose;
+    int64_t created_at_us;
+    double advantage; /* NAN until the group is closed */
+    double shaped_reward;
+
+    /* written and read */
+    int64_t incarnation; /* of the run, at dispatch. Written: what is below the batch's stands for the batch's */
+    int64_t sample_index;
+    enum store_rollout_state state;
+    double reward; /* NAN: none. Only a scored one may have one */
+    struct store_failure failure;
+    struct text engine;
+    struct text engine_revision;
+    int64_t policy_revision;
+    int64_t revision_at_end; /* -1: never came to an end */
+    bool straddles;
+    int64_t resample;
+    int64_t attempts;
+    uint64_t seed;     /* 63 bits */
+    int64_t seed_sent; /* -1: none was sent */
+    enum store_known seed_honoured;
+    struct text finish_reason;
+    bool trainable;
+    enum store_known eos_in_ids;
+    enum store_logprobs_mode logprobs_mode;
+    int64_t
+        completion_tokens; /* read: also without arrays. Written: token_count if completion_ids are given, else this */
+    int64_t trainable_tokens; /* read only: mask 1, if trainable */
+    int64_t queued_us;
+    int64_t engine_us;
+    int64_t verify_us;
+
+    /* read only with STORE_WITH_TEXT */
+    struct text text;
+    int64_t text_replaced; /* broken bytes that became U+FFFD */
+    struct text segments;  /* JSON: which weights made which tokens, if there is more than one */
+
+    /* read only with STORE_WITH_VERDICTS; JSON */
+    struct text verdicts;
+    struct text rewards;
+    struct text heldout;
+
+    /* read only with STORE_WITH_ARRAYS */
+    const uint32_t *completion_ids; /* NULL: the engine gave none */
+    const float *logprobs;          /* NULL: none; 0 where the mask is 0 (the store sees to it) */
+    const uint8_t *completion_mask; /* NULL: all ones */
+    size_t token_count;
+};
+
+/* Everything unknown or none: NAN, -1, TEXT_NONE, trainable; state scored. Start from here before filling one in. */
+void store_rollout_init(struct store_rollout *rollout);
+
+enum store_with { STORE_WITH_TEXT = 1, STORE_WITH_ARRAYS = 2, STORE_WITH_VERDICTS = 4, STORE_WITH_ALL = 7 };
+
+/* One row. The first writer wins: the same member again is EXISTS. STATE_CONFLICT: its batch is no longer running. */
+struct store_insert_rollout {
+    const char *group_id;
+    const struct store_rollout *rollout;
+    const uint32_t *prompt_ids; /* of the group, from the engine; kept if the group has none yet. May be NULL */
+    size_t prompt_id_count;
+    /* out */
+    int64_t seq;
+};
+
+struct store_rollouts {
+    struct store_rollout *rollouts;
+    size_t count;
+    char next[64];  /* the cursor that goes on; empty: there is no more */
+    size_t scanned; /* rows that were looked at */
+    size_t bytes;   /* that the page takes */
+    struct store_memory *memory;
+};
+/* count is 1 after OK. */
+enum store_status store_read_rollout(struct store_reader *reader, struct text rollout_id, unsigned with,
+                                     struct store_rollouts *ret_rollout);
+void store_rollouts_finish(struct store_rollouts *rollouts);
+
+/* The rows of a batch or of one group, with what resuming, closing and the objective need; in order of group and
+ * sample_index. */
+struct store_member {
+    int64_t group_index;
+    int64_t sample_index;
+    enum store_rollout_state state;
+    double reward;
+    double shaped_reward;
+    double advantage;
+    bool trainable;
+    int64_t trainable_tokens;
+    int64_t completion_tokens;
+    int64_t policy_revision;
+    int64_t incarnation;
+    enum store_logprobs_mode logprobs_mode;
+    struct text finish_reason;
+    struct text failure_code;
+    struct text heldout; /* JSON */
+};
+struct store_members {
+    struct store_member *members;
+    size_t count;
+    struct store_memory *memory;
+};
+enum store_status store_read_batch_members(struct store_reader *reader, struct text batch_id,
+                                           struct store_members *ret_members);
+enum store_status store_read_group_members(struct store_reader *reader, struct text group_id,
+                                           struct store_members *ret_members);
+void store_members_finish(struct store_members *members);
+
+/* Only rows that fit every filter that is set. Zero-initialise by store_rollout_filter_init(). */
+struct store_rollout_filter {
+    struct text run, task, batch, group, failure, finish_reason, engine; /* TEXT_NONE: any */
+    int state;                                                           /* enum store_rollout_state, -1: any */
+    int purpose;                                                         /* enum store_purpose, -1: any */
+    int64_t incarnation;                                                 /* -1: any */
+    int64_t revision_min, revision_max;                                  /* -1: open */
+    double reward_min, reward_max;                                       /* NAN: open */
+    int64_t since_us, until_us;                                          /* of created_at, [since, until); -1: open */
+    int straddles, trainable;                                            /* 0, 1; -1: any */
+    int seed_honoured;                                                   /* 0, 1; -1: any */
+    bool descending;
+};
+void store_rollout_filter_init(struct store_rollout_filter *filter);
+
+/* cursor: TEXT_NONE starts. */
+enum store_status store_list_rollouts(struct store_reader *reader, const struct store_rollout_filter *filter,
+                                      struct text cursor, const struct store_page_limits *limits, unsigned with,
+                                      struct store_rollouts *ret_rollouts);
+bool store_rollouts_cursor_fits(const struct store_rollout_filter *filter, struct text cursor);
+
+#endif
