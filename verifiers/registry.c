@@ -109,7 +109,7 @@ static bool is_array(const json_t *value)
     return json_is_array(value);
 }
 
-/* What a value of each kind must be, and what else is checked. */
+/* Rules for the values of each kind, with their further checks. */
 static const struct {
     bool (*fits)(const json_t *value);
     int (*check)(const struct verifier_option *option, const json_t *value, struct verifier_problem *ret_problem);

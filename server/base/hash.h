@@ -1,4 +1,4 @@
-/* SHA-256, sample seeds and base64. Any thread, no allocation but for the streaming digest. */
+/* SHA-256, sample seeds and base64. Any thread, no allocation except in the streaming digest. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 

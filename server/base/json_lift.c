@@ -264,7 +264,7 @@ void lifted_reader_init(struct lifted_reader *reader, struct text text, const st
     *reader = (struct lifted_reader){.text = text, .lifted = lifted};
 }
 
-/* What comes next in one piece: of the text up to the next array, or of the mark in its place. */
+/* The next piece: text up to the next array, or the mark in its place. */
 static struct text next_piece(struct lifted_reader *reader)
 {
     const struct lifted *lifted = reader->lifted;

@@ -1,4 +1,4 @@
-/* What a log-probability may be, wherever one comes from. */
+/* Range of a log-probability, for every source of one. */
 #ifndef BASE_LOGPROB_H
 #define BASE_LOGPROB_H
 

@@ -86,7 +86,7 @@ const char *nearest_name(const char *name, const void *rows, size_t row_bytes, s
 
 /* --- names of other services ---------------------------------------------------------------------------------- */
 
-/* What trainers, engines and data sets call it, and what it is called here. A name may have several rows: the first
+/* Names that trainers, engines and data sets use, with the names used here. A name may have several rows: the first
  * whose meaning is among the known names counts. */
 static const struct {
     const char *foreign;

@@ -159,7 +159,7 @@ static inline struct interval float_interval(const struct binary *binary)
                              .k = k};
 }
 
-/* Which one it is can be guessed by no branch predictor, so nothing here jumps. */
+/* No branch predictor can guess the case, so there are no jumps here. */
 static inline struct decimal shortest_in(const struct interval *interval)
 {
     uint64_t s = interval->value / 4;
@@ -261,7 +261,7 @@ static inline size_t place_whole(const struct digits *digits, int exponent, char
     return digits->count > whole ? digits->count + 1 : whole + 2;
 }
 
-/* What digits lack to 17; of a normal double they have 15 at least. */
+/* Number of digits missing to 17; a normal double has at least 15. */
 static inline unsigned missing_digits(uint64_t digits)
 {
     if (digits < UINT64_C(100000000000000))

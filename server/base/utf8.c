@@ -2,7 +2,7 @@
 
 static const char replacement[] = "\xef\xbf\xbd";
 
-/* What may follow a lead byte: how many continuation bytes, and the range of the first of them (Unicode 15, table 3-7).
+/* Bytes after a lead byte: the number of continuation bytes, and the range of the first (Unicode 15, table 3-7).
  */
 struct lead {
     unsigned char following, lowest, highest;

@@ -1,4 +1,4 @@
-/* What the files of json_input share among themselves. */
+/* Shared by the files of json_input. Private to the room. */
 #ifndef SERVER_INPUT_INPUT_PRIVATE_H
 #define SERVER_INPUT_INPUT_PRIVATE_H
 

@@ -9,7 +9,7 @@
 
 #define EXACT_INTEGER (INT64_C(1) << 53)
 
-/* What reading has made on its way: arrays of numbers, or restored JSON. */
+/* Objects made while reading: arrays of numbers, or restored JSON. */
 struct number_pool {
     struct number_pool *next;
     json_t *restored;

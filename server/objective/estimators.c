@@ -295,7 +295,7 @@ int estimate_rpp_baseline_sequence(struct objective_work *work)
     return 0;
 }
 
-/* What an agent's baseline was before the rollout at hand. */
+/* The baseline of an agent before the rollout at hand. */
 struct agent_before {
     size_t rollout; /* its first sequence + 1; 0: none yet */
     double baseline;

@@ -109,7 +109,7 @@ static void fill(size_t n, double value, double *ret_values)
         ret_values[k] = value;
 }
 
-/* What is the same in every block of a sequence; gather_rules() writes the rest. */
+/* Fills the rules that are the same in every block of a sequence; gather_rules() writes the rest. */
 static void fill_rules(struct walk *walk, const struct objective_sequence *sequence)
 {
     struct objective_block *block = &walk->block;
@@ -189,7 +189,7 @@ static const double *old_of_block(const struct walk *walk)
     return walk->old_is_anchor ? walk->block.old : walk->block.previous;
 }
 
-/* What metrics.rollout compares with the rollout's log-probabilities. */
+/* The log-probabilities that metrics.rollout compares with those of the rollout. */
 static const double *policy_of_metrics(const struct walk *walk)
 {
     const double *old = old_of_block(walk);
@@ -310,7 +310,7 @@ static int refuse_term(struct walk *walk)
     return 0;
 }
 
-/* What else the reply shows of a block. */
+/* Writes the other outputs of a block. */
 static void scatter(const struct walk *walk, const struct objective_sequence *sequence)
 {
     const struct objective_block *block = &walk->block;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* What a method knows of a sequence: sums over its trainable tokens. */
+/* Sums over the trainable tokens of one sequence, for the methods of correction. */
 struct rollout_view {
     double n, sum, mean;    /* of x */
     double least, most;     /* of w */
@@ -46,7 +46,7 @@ static double token_weight(const struct objective_correction *how, double x)
 
 /* --- one sequence --- */
 
-/* What a method asks of the tokens of a sequence beside the sum of x. */
+/* Sums over the tokens of a sequence that a method needs beside the sum of x. */
 enum { ASKS_NOTHING, ASKS_WEIGHTS, ASKS_STATISTICS };
 
 static int what_it_asks(const struct objective_correction *how)
@@ -200,7 +200,7 @@ static struct judgement judge_sequence(const struct objective_correction *how, c
     }
 }
 
-/* Which of k1, k2, k3 an option is about, and how it is taken together: by token, sum, mean, max. */
+/* Estimator (k1, k2, k3) and aggregation (token, sum, mean, max) of each option. */
 static const struct {
     int estimator;
     int reduction; /* -1: by token */

@@ -18,7 +18,7 @@
 
 #define OBJECTIVE_LANES 8
 
-/* What was added lane by lane; zero-initialised. */
+/* Sums by lane; zero-initialised. */
 struct lane_sum {
     double sum[OBJECTIVE_LANES];
 };
@@ -97,7 +97,7 @@ extern const struct objective_kernels objective_kernels_plain, objective_kernels
 
 const struct objective_kernels *objective_kernels(void);
 
-/* As the kernels of these names, but for all numbers: what is far goes one by one, in the same lanes. */
+/* As the kernels of these names, for all numbers: far values are computed one by one, in the same lanes. */
 void lane_powers(const struct objective_kernels *kernels, size_t n, double *x, double *ret_powers,
                  struct lane_ratio_sums *sums);
 void lane_k3(const struct objective_kernels *kernels, size_t n, double *distance, double *ret_kl, double *ret_slope);

@@ -80,8 +80,8 @@ LANES_INLINE void pad(size_t n, double *values)
         values[k] = 0;
 }
 
-/* What the next block will read or write: a block is too short for the processor to see it coming. Harmless beyond the
- * end of an array. */
+/* Prefetches the memory of the next block: a block is too short for the processor to do it by itself. Harmless beyond
+ * the end of an array. */
 #define AHEAD_BYTES(type) (256 * sizeof(type))
 LANES_INLINE void fetch_ahead(const void *place, size_t ahead_bytes)
 {

@@ -1,6 +1,6 @@
 /* knobs: every choice that a trainer's arithmetic makes, explicit, with its presets.
  *
- * What a knob may be stands in tables: a list below names every value of a choice, in the order of its enum; the table
+ * The values of a knob stand in tables: a list below names every value of a choice, in the order of its enum; the table
  * in knobs.c has a row for each knob, which says which kinds use it. The transport reads and writes objectives by these
  * rows alone. Formula and source of each value stand where it is computed. Pure, any thread. */
 #ifndef OBJECTIVE_KNOBS_H
@@ -339,7 +339,7 @@ enum objective_left_out {
 /* The knobs for the batch's own loss: what needs inputs that do not exist at sampling time is switched off. Returns
  * what was. */
 unsigned objective_at_sampling(const struct objective_knobs *knobs, struct objective_knobs *ret_knobs);
-/* What cannot be left out, because no advantage would remain: 0, or -1 with the knob and the reason. */
+/* Checks that a group has members enough for an advantage to remain: 0, or -1 with the knob and the reason. */
 int objective_check_sampling(const struct objective_knobs *knobs, struct objective_contradiction *ret_contradiction);
 /* The loss at ratio 1 depends on the log-probabilities themselves. */
 bool objective_loss_reads_logprobs(const struct objective_knobs *knobs);

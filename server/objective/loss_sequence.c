@@ -327,7 +327,7 @@ static double power_of_two(double y)
     return objective_exp(y * 0.69314718055994530942);
 }
 
-/* What the tokens after each one moved, discounted: the factor, from the last token to the first. */
+/* The factor of FIPO: the discounted movement of the tokens after each one, computed from the last to the first. */
 int fipo_prepare(struct objective_work *work, struct objective_whole *whole)
 {
     const struct objective_knobs *knobs = work->knobs;

@@ -46,7 +46,7 @@ static double scale(double x, int k)
     return x * two_to(k);
 }
 
-/* What objective_kernels compute, of one number: the bits of a block are those of its numbers one by one. */
+/* The functions of objective_kernels for one number: a block has the bits of its numbers one by one. */
 static struct lanes_power power_of(double x)
 {
     return lanes_complete(lanes_split(lanes_of(x)));

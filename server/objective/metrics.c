@@ -1,4 +1,4 @@
-/* What a trainer plots: sums over blocks, then means. Masked tokens never get here. */
+/* Metrics for a trainer's plots: sums over blocks, then means. Masked tokens never get here. */
 #include "server/objective/terms.h"
 
 static double share(double part, double whole)

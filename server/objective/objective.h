@@ -139,7 +139,7 @@ struct objective_sums {
     double gap_sum; /* |old - rollout|, or |logprob - rollout| */
 };
 
-/* What is kept of a call, for the sequences of one slice: sums over their trainable tokens, and how many those are. A
+/* Stored sums of a call for the sequences of one slice: over their trainable tokens, with the count of these. A
  * sum that is not known is NAN, of 0 tokens. */
 enum objective_slice_mean {
     OBJECTIVE_SLICE_KL,          /* to the reference, by kl.estimator; also where it is in no loss */
@@ -236,7 +236,7 @@ struct objective_request {
     void *context;
 };
 
-/* Everything. 0, or -1 with ret_error. Linear in the tokens but for the selections that sort; allocates once a request,
+/* Everything. 0, or -1 with ret_error. Linear in the tokens, except selections that sort; allocates once a request,
  * never in a loop over tokens. */
 int objective_evaluate(const struct objective_request *request, struct objective_result *ret_result,
                        struct objective_error *ret_error);

@@ -1,4 +1,4 @@
-/* What no single row of the table of knobs can say: what is missing, what contradicts, what needs what. */
+/* Rules over several knobs: missing ones, contradictions, dependencies. */
 #include "server/objective/knobs.h"
 
 #include <math.h>
@@ -55,7 +55,7 @@ static int check_item(const struct objective_section *section, size_t count, siz
             continue;
         void *at = (char *)item + knob->offset;
         bool used = objective_knob_is_used(item, knob);
-        /* What the kind does not use must not act behind the echo's back. */
+        /* A knob that the kind does not use must not act without being echoed. */
         if (!used && knob->type == KNOB_NUMBER && knob->flags & KNOB_NULLABLE)
             *(double *)at = NAN;
         path_of(path, section, count, index, knob->name);

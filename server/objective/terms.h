@@ -54,14 +54,14 @@ bool block_read(const struct objective_block *block, struct objective_values val
 void block_put(const struct objective_block *block, double sign, const double *values, double *output);
 void block_put_sides(const struct objective_block *block, int8_t *output); /* `clipped` */
 void block_put_bytes(const struct objective_block *block, const void *values, void *output);
-/* What the blocks of the sequence will not write becomes 0. */
+/* Sets to 0 every output that the blocks of the sequence will not write. */
 void clear_outputs(struct objective_sequence *sequence);
 
 /* --- one evaluation --- */
 
 #define NO_SEQUENCE SIZE_MAX
 
-/* What is kept of a sequence beside its outputs. */
+/* State of a sequence beside its outputs. */
 struct objective_part {
     size_t first; /* of its tokens in arrays over the whole request */
     double seen;  /* the reward of its rollout as the estimator sees it; NAN: none */
@@ -151,7 +151,7 @@ int work_read(struct objective_work *work, size_t index, size_t token, struct ob
               const char *field, double *ret_value);
 /* Old policy: old_logprobs, else logprobs. */
 struct objective_values old_values(const struct objective_sequence *sequence);
-/* What r is taken against. */
+/* The denominator of the ratio r. */
 struct objective_values anchor_values(const struct objective_knobs *knobs, const struct objective_sequence *sequence);
 double work_advantage(const struct objective_work *work, size_t index, size_t token);
 
@@ -192,7 +192,7 @@ double centred(const struct objective_work *work, size_t index);
 
 /* --- losses --- */
 
-/* What a loss knows of the sequence at hand as a whole; filled by its `prepare`. */
+/* Facts of the whole sequence at hand for a loss; filled by its `prepare`. */
 struct objective_whole {
     size_t index;
     double n;
@@ -245,7 +245,7 @@ enum objective_denominators {
     DIVIDES_BY_GROUPS = 4,
     DIVIDES_BY_ROLLOUTS = 8,
 };
-/* What a mode divides by, of one sequence. */
+/* Divisors of an aggregation mode, counted over one sequence. */
 struct objective_counts {
     double tokens;         /* n */
     double group_tokens;   /* T of its group */

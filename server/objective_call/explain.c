@@ -390,7 +390,7 @@ static void write_weight(struct explanation *explanation)
     step(explanation, "weight", find_formula(modes, ARRAY_LENGTH(modes), mode)->value, explanation->weight);
 }
 
-/* What is left where a loss has terms beside the policy term (positive_nll, kl_tau). */
+/* The remainder where a loss has terms beside the policy term (positive_nll, kl_tau). */
 static void write_contribution(struct explanation *explanation)
 {
     double beta = beta_of(explanation);

@@ -1,4 +1,4 @@
-/* What the arrays of a request hold, before it is evaluated. */
+/* Checks of a request's arrays before it is evaluated. */
 #include "server/base/logprob.h"
 #include "server/objective_call/objective_call.h"
 #include "server/objective_call/tensors.h"

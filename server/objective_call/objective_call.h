@@ -20,7 +20,7 @@ struct store_rollout;
 struct objective_kept;
 struct objective_tensors;
 
-/* What the reply carries for each token, in the order of the reply; the bits of `returns`. */
+/* Arrays with a value for each token, in the order of the reply; the bits of `returns`. */
 enum objective_array {
     ARRAY_SURROGATES,
     ARRAY_CONTRIBUTIONS,
@@ -120,7 +120,7 @@ const struct store_rollout *objective_rollout(const struct objective_call *objec
 
 /* objective_keep.c: which sequences are summed together, if the call is kept. 0, or -1 with the call refused. */
 int objective_number_slices(struct objective_call *objective);
-/* What goes on record, with copies of all that it points to. */
+/* Makes the copy of a call that goes on record, with everything that it points to. */
 struct objective_kept *objective_keep(const struct objective_call *objective, const struct objective_result *result);
 void store_results_destroy(struct store_results *results);
 

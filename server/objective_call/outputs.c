@@ -84,7 +84,7 @@ static bool is_narrowed(const struct objective_call *objective, size_t output)
            objective_output_type(objective, output) != objective_outputs[output].type;
 }
 
-/* All sequences share the room of the longest, but for the advantages, which are written before all else. */
+/* All sequences share the room of the longest, except the advantages, which are written first. */
 static int prepare_scratch(struct objective_call *objective, size_t tokens)
 {
     size_t longest = 0;

@@ -169,7 +169,7 @@ static int check_twins(struct objective_call *objective)
 
 /* --- groups --- */
 
-/* What the group's members say of its statistics, by their recorded rewards, or by the request's own rule: then every
+/* Statistics of the group, from its members' recorded rewards or by the request's own rule: then every
  * member gets its advantage and shaped reward anew. */
 static int describe_group(struct objective_call *objective, size_t group, bool anew)
 {
@@ -360,7 +360,7 @@ static int find_advantages(struct objective_call *objective, struct store_reader
                                                            : take_advantages(objective);
 }
 
-/* What the record's own log-probabilities cannot say. */
+/* Refuses a correction that the record's own log-probabilities cannot give. */
 static int check_importance(struct objective_call *objective)
 {
     for (size_t i = 0; objective->knobs.importance_count > 0 && i < objective->count; i++)

@@ -131,7 +131,7 @@ static const struct field *find_row(const struct field *fields, size_t field_cou
     return NULL;
 }
 
-/* What is read through objective_values_of(), and so may stay float. */
+/* Arrays that are read through objective_values_of() may stay float. */
 static bool may_be_float(const char *name)
 {
     static const char *const names[] = {"logprobs",         "old_logprobs", "ref_logprobs",   "rollout_logprobs",
@@ -152,7 +152,7 @@ static bool is_float_type(enum safetensors_type type)
     return type == TENSOR_F64 || type == TENSOR_F32 || is_half(type);
 }
 
-/* What stays where it is: doubles, floats where they may, a mask as bytes. */
+/* No copy is needed for doubles, for floats where they may stay, and for a mask of bytes. */
 static bool needs_copy(const struct safetensor *tensor)
 {
     bool mask = strcmp(tensor->name, "mask") == 0;
@@ -161,7 +161,7 @@ static bool needs_copy(const struct safetensor *tensor)
     return !(mask && (tensor->type == TENSOR_U8 || tensor->type == TENSOR_BOOL));
 }
 
-/* What needs a copy becomes a double, but half a float stays a float where it may. */
+/* A copy is made as double, or as float for a half where floats may stay. */
 static enum safetensors_type converted_type(const struct safetensor *tensor)
 {
     return is_half(tensor->type) && may_be_float(tensor->name) ? TENSOR_F32 : TENSOR_F64;

@@ -21,7 +21,7 @@ struct store_health {
 /* loop and store outlive *ret_health. */
 void store_health_init(struct loop *loop, struct store *store, struct store_health *ret_health);
 void store_health_finish(struct store_health *health);
-/* What a finished operation says. */
+/* Notes the outcome of a finished operation. */
 void store_health_note(struct store_health *health, const struct store_op *op);
 
 /* A failure that ends by itself or with somebody's help: what was to be written is kept and tried again. Any thread. */

@@ -12,7 +12,7 @@ struct record_list {
     struct json_write json;
     bool begun;
     struct text cursor; /* where the page begins; the call's */
-    char next[64];      /* where it goes on; empty: there is no more */
+    char next[64];      /* cursor of the next page; empty: no more */
     int64_t rows_left;  /* of the page */
     int64_t scan_left;
     int64_t bytes_left;

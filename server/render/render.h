@@ -1,6 +1,6 @@
 /* render: the record as the JSON of the contract's section 3.
  *
- * Pure but for the stream of a batch, which reads the record group by group: a batch is never one buffer. Any thread,
+ * Pure, except the stream of a batch, which reads the record group by group: a batch is never one buffer. Any thread,
  * one at a time. */
 #ifndef SERVER_RENDER_RENDER_H
 #define SERVER_RENDER_RENDER_H
@@ -25,10 +25,10 @@ void render_advise(struct text name, char ret_advice[ADVICE_BYTES]);
 render_fields render_arrays(void);
 /* Everything but the arrays that `return` on record leaves out (spec/returns.h). */
 render_fields render_stored_returns(struct text returns);
-/* What must be read from the record for them: flags of enum store_with. */
+/* Flags of enum store_with for the parts of the record that these fields need. */
 unsigned render_with(render_fields fields, enum json_arrays arrays);
 
-/* What a batch adds to its rollouts: its objective, and its totals once it has ended. */
+/* Terms of a batch that its rollouts are rendered with: its objective, and its totals once it has ended. */
 struct render_terms {
     struct objective_knobs knobs;
     struct objective_totals totals;

@@ -12,7 +12,7 @@
 
 enum { LONGEST_FILE_BYTES = 1024 * 1024, GROUP_MAXIMUM = SETTING_COUNT };
 
-/* What cyaml fills: every value as text, by row. */
+/* Values as cyaml reads them: text, by row. */
 struct file_values {
     char *values[SETTING_COUNT];
     struct raw_engine *engines;

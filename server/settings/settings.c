@@ -78,7 +78,7 @@ static int add_engines(struct raw_settings *raw, const char *text, const char *s
 
 /* --- one value --- */
 
-/* Who comes later has less to say, but for the same source: there the last one counts. */
+/* A later source has lower priority; within one source the last value counts. */
 static int give(struct raw_settings *raw, size_t row, const char *value, const char *source, char *ret_message)
 {
     struct raw_setting *setting = &raw->settings[row];

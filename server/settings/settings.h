@@ -51,7 +51,7 @@ struct settings {
     size_t engine_count;
 };
 
-/* What the command line asks for besides serving. */
+/* Requests of the command line besides serving. */
 struct settings_run {
     bool check;
     bool version;

@@ -270,7 +270,7 @@ static const struct field batch_table[] = {
     {"pass_threshold", FIELD_DOUBLE, 0, BATCH(pass_threshold), 0, 0, NULL},
 };
 
-/* What has been sampled already needs no engine, no settings of sampling, no time for it. */
+/* Fields of a score: its completions exist, so it has no engine, no sampling and no time-out. */
 static const struct field score_table[] = {
     {"run", FIELD_TEXT, FIELD_REQUIRED, BATCH(run), 0, RUN_MAX_BYTES, NULL},
     {"policy_revision", FIELD_INT, 0, BATCH(policy_revision), 0, 9223372036854775807.0, NULL},
@@ -290,7 +290,7 @@ static const struct field score_table[] = {
     {"pass_threshold", FIELD_DOUBLE, 0, BATCH(pass_threshold), 0, 0, NULL},
 };
 
-/* What the contract knows and this version does not do yet is refused, never ignored. */
+/* Fields of the contract that this version does not support yet are refused, never ignored. */
 static int refuse_later(struct call *call, const struct batch_fields *fields)
 {
     if (fields->deliver != STORE_REPLY)

@@ -107,7 +107,7 @@ void batch_spec_drop_body(struct batch_spec *spec);
 /* 0, or -1 with the call refused: 1 to 128 of A-Z a-z 0-9 . _ - */
 int run_name_check(struct call *call, struct text run);
 
-/* What the service keeps in memory for it, roughly. */
+/* Approximate memory of the specification while its batch is live. */
 size_t batch_spec_bytes(const struct batch_spec *spec);
 
 /* spec/groups.c: reads spec->groups from the array. 0, or -1 with the call refused. */

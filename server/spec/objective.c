@@ -11,7 +11,7 @@
 
 #define KNOB_NAMES_MAX 96
 
-/* What stands beside the sections and the knobs of the top level. */
+/* Names at the top level that are neither sections nor knobs. */
 static const char *const top_level_names[] = {"preset", "epsilon"};
 
 struct reader {

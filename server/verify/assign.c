@@ -1,4 +1,4 @@
-/* Which worker gets which job: one of the job's own run, or one that has judged for nobody yet. */
+/* Assignment of jobs to workers: one of the job's own run, or one that has judged for nobody yet. */
 #include "server/verify/pool_private.h"
 
 #include <string.h>

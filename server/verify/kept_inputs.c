@@ -86,7 +86,7 @@ static bool is_ours(const char *name)
     return name[0] != '.' && length > strlen(ENDING) && strcmp(name + length - strlen(ENDING), ENDING) == 0;
 }
 
-/* What a service that was killed did not finish: writers take turns, so nobody else is at it. */
+/* True for a file that a killed service did not finish: writers take turns, so nobody else writes it. */
 static bool is_left_over(const char *name)
 {
     size_t length = strlen(name);

@@ -23,7 +23,7 @@ struct kept_input {
     const char *name; /* of the file: sorts by age */
     int64_t at_utc_us;
     const char *code;
-    const char *run; /* NULL: none, as is the next */
+    const char *run; /* NULL: none; rollout likewise */
     const char *rollout;
     const struct verifier_list *list;
     int index;           /* of the verifier; -1: none was judging, all of them are named */

@@ -71,7 +71,7 @@ struct verify_pool_limits {
 #define VERIFIER_TIMEOUT "verifier_timeout"
 #define VERIFIER_TIMEOUT_MESSAGE "the time limit was over while this was judged; the text worker was killed"
 
-/* Who wants to know what becomes of jobs. Called on the loop thread; must not submit or cancel. */
+/* Observer of job results. Called on the loop thread; must not submit or cancel. */
 struct verify_observer {
     void *arg;
     /* A verdict is lost: index of the verifier, or -1: of all, because none was judging. The frame is still there. */

@@ -1,4 +1,4 @@
-/* What the files of verify_pool share: the queue and the outcomes of jobs (verify/pool.c), who gets which
+/* Shared by the files of the verify pool: the queue and the outcomes of jobs (verify/pool.c), their assignment
  * (verify/assign.c), and the places for workers with what goes through their sockets (verify/worker.c). */
 #ifndef SERVER_VERIFY_POOL_PRIVATE_H
 #define SERVER_VERIFY_POOL_PRIVATE_H

@@ -84,7 +84,7 @@ int verify_request_build(const struct verifier_list *list, struct text completio
 
 #define VERIFY_CODE_BYTES 48
 
-/* What a verifier said, as the service keeps it. */
+/* A verdict as the service keeps it. */
 struct verdict_record {
     enum verdict_kind kind;
     double score; /* NAN if VERDICT_UNSCORED, finite otherwise */
@@ -107,7 +107,7 @@ void verdict_set_parse(const struct verifier_list *list, struct text reply, stru
 /* Every verdict unscored with the same failure: a killed worker, a frame that is too large. */
 void verdict_set_fail(const struct verifier_list *list, const char *code, const char *message, bool retryable,
                       struct verdict_set *ret_set);
-/* What became of a job: its reply or failure, and the verdicts that were lost. */
+/* Reads the result of a job: its reply or failure, and the verdicts that were lost. */
 void verdict_set_read(const struct verify_job *job, struct verdict_set *ret_set);
 /* Appends what `given` says: the score, or for NAN unscored with not_given. */
 void verdict_set_add_given(struct verdict_set *set, const double *scores, size_t count);

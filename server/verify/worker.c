@@ -104,7 +104,7 @@ static void note_sent(struct verify_worker *worker, size_t bytes)
         worker->sent_bytes -= worker->jobs[worker->sending++]->frame_bytes;
 }
 
-/* What is left of the frames, with one call if the socket has room. A broken socket is not handled here: the loop
+/* Sends the rest of the frames, with one call if the socket has room. A broken socket is not handled here: the loop
  * reports it, and only then a job may end. */
 static void send_frames(struct verify_worker *worker)
 {
@@ -262,7 +262,7 @@ void verify_worker_retire(struct verify_worker *worker)
     verify_worker_ask(worker);
 }
 
-/* What came, as far as it is there: 0, or -1: the process ended or talks nonsense. */
+/* Takes the bytes that have arrived: 0, or -1 if the process ended or talks nonsense. */
 static int take_what_came(struct verify_worker *worker)
 {
     int result;

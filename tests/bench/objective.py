@@ -9,7 +9,7 @@ Library: BUILD/tests/bench/objective (ninja -C BUILD tests/bench/objective), one
 numpy: the same loss and gradient in float64 from float32, in an interpreter that has numpy (left out without one).
 torch: peers/objective_torch.py, autograd in float32 on padded arrays (left out without an interpreter that has it).
 HTTP: 1.06 M tokens in completions of 512 to 1,536, with advantages, as JSON arrays and as safetensors; bodies are made once, replies
-read and not parsed, but for the losses, which must agree. Peers: peers/objective_fastapi.py in an interpreter with fastapi,
+read and not parsed, except the losses, which must agree. Peers: peers/objective_fastapi.py in an interpreter with fastapi,
 uvicorn, numpy, orjson and safetensors (left out without one). The servers take turns, one request each. Figures: milliseconds of wall
 and of the server's CPU, of the best request and the median; the server's peak resident memory, what it had when idle, and the
 size of the bodies. Nothing is asserted.

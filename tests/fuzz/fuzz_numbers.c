@@ -83,7 +83,7 @@ static bool is_jansson_limit(enum json_error_code code)
     return code == json_error_numeric_overflow || code == json_error_null_byte_in_key;
 }
 
-/* What one of them accepts the other does, but for what either says that it does not read. */
+/* Both accept the same texts, except those that either declares unread. */
 static void check_acceptance(struct text text, const json_t *root, const json_error_t *error)
 {
     struct json_scan scan;

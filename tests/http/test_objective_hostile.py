@@ -82,7 +82,7 @@ def made(draw, estimator, wild):
 
 @pytest.mark.parametrize("wild", [False, True])
 def test_every_kind_of_every_knob_under_every_preset(plain, wild):
-    """Ordinary inputs are computed, but for knobs that exclude each other; wild ones are computed or refused by place. Sums always agree."""
+    """Ordinary inputs are computed, except knobs that exclude each other; wild ones are computed or refused by place. Sums always agree."""
     presets = {preset["name"]: preset["objective"]["advantage"]["estimator"] for preset in plain.read("/v1/presets")["presets"]}
     draw, computed, refusals = random.Random(5), 0, set()
     for knobs in kinds():

@@ -101,7 +101,7 @@ def test_a_killed_service_finishes_its_batch(start, toy, undisturbed, moment):
 
 
 def test_kept_rollouts_are_not_sampled_again(start, engine):
-    """Each member is asked for once, before or after the kill, but for those that were in flight."""
+    """Each member is asked for once, before or after the kill, except those in flight."""
     engine.rules({"in": "SLOW", "delay": 60, "times": 2}, {"text": "\\boxed{42}"})
     service = start(engine)
     raw = json.dumps(make_batch(make_group("quick", "QUICK"), make_group("slow", "SLOW"))).encode()

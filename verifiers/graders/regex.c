@@ -64,7 +64,7 @@ static int check_options(const json_t *filled, struct verifier_problem *ret_prob
 
 /* --- the work --- */
 
-/* What an item of the pattern can cost before PCRE2 calls back again. */
+/* Cost of one item of the pattern before PCRE2 calls back again. */
 struct item {
     uint32_t bytes_units; /* for each byte of the text that it takes */
     uint32_t repeats;     /* how many times it must match: that many may be tried in vain */
@@ -169,7 +169,7 @@ static size_t longest_capture(const pcre2_callout_block *block)
     return longest;
 }
 
-/* What the next item may do in vain. */
+/* Upper bound of the work of the next item. */
 static uint64_t units_ahead(const struct work *work, const struct item *item, const pcre2_callout_block *block)
 {
     size_t rest = block->subject_length - block->current_position;

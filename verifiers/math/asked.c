@@ -1,4 +1,4 @@
-/* What was asked for by an expression: m + n = 5, |AB| = 5, A \cap B = \{1\}, A^{-1} = M.
+/* Answers that repeat the expression that was asked for: m + n = 5, |AB| = 5, A \cap B = \{1\}, A^{-1} = M.
  *
  * Only names, each once, and only before a value without names: x + 1 = 5 and 2x = 5 were given, not asked for. */
 #include "verifiers/math/comparison.h"

@@ -151,7 +151,7 @@ static enum math_decision same_tuples(struct comparison *comparison, const struc
     return decision;
 }
 
-/* What nothing is known of: the same sets in the same places, or not. */
+/* Structures without a rule of their own: the same sets in the same places, or not. */
 static enum math_decision same_structure(struct comparison *comparison, const struct math_node *reference,
                                          const struct math_node *answer)
 {
@@ -315,6 +315,6 @@ enum math_decision math_compare(struct math_decider *decider, const struct math_
     struct comparison comparison = {decider, rules};
     enum math_decision decision = math_same(&comparison, reference, answer);
 
-    /* What makes no sense (x in an equation) is not comparable with anything, but it does not differ from itself. */
+    /* A node without meaning (x in an equation) is comparable with nothing, but it does not differ from itself. */
     return decision == MATH_DIFFERENT && math_same_tree(reference, answer) ? MATH_UNDECIDED : decision;
 }

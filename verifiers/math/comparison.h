@@ -1,4 +1,4 @@
-/* What the files of comparing share. Not for others.
+/* Shared by the files of the comparison. Private to them.
  *
  * Each compares a reference with an answer in one reading; compare.c knows which reading fits which trees. Nodes that
  * are built on the way live in the rules' arena; NULL from a maker is MATH_LIMIT. */
@@ -185,7 +185,7 @@ bool math_is_word(const struct math_node *node); /* TEXT, or letters that may be
 bool math_same_words(const struct math_node *reference, const struct math_node *answer);
 /* Words that take back what they stand before: "not", "never", "or". */
 bool math_denies(struct text words);
-/* What a phrase says in mathematics ("no solution": the empty set), or the node itself. */
+/* The mathematical meaning of a phrase ("no solution": the empty set), or the node itself. */
 const struct math_node *math_said(struct comparison *comparison, const struct math_node *node);
 
 /* units.c */

@@ -181,7 +181,7 @@ enum math_decision math_decide_within(struct math_decider *decider, const struct
         if (!outcome)
             return within ? MATH_EQUAL : MATH_DIFFERENT;
     }
-    /* What has names, or lies on the boundary: equal is within, whatever the tolerance. */
+    /* Values with names, or on the boundary: equal is within, whatever the tolerance. */
     enum math_decision equal = math_decide_equal(decider, left, right);
     return equal == MATH_DIFFERENT && !math_has_names(left) && !math_has_names(right) ? MATH_UNDECIDED : equal;
 }

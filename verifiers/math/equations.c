@@ -25,8 +25,8 @@ bool math_are_names(const struct math_node *node)
     return node->count > 0;
 }
 
-/* What may be given a value: x, f(x), P(A), the segment AB, (x, y), a word. Not an expression: x + y = 5 names nothing.
- */
+/* Left sides that can be given a value: x, f(x), P(A), the segment AB, (x, y), a word. Not an expression:
+ * x + y = 5 names nothing. */
 static bool may_be_named(const struct math_node *node)
 {
     return node->kind == MATH_NAME || node->kind == MATH_CALL ||

@@ -21,7 +21,7 @@ enum math_outcome math_compare_balls(struct math_decider *decider, const struct 
     return MATH_VALUE;
 }
 
-/* What is known of two constants so far. */
+/* State of the comparison of two constants. */
 struct search {
     struct math_decider *decider;
     const struct math_node *left, *right;

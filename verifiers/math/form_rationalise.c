@@ -18,7 +18,7 @@ static enum math_outcome extend(struct math_form *form, struct math_fraction *va
     return outcome ? outcome : math_form_reduce(form, value);
 }
 
-/* What the generator is missing to its relation in a denominator of one term. */
+/* Multiplies by the power of the generator that a denominator of one term lacks to its relation. */
 static enum math_outcome fill_up(struct math_form *form, struct math_fraction *value, slong variable, ulong exponent)
 {
     MATH_LOCAL_FRACTION(factor, &form->ring);

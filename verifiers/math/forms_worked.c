@@ -22,7 +22,7 @@ bool math_has_spare_signs(const struct math_node *node)
 
 #define FACTORS_MAX 16
 
-/* What a term is a rational multiple of. */
+/* The irrational factors of a term. */
 struct factors {
     size_t upper_count, lower_count;
     const struct math_node *upper[FACTORS_MAX];

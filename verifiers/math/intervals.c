@@ -416,7 +416,7 @@ enum math_decision math_same_regions(struct comparison *comparison, const struct
     enum math_decision left = read_region(comparison, reference, &wanted);
     enum math_decision right = left == MATH_DIFFERENT ? MATH_DIFFERENT : read_region(comparison, answer, &given);
 
-    /* Who asks for x > 3 is not given 2x + 4 > 10: that may be the question. */
+    /* A reference x > 3 is not met by 2x + 4 > 10: that may be the question. */
     *ret_read = left != MATH_DIFFERENT &&
                 (right != MATH_DIFFERENT || (reference->kind == MATH_RELATION && !math_is_collected(answer)));
     if (left != MATH_EQUAL || right != MATH_EQUAL)

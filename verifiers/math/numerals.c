@@ -171,7 +171,7 @@ static bool has_scalar_parts(const struct math_node *ratio)
     return true;
 }
 
-/* What is no number has no proportion: part by part. */
+/* Without a number there is no proportion: compare part by part. */
 static enum math_decision same_parts(struct comparison *comparison, const struct math_node *reference,
                                      const struct math_node *answer)
 {

@@ -449,7 +449,7 @@ static struct math_node *read_empty_set(struct math_reader *reader)
     return math_make(reader, MATH_SET, 0, NULL);
 }
 
-/* What may hang on the sign of a set of numbers. NULL: something else. */
+/* Suffixes of the sign of a set of numbers. NULL: something else. */
 static const char *set_mark(const struct math_token *token)
 {
     static const char *const signs[TOKEN_KINDS] = {[TOKEN_PLUS] = "+", [TOKEN_MINUS] = "-", [TOKEN_TIMES] = "*"};

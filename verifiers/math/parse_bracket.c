@@ -1,4 +1,4 @@
-/* Whatever has an opening and a closing. */
+/* Everything with an opening and a closing sign. */
 #include "server/base/cleanup.h"
 #include "verifiers/math/reader.h"
 

@@ -129,7 +129,7 @@ struct head {
     struct math_node *base, *power;
 };
 
-/* What stands between the name and the argument: \log_2^3. */
+/* The part between the name and the argument: \log_2^3. */
 static bool read_head(struct math_reader *reader, struct head *head)
 {
     while (true) {

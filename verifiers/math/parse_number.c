@@ -49,7 +49,7 @@ static size_t count_digits(const struct math_reader *reader, size_t ahead)
     return count;
 }
 
-/* What separates the digits that were read from those that follow, and the number of tokens it takes. */
+/* The separator between the digits read and those that follow, and its number of tokens. */
 static enum separator separator_here(const struct math_reader *reader, size_t *ret_tokens)
 {
     const struct math_token *token = peek(reader);
@@ -116,7 +116,7 @@ static bool take_dotted(struct math_reader *reader, struct literal *literal)
         reader->at++;
         if (!take_closing(reader, braces) || (dots == 0 && !take_digits(reader, literal)))
             return false;
-        /* What stands behind a lone dot would be no part of the period. */
+        /* A token behind a lone dot would not belong to the period. */
         if (dots == 0 && literal->count > before + 1 && !sees(reader, TOKEN_DOT_ABOVE))
             return math_refuse(reader, "a second dot");
     }

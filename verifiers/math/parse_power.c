@@ -1,4 +1,4 @@
-/* What hangs on an atom: exponents, factorials, percent, degrees. */
+/* Suffixes of an atom: exponents, factorials, percent, degrees. */
 #include "verifiers/math/reader.h"
 
 /* ^\circ, ^{\circ}, °. */

@@ -438,7 +438,7 @@ static enum math_decision decide(struct draw *draw, bool proven)
     return confirm(draw, agreeing, EXACT_POINTS);
 }
 
-/* What the draws need to know of both sides. False: too many names, or no work is left. */
+/* Looks at the names of both sides, for the draws. False: too many names, or no work is left. */
 static bool look_at_both(struct draw *draw)
 {
     fmpz_one(draw->beyond);

@@ -1,4 +1,4 @@
-/* What the files of the parser share: tokens, the reader over them, refusing. Not for others. */
+/* Shared by the files of the parser: tokens, the reader over them, refusals. Private to them. */
 #ifndef VERIFIERS_MATH_READER_H
 #define VERIFIERS_MATH_READER_H
 
@@ -108,7 +108,7 @@ extern const char *const math_accents[];
 extern const char *const math_operators[];
 extern const char *const math_money[];
 
-/* What the bracket that is being read means for the tokens in it. */
+/* The meaning of the open bracket for the tokens inside it. */
 struct math_context {
     int bars;       /* open | … */
     bool brackets;  /* a comma separates, it groups no digits */
@@ -181,7 +181,7 @@ static inline struct text token_text(const struct math_reader *reader, const str
 struct math_node *math_refuse(struct math_reader *reader, const char *expected);
 struct math_node *math_too_large(struct math_reader *reader, const char *what);
 
-/* Every way from the grammar back into itself leads through here; leave() only where the reading goes on. */
+/* Every way from the grammar back into itself leads through here; leave() only where the reading continues. */
 static inline bool enter(struct math_reader *reader)
 {
     if (++reader->depth <= reader->reading->max_depth + 1)

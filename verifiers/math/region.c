@@ -121,7 +121,7 @@ enum math_decision region_normalise(struct comparison *comparison, struct region
 
 /* --- what two regions have, what one has not --- */
 
-/* What two pieces have in common, if anything. */
+/* Intersection of two pieces, if there is one. */
 static enum math_decision cut_pieces(struct comparison *comparison, const struct piece *left, const struct piece *right,
                                      struct region *region)
 {

@@ -1,4 +1,4 @@
-/* What the files of the tokenizer share. Not for others. */
+/* Shared by the files of the tokenizer. Private to them. */
 #ifndef VERIFIERS_MATH_SCANNER_H
 #define VERIFIERS_MATH_SCANNER_H
 

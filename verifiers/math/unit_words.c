@@ -1,11 +1,11 @@
-/* Which words are units, and which are none. */
+/* Words that are units, and words that are none. */
 #include <string.h>
 
 #include "server/base/cleanup.h"
 #include "verifiers/math/words.h"
 
 /* clang-format off */
-/* What makes another statement of the number than its value, or takes it back. */
+/* Words that make another statement of the number than its value, or take it back. */
 static const char *const forbidden[] = {
     "and", "or", "not", "but", "nor", "is", "are", "isn", "either", "neither", "minus", "plus", "times", "negative",
     "over", "divided", "squared", "cubed", "dozen", "dozens", "hundred", "hundreds", "thousand", "thousands",
@@ -33,7 +33,7 @@ static const char *const forbidden[] = {
 };
 /* clang-format on */
 
-/* What a unit does not end with: it would be another number, or none. 2 complex roots are two. */
+/* Words that cannot end a unit: it would be another number, or none. 2 complex roots are two. */
 static const char *const forbidden_last[] = {
     "hex",     "hexadecimal", "octal",      "binary",      "decimal", "imaginary", "complex",
     "fold",    "score",       "scores",     "double",      "triple",  "quadruple", "grand",
@@ -65,7 +65,7 @@ static bool is_number_word(struct text word)
     return false;
 }
 
-/* Single letters are units but for those that anybody would take for a variable, or for thousands: M is molar. */
+/* Single letters are units, except those usual for variables or thousands: M is molar. */
 bool math_is_no_unit(struct text word)
 {
     char lower[MATH_WORD_BYTES];

@@ -22,7 +22,7 @@ struct unit {
 
 /* --- spellings --- */
 
-/* In one spelling each, singular and lower case but for symbols. A symbol is looked for as it stands first. */
+/* In one spelling each, singular and lower case, except symbols. A symbol is looked for as it stands first. */
 static const struct {
     const char *name;
     const char *spellings[8];

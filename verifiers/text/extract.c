@@ -100,7 +100,7 @@ static size_t find_last(struct text text, const char *needle)
     return text.length_bytes;
 }
 
-/* rest begins with '<'. <|end|> ends a turn unless the same one goes on in another channel. */
+/* rest begins with '<'. <|end|> ends a turn unless the same turn continues in another channel. */
 static bool turn_ends_with(struct text rest)
 {
     if (rest.length_bytes < 3)
@@ -218,8 +218,8 @@ static void keep_bare_number(struct text text, size_t at, struct boxes *boxes)
         keep_box(boxes, slice(text, at, end));
 }
 
-/* What follows \boxed at `at`: a group, or a number on its own; anything else is prose about boxes. Returns where to
- * go on. */
+/* Reads the argument of \boxed at `at`: a group, or a number on its own; anything else is prose about boxes. Returns the index
+ * after it. */
 static size_t read_box(struct text text, size_t at, struct boxes *boxes)
 {
     size_t after;
@@ -325,7 +325,7 @@ static size_t skip(struct text text, size_t at, const char *bytes)
 /* Emphasis and the brace of \textbf{Answer:}. */
 #define AROUND_MARKER " *_}"
 
-/* If "answer" at `at` goes on with "is" or ":", the index after that; else 0. */
+/* If "is" or ":" follows "answer" at `at`, the index after that; else 0. */
 static size_t after_marker(struct text text, size_t at)
 {
     size_t end = skip(text, at + strlen("answer"), AROUND_MARKER);

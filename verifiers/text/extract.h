@@ -32,7 +32,7 @@ struct boxes {
     size_t distinct;                    /* different contents, as far as they were kept */
     struct text box[EXTRACT_BOXES_MAX]; /* the different contents, in order of first appearance */
     struct text last;                   /* TEXT_NONE if there was none */
-    bool truncated;                     /* the last one was never closed, or goes on behind a number without braces */
+    bool truncated;                     /* the last one was never closed, or continues behind a number without braces */
 };
 
 /* Boxes at the top level: one inside another is part of its content. */

@@ -16,7 +16,7 @@ enum content {
     FORMULAS, /* without digits, which could be another value: "where $k$ is an integer" */
 };
 
-/* What an explanation begins with, and what it may have in it. */
+/* Opening words of explanations, and the tokens allowed inside them. */
 static const struct {
     const char *words;
     enum content content;
@@ -270,7 +270,7 @@ struct text sentence_bare(struct text sentence)
     return bare;
 }
 
-/* What joins an explanation to its value: 42 (because …), 42 — because …, 42: because … */
+/* Joints between a value and its explanation: 42 (because …), 42 — because …, 42: because … */
 static struct text without_joint(struct text text)
 {
     static const char *const joints[] = {"(", ":", " -", "\xE2\x80\x93", "\xE2\x80\x94"};

@@ -259,7 +259,7 @@ static int load_filter(void)
 
 #else
 
-/* What is mapped now: the program and its libraries. 0: unknown. */
+/* Bytes mapped now: the program and its libraries. 0: unknown. */
 static rlim_t mapped_bytes(void)
 {
     FILE *file = fopen("/proc/self/statm", "re");
@@ -312,7 +312,7 @@ static int allow_memory(scmp_filter_ctx filter)
                                          SCMP_A3(SCMP_CMP_EQ, MREMAP_MAYMOVE));
 }
 
-/* What memory, the socket and the clock need, and nothing that names a file, a process or an address. glibc's qsort
+/* System calls for memory, the socket and the clock; none that names a file, a process or an address. glibc's qsort
  * calls sysinfo above 1 KiB. Anything else ends the process. */
 static int load_filter(void)
 {

@@ -11,7 +11,7 @@
  *                           "failure": null|{"code","message"}, "duration_us": 12}, …]}   in the order of the request;
  *           null for one that was left out
  *
- * What it cannot read ends the worker: the service charges that to the job. */
+ * A frame that it cannot read ends the worker: the service charges that to the job. */
 #ifndef VERIFIERS_WORKER_WORKER_H
 #define VERIFIERS_WORKER_WORKER_H
 

@@ -45,7 +45,7 @@ static bool put_body(int fd, const char *status, const char *headers, const char
     return sent;
 }
 
-/* --- what it does: each returns whether the connection goes on --------------------------------------- */
+/* --- its behaviours: each returns whether the connection stays open --------------------------------------- */
 
 static bool do_ok(struct connection *connection, const char *request)
 {

@@ -134,7 +134,7 @@ static void test_a_full_disk_is_said_and_over_when_there_is_room_again(void **st
     for (int i = 0; i < 3; i++)
         assert_int_equal(insert(fixture, batch_id, stored, &rollout), STORE_DISK_FULL);
     struct store_batch batch;
-    assert_int_equal(store_read_batch(fixture->reader, text_of(batch_id), &batch), STORE_OK); /* reading goes on */
+    assert_int_equal(store_read_batch(fixture->reader, text_of(batch_id), &batch), STORE_OK); /* reads still work */
     assert_int_equal(batch.scored, stored);
     store_batch_finish(&batch);
     limit_files(RLIM_INFINITY);
