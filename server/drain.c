@@ -1,5 +1,6 @@
 /* The end: no new work, running batches get drain_timeout, whoever still waits then is told the id; the rest is on
  * disk. */
+#include "server/api/server.h"
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/batches/live.h"

@@ -68,7 +68,7 @@ struct finished_ops {
 static void deliver_finished(struct loop_message *message)
 {
     struct finished_ops *finished = (struct finished_ops *)message;
-    store_ops_finished(finished->server, finished->list);
+    store_ops_finished(finished->server->batches, finished->list);
     free(finished);
 }
 
@@ -199,7 +199,15 @@ static bool make_parts(struct server *server, const struct spawner *spawner)
     memory_trim_init(&server->trim, server->loop, server->workers);
     if (!make_pool(server) || !make_transport(server) || !make_verifiers(server, spawner))
         return false;
-    server->batches = batches_create(server);
+    server->batches = batches_create(&(struct batches_options){.settings = settings,
+                                                               .loop = server->loop,
+                                                               .store = server->store,
+                                                               .workers = server->workers,
+                                                               .transport = server->transport,
+                                                               .pool = server->pool,
+                                                               .engines = server->engines,
+                                                               .verify_pool = server->verify_pool,
+                                                               .trim = &server->trim});
     server->http = routes_serve(server, server->url, message);
     if (!server->http)
         return cannot_start(message) == 0;

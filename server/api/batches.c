@@ -271,7 +271,7 @@ void create_batch(void *owner, struct request *request)
     struct server *server = owner;
     struct call *call = request_call(request);
     struct new_batch *new_batch = call->parsed;
-    if (!server->ready) /* the batch of a known key is not back yet either */
+    if (!server->batches->resumed) /* the batch of a known key is not back yet either */
         call_refuse(call, ERR_DRAINING, NULL, "the service is still starting");
     else if (!new_batch->recorded.found)
         admit(server, call, new_batch->spec);

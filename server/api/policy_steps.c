@@ -108,9 +108,9 @@ static void submit(struct server *server, struct request *request, enum store_up
 
 bool policy_refuse_early(const struct server *server, struct request *request)
 {
-    if (!server->ready)
+    if (!server->batches->resumed)
         request_refuse(request, ERR_DRAINING, NULL, "the service is still starting");
-    return !server->ready;
+    return !server->batches->resumed;
 }
 
 void begin_policy(void *owner, struct request *request)

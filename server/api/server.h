@@ -40,7 +40,6 @@ struct server {
     int argc;    /* as the settings were read, and are read again */
     char **argv;
     char url[128];
-    bool ready;  /* unfinished batches were read back: new ones may come */
     bool failed; /* it ran, but the start was not completed */
     int64_t drain_until_us;
     int64_t leave_at_us;

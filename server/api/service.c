@@ -116,7 +116,7 @@ void get_ready(void *owner, struct request *request)
     const char *lost = store_lost(server->store);
     const struct part parts[] = {
         {"admission", !http_is_draining(server->http), "the service is draining"},
-        {"resume", server->ready, "unfinished batches are being read back"},
+        {"resume", server->batches->resumed, "unfinished batches are being read back"},
         {"store", !migration[0] && !lost && !server->batches->health.failing,
          migration[0]                                        ? migration
          : lost                                              ? lost

@@ -81,7 +81,7 @@ static int check_sampling(struct pool *pool, const struct named_pool *named, str
 /* An engine that is away, or does not say what it has, may serve anything. */
 static int check_model(struct batches *batches, const struct named_pool *named, struct call *call, struct text model)
 {
-    struct pool *pool = batches->server->pool;
+    struct pool *pool = batches->uses.pool;
     char advice[ADVICE_BYTES];
     struct engine *engine;
     size_t count = 0;
@@ -92,7 +92,7 @@ static int check_model(struct batches *batches, const struct named_pool *named, 
     if (count == 0)
         return 0;
     pool_look_again(pool, named, clock_monotonic_us()); /* an adapter may have been loaded since */
-    engines_probe(batches->server->engines);
+    engines_probe(batches->uses.engines);
     pool_advise_model(pool, named, model, advice);
     return call_refuse(call, ERR_INVALID_FIELD, "model", "no engine of pool \"%s\" serves this model; %s",
                        named_pool_name(named), advice);
@@ -102,7 +102,7 @@ static int check_model(struct batches *batches, const struct named_pool *named, 
 
 int admission_check(struct batches *batches, struct call *call, const struct batch_spec *spec)
 {
-    struct pool *pool = batches->server->pool;
+    struct pool *pool = batches->uses.pool;
     struct text name = spec->pool.data ? spec->pool : text_of(POOL_DEFAULT);
 
     if (pool_count(pool) == 0)

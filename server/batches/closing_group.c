@@ -169,5 +169,5 @@ void live_close_by_record(struct live_batch *live, uint32_t first, uint32_t coun
     self->job.run = compute_groups;
     self->job.done = groups_computed;
     live->jobs++;
-    workers_submit_reserved(live->server->workers, &self->job);
+    workers_submit_reserved(live->batches->uses.workers, &self->job);
 }

@@ -18,7 +18,7 @@
 
 struct pool_queue *dispatch_queue(struct batches *batches, struct text pool)
 {
-    struct named_pool *named = pool_named(batches->server->pool, pool);
+    struct named_pool *named = pool_named(batches->uses.pool, pool);
     struct pool_queue *queue;
     for (size_t i = 0; i < batches->queue_count; i++)
         if (batches->queues[i]->pool == named)
@@ -39,7 +39,7 @@ void dispatch_finish(struct batches *batches)
 
 static struct live_batch **ring_of(const struct live_batch *live)
 {
-    return live->queue ? &live->queue->ring : &live->server->batches->given_ring;
+    return live->queue ? &live->queue->ring : &live->batches->given_ring;
 }
 
 void dispatch_add(struct live_batch *live)
@@ -98,10 +98,9 @@ static bool comes_before(const struct live_batch *other, const struct live_batch
  * have nothing left to sample there. */
 bool live_waits_for_pool(const struct live_batch *live)
 {
-    const struct batches *batches = live->server->batches;
+    const struct batches *batches = live->batches;
     const struct pool_queue *queue = live->queue;
-    if (!queue || (queue->run == live->run && has_begun(live)) ||
-        pool_named_is_shared(batches->server->pool, queue->pool))
+    if (!queue || (queue->run == live->run && has_begun(live)) || pool_named_is_shared(batches->uses.pool, queue->pool))
         return false;
     for (const struct live_batch *other = batches->first; other; other = other->next)
         if (comes_before(other, live))
@@ -120,7 +119,7 @@ static bool pool_may_serve(const struct live_batch *live)
 /* In every later queue. */
 static bool reserve_place(struct batches *batches)
 {
-    if (batches->places >= batches->places_max || !store_reserve(batches->server->store, 1))
+    if (batches->places >= batches->places_max || !store_reserve(batches->uses.store, 1))
         return false;
     batches->places++;
     return true;
@@ -136,14 +135,14 @@ static void come_back(struct batches *batches, int64_t at_us, int64_t now_us)
     int64_t least_us = now_us + WAIT_MIN_US;
     at_us = at_us > least_us ? at_us : least_us;
     if (!batches->dispatch_timer.place || at_us < batches->dispatch_timer.at_us)
-        loop_timer_set(batches->server->loop, &batches->dispatch_timer, at_us, dispatch_again, batches);
+        loop_timer_set(batches->uses.loop, &batches->dispatch_timer, at_us, dispatch_again, batches);
 }
 
 /* NULL, or what is used up. */
 static const char *reserve(struct batches *batches, size_t bytes)
 {
     static const char later[] = "a place in the verifiers' and the store's queues";
-    if (!transport_has_room(batches->server->transport)) {
+    if (!transport_has_room(batches->uses.transport)) {
         int64_t now_us = clock_monotonic_us();
         come_back(batches, now_us + DESCRIPTOR_WAIT_US, now_us);
         return "a connection to an engine, of which the limit of open files allows no more";
@@ -180,7 +179,7 @@ static void fail_one(struct live_batch *live, uint32_t rollout, const struct sam
 static void fail_for_want(struct live_batch *live, uint32_t rollout, const struct pool_want *want)
 {
     struct sample_error error;
-    pool_unsuited_error(live->server->pool, want, &error);
+    pool_unsuited_error(live->batches->uses.pool, want, &error);
     fail_one(live, rollout, &error);
 }
 
@@ -188,7 +187,7 @@ static void fail_for_want(struct live_batch *live, uint32_t rollout, const struc
 static void fail_for_pool(struct live_batch *live, uint32_t rollout)
 {
     struct sample_error error;
-    pool_down_error(live->server->pool, live->queue->pool, &error);
+    pool_down_error(live->batches->uses.pool, live->queue->pool, &error);
     fail_one(live, rollout, &error);
 }
 
@@ -251,7 +250,7 @@ static enum dispatched dispatch_one(struct batches *batches, struct live_batch *
         return DISPATCHED;
     }
     live->short_of = NULL;
-    switch (pool_pick(batches->server->pool, &want, now_us, &engine, &at_us)) {
+    switch (pool_pick(batches->uses.pool, &want, now_us, &engine, &at_us)) {
     case POOL_PICKED:
         live->short_of = reserve(batches, bytes);
         if (live->short_of)
@@ -332,6 +331,6 @@ void dispatch(struct batches *batches)
         refused = sent ? 0 : refused + 1;
     }
     batches->dispatching = false;
-    if (pool_wants_probe(batches->server->pool))
-        engines_probe(batches->server->engines);
+    if (pool_wants_probe(batches->uses.pool))
+        engines_probe(batches->uses.engines);
 }

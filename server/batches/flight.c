@@ -46,14 +46,14 @@ struct flight *flight_create(struct live_batch *live, uint32_t rollout)
 /* Gives back what the dispatch reserved; the row's place goes to the operation when it is submitted. */
 static void give_back(struct flight *flight)
 {
-    struct batches *batches = flight->live->server->batches;
+    struct batches *batches = flight->live->batches;
     if (!flight->dispatched)
         return;
     flight->dispatched = false;
     batches->places--;
     batches_give_flight_bytes(batches, flight->reserved_bytes);
     if (!flight->op.reserved)
-        store_release(flight->live->server->store, 1);
+        store_release(flight->live->batches->uses.store, 1);
     dispatch(batches);
 }
 
@@ -111,7 +111,7 @@ void flight_submit(struct flight *flight, void (*run)(struct job *job, struct st
     flight->job.lane = LANE_BATCH;
     flight->job.run = run;
     flight->job.done = done;
-    workers_submit_reserved(flight->live->server->workers, &flight->job);
+    workers_submit_reserved(flight->live->batches->uses.workers, &flight->job);
 }
 
 /* --- sampling -------------------------------------------------------------------------------------------- */
@@ -124,14 +124,14 @@ static void leave_engine(struct flight *flight, const struct sample_error *error
                                  .token_count = !error && flight->has_sample ? flight->sample.id_count : 0,
                                  .allowed_us = flight->allowed_us,
                                  .tokens = flight->request.sampling.max_tokens};
-    struct server *server = flight->live->server;
+    const struct batches_options *uses = &flight->live->batches->uses;
     int64_t now_us = clock_monotonic_us();
     metric_observe_us(METRIC_ENGINE_SECONDS, now_us - flight->dispatched_us);
     enum engine_state before = flight->engine->state;
-    pool_end(server->pool, flight->engine, &result, now_us);
+    pool_end(uses->pool, flight->engine, &result, now_us);
     engine_log_change(flight->engine, before);
     if (error)
-        engines_probe(server->engines);
+        engines_probe(uses->engines);
 }
 
 #define ABORT_TIMEOUT_US (2 * US_PER_S)
@@ -140,18 +140,18 @@ static void leave_engine(struct flight *flight, const struct sample_error *error
 /* What is given up while the engine works on it: where closing the connection stops it late, it is told. */
 static void abort_at_engine(const struct flight *flight)
 {
-    struct server *server = flight->live->server;
+    const struct batches_options *uses = &flight->live->batches->uses;
     struct engine_call call;
 
     if (!exchange_build_abort(&flight->exchange, &call))
         return;
-    transport_send(server->transport,
+    transport_send(uses->transport,
                    &(struct transfer_request){.base_url = flight->engine->url,
                                               .path = call.path,
                                               .method = call.method,
                                               .bearer_token = flight->engine->token,
                                               .timeout_us = ABORT_TIMEOUT_US,
-                                              .connect_timeout_us = server->settings->engine_connect_timeout_us,
+                                              .connect_timeout_us = uses->settings->engine_connect_timeout_us,
                                               .reply_limit_bytes = ABORT_REPLY_BYTES},
                    &call.body);
     engine_call_finish(&call);
@@ -162,7 +162,7 @@ static bool may_ask_another(const struct flight *flight)
 {
     const struct live_batch *live = flight->live;
     return flight->engine && !live->failed_at[flight->rollout] && flight->error.code != SAMPLE_CONTEXT_OVERFLOW &&
-           pool_has_another(live->server->pool, flight->engine);
+           pool_has_another(live->batches->uses.pool, flight->engine);
 }
 
 /* One can be found in the engine's own log by `request`: it was sent as X-Request-Id. */
@@ -189,7 +189,7 @@ static bool may_be_repeated(struct flight *flight)
     unsigned counted = rollout->attempts + flight->resends - rollout->aborts;
     if (!wanted || !flight->engine || counted >= (unsigned)live->batch.rules.attempts_max)
         return wanted;
-    if (pool_take_retry(live->server->pool, flight->engine, &live->retries, &flight->error,
+    if (pool_take_retry(live->batches->uses.pool, flight->engine, &live->retries, &flight->error,
                         live->failed_at[flight->rollout], clock_monotonic_us()))
         return true;
     metric_add(METRIC_ENGINE_RETRIES_REFUSED, 0, 1);
@@ -221,7 +221,7 @@ static void sample_failed(struct flight *flight)
     event.failure.resample = flight->error.resample;
     event.failure.unsent = flight->unsent;
     if (flight->engine)
-        event.failure.retry_after_us = pool_retry_after_us(live->server->pool, flight->engine, &flight->error);
+        event.failure.retry_after_us = pool_retry_after_us(live->batches->uses.pool, flight->engine, &flight->error);
     log_failed_attempt(flight);
     note_failure(flight);
     live_event(live, &event);
@@ -347,7 +347,7 @@ static void forgive_connection(struct flight *flight)
     int64_t elapsed_us = clock_monotonic_us() - flight->dispatched_us;
 
     if (!flight->error.not_connected || elapsed_us < flight->allowed_us ||
-        flight->allowed_us >= flight->live->server->settings->engine_connect_timeout_us)
+        flight->allowed_us >= flight->live->batches->uses.settings->engine_connect_timeout_us)
         return;
     flight->error.code = SAMPLE_ENGINE_TIMEOUT;
     flight->error.not_connected = false;
@@ -393,7 +393,7 @@ static void send_call(struct flight *flight)
     struct live_batch *live = flight->live;
     flight->stage = FLIGHT_SAMPLING;
     if (!exchange_build(&flight->exchange, &flight->call, &flight->error)) {
-        pool_end_cancelled(live->server->pool, flight->engine);
+        pool_end_cancelled(live->batches->uses.pool, flight->engine);
         sample_failed(flight);
         return;
     }
@@ -405,10 +405,10 @@ static void send_call(struct flight *flight)
         .request_id = flight->request_id,
         .body = flight->call.body.length_bytes ? buffer_text(&flight->call.body) : TEXT_NONE,
         .timeout_us = batch_time_left(&live->batch, flight->rollout, clock_monotonic_us()) + TIMEOUT_SLACK_US,
-        .connect_timeout_us = live->server->settings->engine_connect_timeout_us,
+        .connect_timeout_us = live->batches->uses.settings->engine_connect_timeout_us,
         .reply_limit_bytes = exchange_reply_limit_bytes(&flight->exchange),
     };
-    flight->transfer = transport_start(live->server->transport, &request, replied, flight);
+    flight->transfer = transport_start(live->batches->uses.transport, &request, replied, flight);
 }
 
 /* What an engine's probe has shown of its log-probabilities, in the words of the adapters. */
@@ -464,11 +464,11 @@ void flight_dispatch(struct flight *flight, struct engine *engine)
     flight->run_revision = live->run->revision;
     flight->dispatched_us = clock_monotonic_us();
     flight->allowed_us = batch_time_left(&live->batch, flight->rollout, flight->dispatched_us);
-    pool_begin(live->server->pool, engine, flight->dispatched_us);
+    pool_begin(live->batches->uses.pool, engine, flight->dispatched_us);
     if (live->batch.rollouts[flight->rollout].tries == 1)
-        pool_count_first(live->server->pool, engine, &live->retries);
+        pool_count_first(live->batches->uses.pool, engine, &live->retries);
     else
-        pool_count_retry(live->server->pool, engine);
+        pool_count_retry(live->batches->uses.pool, engine);
     fill_request(flight);
     exchange_init(&flight->exchange, engine->adapter, &flight->request);
     send_call(flight);
@@ -488,6 +488,6 @@ void flight_stop_sampling(struct flight *flight)
         transport_cancel(TAKE_PTR(flight->transfer));
         abort_at_engine(flight);
     }
-    pool_end_cancelled(live->server->pool, flight->engine);
+    pool_end_cancelled(live->batches->uses.pool, flight->engine);
     flight_destroy(flight);
 }

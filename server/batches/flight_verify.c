@@ -72,12 +72,12 @@ void flight_verify(struct flight *flight)
     id_of_group(flight->live->id, flight->live->batch.rollouts[flight->rollout].group, group_id);
     id_of_rollout(group_id, flight_sample_index(flight), flight->rollout_id);
     flight->verify.lane = VERIFY_BULK;
-    flight->verify.timeout_us = flight->live->server->settings->verify_timeout_us;
+    flight->verify.timeout_us = flight->live->batches->uses.settings->verify_timeout_us;
     flight->verify.done = verified;
     if (flight->frame_too_large) {
         flight->verify.failure_code = "verifier_input_too_large";
         flight->verify.failure_message = "the completion and its reference are larger than a worker reads";
-    } else if (verify_submit(flight->live->server->verify_pool, &flight->verify)) {
+    } else if (verify_submit(flight->live->batches->uses.verify_pool, &flight->verify)) {
         return;
     } else {
         flight->verify.failure_code = "verifier_unavailable";
@@ -95,7 +95,7 @@ void flight_stop_verifying(struct flight *flight)
         flight->live->flights[flight->rollout] = NULL;
         return;
     }
-    verify_cancel_job(flight->live->server->verify_pool, &flight->verify);
+    verify_cancel_job(flight->live->batches->uses.verify_pool, &flight->verify);
 }
 
 /* --- completions that came with the request ------------------------------------------------------------------- */

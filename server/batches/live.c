@@ -32,16 +32,16 @@ static void engines_changed(void *arg)
     dispatch(arg);
 }
 
-struct batches *batches_create(struct server *server)
+struct batches *batches_create(const struct batches_options *options)
 {
     struct batches *batches = xcalloc(1, sizeof(*batches));
-    batches->server = server;
-    batches->places_max = (size_t)server->settings->verify_queue;
-    batches->bytes_max = memory_for_batches_bytes(server->settings);
+    batches->uses = *options;
+    batches->places_max = (size_t)options->settings->verify_queue;
+    batches->bytes_max = memory_for_batches_bytes(options->settings);
     batches->backlog_last = &batches->backlog_first;
-    if (server->engines)
-        engines_subscribe(server->engines, engines_changed, batches);
-    store_health_init(server->loop, server->store, &batches->health);
+    if (options->engines)
+        engines_subscribe(options->engines, engines_changed, batches);
+    store_health_init(options->loop, options->store, &batches->health);
     return batches;
 }
 
@@ -55,8 +55,8 @@ void batches_destroy(struct batches *batches)
     {
         forget_run(batches, run);
     }
-    loop_timer_clear(batches->server->loop, &batches->dispatch_timer);
-    loop_timer_clear(batches->server->loop, &batches->backlog_timer);
+    loop_timer_clear(batches->uses.loop, &batches->dispatch_timer);
+    loop_timer_clear(batches->uses.loop, &batches->backlog_timer);
     store_health_finish(&batches->health);
     batches_forget_unread(batches);
     updates_finish(batches);
@@ -93,7 +93,7 @@ static struct run_state *find_or_add_run(struct batches *batches, struct text na
 
 void batches_declared(struct batches *batches, const struct store_declare_policy *declared)
 {
-    bool resuming = !batches->server->ready;
+    bool resuming = !batches->resumed;
     struct run_state *run = resuming ? find_or_add_run(batches, declared->run) : find_run(batches, declared->run);
     if (!run)
         return; /* the next batch of the run reads it from the record */
@@ -105,6 +105,7 @@ void batches_resumed(struct batches *batches)
 {
     struct run_state *run;
     struct run_state *next;
+    batches->resumed = true;
     HASH_ITER(hh, batches->runs, run, next)
     {
         if (run->batches == 0)
@@ -116,7 +117,7 @@ void batches_resumed(struct batches *batches)
  * trainer declared what is known here. */
 static void leave_run(struct batches *batches, struct run_state *run)
 {
-    if (--run->batches == 0 && batches->server->ready)
+    if (--run->batches == 0 && batches->resumed)
         forget_run(batches, run);
 }
 
@@ -159,7 +160,7 @@ void batches_give_flight_bytes(struct batches *batches, size_t bytes)
 
 static void init_machine(struct live_batch *live, int64_t deadline_us)
 {
-    const struct settings *settings = live->server->settings;
+    const struct settings *settings = live->batches->uses.settings;
     const struct batch_spec *spec = live->spec;
     struct batch_rules rules = {.deadline_us = deadline_us,
                                 .rollout_timeout_us = spec->rollout_timeout_us,
@@ -178,7 +179,7 @@ struct live_batch *live_create(struct batches *batches, struct batch_spec *spec,
                                int64_t deadline_utc_us)
 {
     struct live_batch *live = xcalloc(1, sizeof(*live));
-    live->server = batches->server;
+    live->batches = batches;
     live->spec = spec;
     live->run = find_or_add_run(batches, spec->run);
     live->run->batches++;
@@ -188,7 +189,7 @@ struct live_batch *live_create(struct batches *batches, struct batch_spec *spec,
         pool_named_pin(live->queue->pool);
     live->retries = RETRY_BUDGET_NEW;
     live->deadline_utc_us = deadline_utc_us;
-    live->admitted_us = loop_now_us(live->server->loop);
+    live->admitted_us = loop_now_us(live->batches->uses.loop);
     live->admitted_utc_us = clock_utc_us();
     snprintf(live->id, sizeof(live->id), "%s", id);
     init_machine(live, live->admitted_us + deadline_utc_us - live->admitted_utc_us);
@@ -217,7 +218,7 @@ struct live_batch *live_create(struct batches *batches, struct batch_spec *spec,
 
 static void live_destroy(struct live_batch *live)
 {
-    struct batches *batches = live->server->batches;
+    struct batches *batches = live->batches;
     HASH_DEL(batches->by_id, live);
     if (live->previous)
         live->previous->next = live->next;
@@ -230,14 +231,14 @@ static void live_destroy(struct live_batch *live)
 
     dispatch_remove(live);
     leave_run(batches, live->run);
-    loop_timer_clear(live->server->loop, &live->timer);
+    loop_timer_clear(live->batches->uses.loop, &live->timer);
     batches_give_bytes(batches, live->reserved_bytes);
-    memory_freed(&live->server->trim, live->reserved_bytes + ROLLOUT_BYTES * live->spec->rollout_count);
+    memory_freed(live->batches->uses.trim, live->reserved_bytes + ROLLOUT_BYTES * live->spec->rollout_count);
     for (size_t g = 0; g < live->spec->group_count; g++)
         free(live->group_prompt_ids[g]);
     for (size_t i = 0; i < live->spec->rollout_count; i++)
         engine_release(live->failed_at[i]);
-    pool_reap(live->server->pool);
+    pool_reap(live->batches->uses.pool);
     if (live->queue)
         pool_named_unpin(live->queue->pool);
     free(live->flights);
@@ -273,9 +274,9 @@ static void set_timer(struct live_batch *live)
 {
     int64_t at_us = batch_next_time(&live->batch);
     if (at_us == NEVER_US)
-        loop_timer_clear(live->server->loop, &live->timer);
+        loop_timer_clear(live->batches->uses.loop, &live->timer);
     else if (!live->timer.place || live->timer.at_us != at_us)
-        loop_timer_set(live->server->loop, &live->timer, at_us, time_has_come, live);
+        loop_timer_set(live->batches->uses.loop, &live->timer, at_us, time_has_come, live);
 }
 
 static void do_dispatch(struct live_batch *live, uint32_t index)
@@ -341,7 +342,7 @@ void live_event(struct live_batch *live, const struct batch_event *event)
     live->stepping = false;
     set_timer(live);
     if (batch_peek_queued(&live->batch) >= 0)
-        dispatch(live->server->batches);
+        dispatch(live->batches);
     update_look(live->run);
     live_destroy_if_done(live);
 }

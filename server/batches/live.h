@@ -8,7 +8,6 @@
 
 #include "client/pool/pool.h"
 #include "client/transport/transport.h"
-#include "server/api/server.h"
 #include "server/base/ids.h"
 #include "server/base/json_write.h"
 #include "server/batches/batch.h"
@@ -35,11 +34,12 @@ struct run_state {
     UT_hash_handle hh;
 };
 
+struct batches;
 struct live_observer;
 struct unstored;
 
 struct live_batch {
-    struct server *server;
+    struct batches *batches;
     char id[ID_BYTES];
     char request_id[REQUEST_ID_BYTES]; /* that created it; "" after a restart: it is not on record */
     struct batch_spec *spec;
@@ -151,8 +151,26 @@ struct pool_queue {
     const struct run_state *run; /* whose weights the pool has now */
 };
 
+struct engines;
+struct memory_trim;
+struct settings;
+
+/* What the room uses of the service; all of it outlives the batches. */
+struct batches_options {
+    const struct settings *settings;
+    struct loop *loop;
+    struct store *store;
+    struct workers *workers;
+    struct transport *transport;
+    struct pool *pool;
+    struct engines *engines;
+    struct verify_pool *verify_pool;
+    struct memory_trim *trim;
+};
+
 struct batches {
-    struct server *server;
+    struct batches_options uses;
+    bool resumed; /* unfinished batches were read back: new ones may come */
     struct live_batch *by_id;
     struct live_batch *first;
     size_t count;
@@ -185,7 +203,7 @@ struct batches {
 };
 
 /* live.c */
-struct batches *batches_create(struct server *server);
+struct batches *batches_create(const struct batches_options *options);
 void batches_destroy(struct batches *batches);
 struct live_batch *batches_find(struct batches *batches, struct text id);
 /* What the trainer declared, as far as anything here depends on it: a run with live batches, and any run as long as
@@ -238,7 +256,7 @@ void batches_pump_backlog(struct batches *batches);
 void batches_add_unread(struct batches *batches, const char *batch_id, int64_t deadline_utc_us);
 void batches_forget_unread(struct batches *batches);
 /* Loop thread: operations that the writer has finished. */
-void store_ops_finished(struct server *server, struct store_op *list);
+void store_ops_finished(struct batches *batches, struct store_op *list);
 
 /* dispatch.c */
 struct pool_queue *dispatch_queue(struct batches *batches, struct text pool); /* made if need be */

@@ -35,14 +35,14 @@ static const char *waits_for(const struct live_batch *live, char why[ENGINE_SENT
 {
     const size_t *in_phase = live->batch.in_phase;
     bool given = live->spec->origin == BATCH_GIVEN;
-    if (live->server->batches->health.failing)
+    if (live->batches->health.failing)
         return "the store, which cannot write";
     if (in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] > 0 && update_holds(live))
         return "a weight update of its run, which is open";
     if (in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] > 0 && live_waits_for_pool(live))
         return "the engines, which serve another run";
     if (in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] > 0 && live->queue &&
-        pool_say_why(live->server->engines, live->queue->pool, false, why))
+        pool_say_why(live->batches->uses.engines, live->queue->pool, false, why))
         return why;
     if (in_phase[PHASE_QUEUED] > 0 && live->short_of)
         return live->short_of;
@@ -52,7 +52,8 @@ static const char *waits_for(const struct live_batch *live, char why[ENGINE_SENT
         return "the engines";
     if (in_phase[PHASE_BACKOFF] > 0)
         return "a pause before the next attempt";
-    if (in_phase[PHASE_QUEUED] > 0 && live->queue && pool_say_why(live->server->engines, live->queue->pool, true, why))
+    if (in_phase[PHASE_QUEUED] > 0 && live->queue &&
+        pool_say_why(live->batches->uses.engines, live->queue->pool, true, why))
         return why;
     if (in_phase[PHASE_QUEUED] > 0)
         return "an engine with a free place";

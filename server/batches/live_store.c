@@ -173,8 +173,8 @@ static void fill_row(struct flight *flight)
 
 static void submit_or_queue(struct flight *flight)
 {
-    struct batches *batches = flight->live->server->batches;
-    if (!batches->backlog_first && store_submit(batches->server->store, &flight->op))
+    struct batches *batches = flight->live->batches;
+    if (!batches->backlog_first && store_submit(batches->uses.store, &flight->op))
         return;
     flight->backlog_next = NULL;
     *batches->backlog_last = flight;
@@ -183,7 +183,7 @@ static void submit_or_queue(struct flight *flight)
 
 void batches_pump_backlog(struct batches *batches)
 {
-    while (batches->backlog_first && store_submit(batches->server->store, &batches->backlog_first->op)) {
+    while (batches->backlog_first && store_submit(batches->uses.store, &batches->backlog_first->op)) {
         batches->backlog_first = batches->backlog_first->backlog_next;
         if (!batches->backlog_first)
             batches->backlog_last = &batches->backlog_first;
@@ -241,13 +241,12 @@ static void tell_observers(const struct live_batch *live, enum store_status stat
 /* Nothing is given up: the row is written again until the disk takes it. */
 static void write_again(struct flight *flight)
 {
-    struct batches *batches = flight->live->server->batches;
+    struct batches *batches = flight->live->batches;
     flight->op.reserved = false;
     flight->backlog_next = NULL;
     *batches->backlog_last = flight;
     batches->backlog_last = &flight->backlog_next;
-    loop_timer_set(batches->server->loop, &batches->backlog_timer, clock_monotonic_us() + STORE_RETRY_US, pump,
-                   batches);
+    loop_timer_set(batches->uses.loop, &batches->backlog_timer, clock_monotonic_us() + STORE_RETRY_US, pump, batches);
     tell_observers(flight->live, flight->op.status);
 }
 
@@ -299,9 +298,9 @@ struct group_op {
     double *shaped;
 };
 
-static struct store_errand errand_of(const struct server *server)
+static struct store_errand errand_of(const struct batches *batches)
 {
-    return (struct store_errand){.loop = server->loop, .store = server->store};
+    return (struct store_errand){.loop = batches->uses.loop, .store = batches->uses.store};
 }
 
 static void group_closed(struct store_op *op);
@@ -312,7 +311,7 @@ void live_store_closing(struct live_batch *live, uint32_t group, const struct ob
 {
     struct group_op *close = xcalloc(1, sizeof(*close));
     const struct batch_group *members = &live->batch.groups[group];
-    close->errand = errand_of(live->server);
+    close->errand = errand_of(live->batches);
     close->live = live;
     close->group = group;
     close->advantages = advantages;
@@ -407,7 +406,7 @@ static void batch_closed(struct store_op *op)
 {
     struct close_job *close = op->context;
     struct live_batch *live = close->live;
-    struct batches *batches = live->server->batches;
+    struct batches *batches = live->batches;
     if (store_desk_send_again(&close->errand)) {
         tell_observers(live, op->status);
         return;
@@ -440,8 +439,8 @@ static void cannot_be_read(void *arg)
 
 struct read_again live_read_again(struct live_batch *live)
 {
-    return (struct read_again){.loop = live->server->loop,
-                               .workers = live->server->workers,
+    return (struct read_again){.loop = live->batches->uses.loop,
+                               .workers = live->batches->uses.workers,
                                .batch = live->id,
                                .failed = cannot_be_read,
                                .arg = live};
@@ -455,7 +454,7 @@ static void close_computed(struct job *job)
         read_again_later(&close->again, &close->job);
         return;
     }
-    close->errand = errand_of(live->server);
+    close->errand = errand_of(live->batches);
     close->errand.op = (struct store_op){.kind = STORE_CLOSE_BATCH, .done = batch_closed, .context = close};
     close->errand.op.close_batch = (struct store_close_batch){
         .batch_id = close->batch_id,
@@ -493,7 +492,7 @@ void live_close_batch(struct live_batch *live)
     close->job.run = live->unstored ? close_unstored : close_compute;
     close->job.done = close_computed;
     live->jobs++;
-    workers_submit_reserved(live->server->workers, &close->job);
+    workers_submit_reserved(live->batches->uses.workers, &close->job);
 }
 
 /* --- batches that could not be resumed -----------------------------------------------------------------------------
@@ -529,11 +528,11 @@ static void unread_ended(void *arg)
 void batches_add_unread(struct batches *batches, const char *batch_id, int64_t deadline_utc_us)
 {
     struct unread_batch *unread = xcalloc(1, sizeof(*unread));
-    unread->errand = errand_of(batches->server);
+    unread->errand = errand_of(batches);
     unread->next = batches->unread;
     batches->unread = unread;
     snprintf(unread->id, sizeof(unread->id), "%s", batch_id);
-    loop_timer_set(batches->server->loop, &unread->timer, clock_monotonic_us() + deadline_utc_us - clock_utc_us(),
+    loop_timer_set(batches->uses.loop, &unread->timer, clock_monotonic_us() + deadline_utc_us - clock_utc_us(),
                    unread_ended, unread);
 }
 
@@ -541,7 +540,7 @@ void batches_forget_unread(struct batches *batches)
 {
     for (struct unread_batch *unread = batches->unread, *next; unread; unread = next) {
         next = unread->next;
-        loop_timer_clear(batches->server->loop, &unread->timer);
+        loop_timer_clear(batches->uses.loop, &unread->timer);
         store_desk_drop(&unread->errand);
         free(unread);
     }
@@ -549,14 +548,14 @@ void batches_forget_unread(struct batches *batches)
 
 /* --- the way back ------------------------------------------------------------------------------------------------ */
 
-void store_ops_finished(struct server *server, struct store_op *list)
+void store_ops_finished(struct batches *batches, struct store_op *list)
 {
     while (list) {
         struct store_op *op = list;
         list = op->next;
-        store_health_note(&server->batches->health, op);
+        store_health_note(&batches->health, op);
         op->done(op);
     }
-    if (!server->batches->health.failing) /* else its timer does */
-        batches_pump_backlog(server->batches);
+    if (!batches->health.failing) /* else its timer does */
+        batches_pump_backlog(batches);
 }

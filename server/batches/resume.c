@@ -139,7 +139,7 @@ static void read_unfinished(struct job *job, struct store_reader *reader)
     if (store_read_open_updates(reader, &resume->updating) != STORE_OK)
         resume->failed++;
     for (size_t i = 0; i < batches.count; i++) {
-        struct resumed *resumed = read_one(reader, resume->batches->server->settings, batches.batches[i].id);
+        struct resumed *resumed = read_one(reader, resume->batches->uses.settings, batches.batches[i].id);
         if (!resumed) {
             resume->failed++;
             continue;
@@ -217,7 +217,6 @@ static void resumed_all(struct job *job)
     }
     if (resume->failed > 0)
         log_event(LOG_LEVEL_ERROR, "unfinished batches could not be read back", NULL);
-    resume->batches->server->ready = true;
     batches_resumed(resume->batches);
     resume->done(resume->arg);
     free(resume);
@@ -232,5 +231,5 @@ void resume_unfinished(struct batches *batches, void (*done)(void *arg), void *a
     resume->job.lane = LANE_BATCH;
     resume->job.run = read_unfinished;
     resume->job.done = resumed_all;
-    workers_submit_reserved(batches->server->workers, &resume->job);
+    workers_submit_reserved(batches->uses.workers, &resume->job);
 }

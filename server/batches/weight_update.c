@@ -41,7 +41,7 @@ bool updates_are_full(const struct batches *batches)
 
 static void forget(struct weight_update *update)
 {
-    loop_timer_clear(update->batches->server->loop, &update->timer);
+    loop_timer_clear(update->batches->uses.loop, &update->timer);
     HASH_DEL(update->batches->updates, update);
     free(update->run);
     free(update);
@@ -156,7 +156,7 @@ static void resume(struct weight_update *update)
 {
     struct batches *batches = update->batches;
     struct run_state *run = run_of(update);
-    loop_timer_clear(batches->server->loop, &update->timer);
+    loop_timer_clear(batches->uses.loop, &update->timer);
     hold_end(&update->hold);
     if (!run)
         return;
@@ -184,10 +184,10 @@ static void update_expired(struct store_op *op)
 static void record_expiry(const struct weight_update *update)
 {
     struct expiry *expiry = xcalloc(1, sizeof(*expiry));
-    const struct server *server = update->batches->server;
+    const struct batches_options *uses = &update->batches->uses;
     struct store_op *op = &expiry->errand.op;
-    expiry->errand.loop = server->loop;
-    expiry->errand.store = server->store;
+    expiry->errand.loop = uses->loop;
+    expiry->errand.store = uses->store;
     expiry->run = xstrdup(update->run);
     *op = (struct store_op){.kind = STORE_UPDATE_POLICY, .done = update_expired, .context = expiry};
     op->update_policy =
@@ -277,7 +277,7 @@ static struct weight_update *add(struct batches *batches, struct text run, const
     state = run_of(update);
     if (state)
         state->update = update;
-    loop_timer_set(batches->server->loop, &update->timer, clock_monotonic_us() + record->deadline_us - clock_utc_us(),
+    loop_timer_set(batches->uses.loop, &update->timer, clock_monotonic_us() + record->deadline_us - clock_utc_us(),
                    expire, update);
     return update;
 }

@@ -19,7 +19,7 @@ struct finished_ops {
 static void deliver_finished(struct loop_message *message)
 {
     struct finished_ops *finished = (struct finished_ops *)message;
-    store_ops_finished(&server, finished->list);
+    store_ops_finished(server.batches, finished->list);
     free(finished);
 }
 
@@ -100,7 +100,12 @@ void server_begin(size_t queue_limit)
         workers_create(server.loop, server.store, &(struct workers_limits){.threads = 1, .queue_limit = queue_limit});
     memory_trim_init(&server.trim, server.loop, server.workers);
     server.pool = pool_create(NULL, 0, message);
-    server.batches = batches_create(&server);
+    server.batches = batches_create(&(struct batches_options){.settings = &settings,
+                                                              .loop = server.loop,
+                                                              .store = server.store,
+                                                              .workers = server.workers,
+                                                              .pool = server.pool,
+                                                              .trim = &server.trim});
     assert_true(server.workers && server.pool && server.batches);
 }
 

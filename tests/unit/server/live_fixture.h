@@ -3,6 +3,7 @@
 #ifndef TESTS_SERVER_LIVE_FIXTURE_H
 #define TESTS_SERVER_LIVE_FIXTURE_H
 
+#include "server/api/server.h"
 #include "tests/unit/store/fixture.h"
 
 #include "server/batches/live.h"

@@ -111,7 +111,7 @@ static int status_of_reply(void)
 static void watch_a_reader_who_leaves(void)
 {
     bool queued = workers_queued(server.workers) > 0;
-    if (play.phase == RESUMING && server.ready) {
+    if (play.phase == RESUMING && server.batches->resumed) {
         submit(&play.before);
         play.phase = WORKER_BUSY;
     } else if (play.phase == WORKER_BUSY && !queued) {
@@ -134,7 +134,7 @@ static void watch_a_batch_that_ends(void)
 {
     const struct live_batch *live = server.batches->first;
     bool queued = workers_queued(server.workers) > 0;
-    if (play.phase == RESUMING && server.ready) {
+    if (play.phase == RESUMING && server.batches->resumed) {
         char request[128];
         ask(request, (size_t)snprintf(request, sizeof(request),
                                       "GET /v1/batches/%s?wait=1m HTTP/1.1\r\nHost: localhost\r\n\r\n", live->id));
@@ -158,7 +158,7 @@ static void watch_a_batch_that_ends(void)
 static void watch_one_too_many(void)
 {
     bool queued = workers_queued(server.workers) > 0;
-    if (play.phase == RESUMING && server.ready) {
+    if (play.phase == RESUMING && server.batches->resumed) {
         submit(&play.before);
         play.phase = WORKER_BUSY;
     } else if (play.phase == WORKER_BUSY && !queued) {

@@ -35,7 +35,7 @@ static int64_t flush(void *arg)
 {
     (void)arg;
     workers_flush(server.workers);
-    if (!server.ready || server.batches->count > 0)
+    if (!server.batches->resumed || server.batches->count > 0)
         return NEVER_US;
     loop_stop(server.loop);
     return 0;
