@@ -3,6 +3,9 @@
 
 #include "verifiers/registry.h"
 
-const struct verifier *const verifiers[] = {&verifier_exact, &verifier_format, &verifier_math, &verifier_regex,
-                                            &verifier_countdown};
+#define VERIFIER(name) &verifier_##name,
+const struct verifier *const verifiers[] = {
+#include "verifiers/rows.def"
+};
+#undef VERIFIER
 const size_t verifier_count = ARRAY_LENGTH(verifiers);

@@ -1,13 +1,11 @@
-/* The rows of the registry: one per verifier, each defined in the file of its name. */
+/* The declarations of rows.def. */
 #ifndef VERIFIERS_ROWS_H
 #define VERIFIERS_ROWS_H
 
 #include "verifiers/verifier.h"
 
-extern const struct verifier verifier_countdown;
-extern const struct verifier verifier_exact;
-extern const struct verifier verifier_format;
-extern const struct verifier verifier_math;
-extern const struct verifier verifier_regex;
+#define VERIFIER(name) extern const struct verifier verifier_##name;
+#include "verifiers/rows.def"
+#undef VERIFIER
 
 #endif

@@ -1,7 +1,11 @@
 """F09: a reference that cannot be read leaves every member unscored. F13: a degenerate completion is wrong, never a failure.
 F16: a process judges for one run only; what it may map is tried in tests/unit/verifiers/test_worker.c."""
+import json
+import os
+
 import pytest
 
+from harness import ROOT
 from material import rollouts
 from test_incidents import text_workers
 from test_metrics import metrics
@@ -19,6 +23,14 @@ def reasons(service, verifier, reference, options=None):
         verdict, = item["verdicts"]
         assert (verdict["score"] is None) == (verdict["failure"] is not None) == (item["reward"] is None)
     return [item["verdicts"][0]["reason"] for item in found]
+
+
+def first_case(verifier):
+    """Options and reference that the verifier takes: of the first case in the file of its name."""
+    path = os.path.join(ROOT, "tests", "cases", "own", verifier + ".jsonl")
+    with open(path, encoding="utf-8") as file:
+        case = json.loads(file.readline())
+    return {key: case[key] for key in ("options", "reference") if key in case}
 
 
 # -- F09 ---------------------------------------------------------------------------------------------------------------------------
@@ -48,9 +60,11 @@ def test_a_reference_that_countdown_cannot_read_leaves_every_completion_unscored
     assert set(reasons(plain, "countdown", reference)) == {"reference_unreadable"}
 
 
-@pytest.mark.parametrize("verifier", ["math", "exact", "countdown"])
-def test_a_missing_reference_leaves_every_completion_unscored(plain, verifier):
-    assert set(reasons(plain, verifier, None)) == {"reference_unreadable"}
+def test_a_missing_reference_leaves_every_completion_unscored(plain):
+    needing = [row["name"] for row in plain.read("/v1/verifiers")["verifiers"] if row["needs_reference"]]
+    assert len(needing) >= 3
+    for verifier in needing:
+        assert set(reasons(plain, verifier, None, first_case(verifier).get("options"))) == {"reference_unreadable"}, verifier
 
 
 def test_a_verifiers_own_broken_reference_wins_over_the_tasks(plain):
@@ -109,6 +123,8 @@ def test_a_mebibyte_of_the_same_is_judged_by_every_verifier(patient, name):
     verifiers += [{"name": "format", "id": "fields", "options": {"template": "xml_fields", "fields": ["think", "answer"]}},
                   {"name": "countdown", "reference": {"numbers": [1, 2], "target": 3}}]
     verifiers += [{"name": "regex", "id": f"regex {index}", "options": {"pattern": pattern}} for index, pattern in enumerate(BACKTRACKING)]
+    named = {verifier["name"] for verifier in verifiers}
+    verifiers += [{"name": row["name"], **first_case(row["name"])} for row in patient.read("/v1/verifiers")["verifiers"] if row["name"] not in named]
     item, = verify(patient, [{"id": "1", "completion": DEGENERATE[name], "reference": "42"}], verifiers)
     assert item["failure"] is None and item["reward"] is not None
     assert all(verdict["score"] is not None and verdict["failure"] is None for verdict in item["verdicts"])

@@ -20,6 +20,9 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
 static const struct verifier verifier_endless = {
     .name = "endless", .version = "1", .help = "does not end on a text of many a", .judge = judge};
 
-const struct verifier *const verifiers[] = {&verifier_exact, &verifier_format,    &verifier_math,
-                                            &verifier_regex, &verifier_countdown, &verifier_endless};
+#define VERIFIER(name) &verifier_##name,
+const struct verifier *const verifiers[] = {
+#include "verifiers/rows.def"
+    &verifier_endless};
+#undef VERIFIER
 const size_t verifier_count = ARRAY_LENGTH(verifiers);

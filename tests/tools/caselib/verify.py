@@ -183,6 +183,21 @@ def map_judge(case):
                   {"parse": parse}, prompt=f"Question {name}: what is six times seven?")
 
 
+def outcome(case, verdict):
+    """`expected` is correct, incorrect, unscored or a score; `reason`, where it is given, the verdict's."""
+    wanted = case["expected"]
+    fine = close(verdict.get("score"), wanted) if is_number(wanted) else verdict.get("verdict") == wanted
+    fine = fine and is_unscored(verdict) == (wanted == "unscored") and case.get("reason", verdict.get("reason")) == verdict.get("reason")
+    return fine, f"{wanted} {case.get('reason', '')}".strip(), seen(verdict)
+
+
+def map_own(name):
+    """A file without a format of its own is named after its verifier."""
+    def map_case(case):
+        return Mapped(case, name, outcome, case["completion"], case.get("reference"), case.get("options"))
+    return map_case
+
+
 MAPPERS = {"math": map_math, "choice": map_choice, "format": map_format, "ifeval": map_ifeval,
            "countdown": map_countdown, "code": map_code, "judge": map_judge}
 
@@ -284,8 +299,8 @@ def run_mapped(service, suite, mapped_cases):
 
 def run(service, name, folder):
     suite = Suite(name)
-    mapped = [MAPPERS[name](case) for case in read_cases(folder, name)]
-    run_mapped(service, suite, mapped)
+    map_case = MAPPERS.get(name) or map_own(name)
+    run_mapped(service, suite, [map_case(case) for case in read_cases(folder, name)])
     return suite
 
 

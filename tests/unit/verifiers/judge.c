@@ -1,7 +1,9 @@
 #include "tests/unit/verifiers/judge.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct verdict judge_text(const char *name, const char *options, const char *reference, struct text completion)
 {
@@ -87,16 +89,57 @@ static bool map_countdown(const json_t *line, struct case_of_file *one)
     return true;
 }
 
-static bool map_case(const char *file, const json_t *line, struct case_of_file *one)
+/* What tests/cases/own says of any other verifier: its name is the file's. */
+static bool map_own(const char *name, const json_t *line, struct case_of_file *one)
 {
-    if (strcmp(file, "math") == 0)
-        return map_math(line, one);
-    return strcmp(file, "countdown") == 0 ? map_countdown(line, one) : map_format(line, one);
+    const json_t *expected = json_object_get(line, "expected");
+
+    one->name = one->category = name;
+    one->options = json_deep_copy(json_object_get(line, "options"));
+    one->reference = json_object_get(line, "reference");
+    one->completion = json_text_of(json_object_get(line, "completion"));
+    one->score = json_is_number(expected) ? json_number_value(expected)
+                 : strcmp(json_string_value(expected), "unscored") == 0
+                     ? NAN
+                     : strcmp(json_string_value(expected), "correct") == 0;
+    return true;
+}
+
+static const struct {
+    const char *name;
+    bool (*map)(const json_t *line, struct case_of_file *one);
+} files_of_a_format_of_their_own[] = {{"math", map_math}, {"format", map_format}, {"countdown", map_countdown}};
+
+static bool map_case(const char *name, const json_t *line, struct case_of_file *one)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(files_of_a_format_of_their_own); i++)
+        if (strcmp(files_of_a_format_of_their_own[i].name, name) == 0)
+            return files_of_a_format_of_their_own[i].map(line, one);
+    return map_own(name, line, one);
+}
+
+size_t each_own_file(void (*check)(const struct case_of_file *one, void *arg), void *arg)
+{
+    char path[512];
+    size_t count = 0;
+
+    for (size_t i = 0; i < verifier_count; i++) {
+        bool other = false;
+        for (size_t k = 0; k < ARRAY_LENGTH(files_of_a_format_of_their_own); k++)
+            other |= strcmp(files_of_a_format_of_their_own[k].name, verifiers[i]->name) == 0;
+        snprintf(path, sizeof path, "%s/own/%s.jsonl", getenv("CASES"), verifiers[i]->name);
+        if (!other && access(path, F_OK) == 0) {
+            snprintf(path, sizeof path, "own/%s", verifiers[i]->name);
+            count += each_case(path, check, arg);
+        }
+    }
+    return count;
 }
 
 size_t each_case(const char *file, void (*check)(const struct case_of_file *one, void *arg), void *arg)
 {
     char path[512];
+    const char *slash = strrchr(file, '/');
     char *line = NULL;
     size_t room = 0, count = 0;
     FILE *stream;
@@ -109,7 +152,7 @@ size_t each_case(const char *file, void (*check)(const struct case_of_file *one,
         struct case_of_file one = {.id = json_string_value(json_object_get(root, "id"))};
 
         assert_non_null(root);
-        if (map_case(file, root, &one)) {
+        if (map_case(slash ? slash + 1 : file, root, &one)) {
             check(&one, arg);
             count++;
         }

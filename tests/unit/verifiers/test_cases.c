@@ -1,6 +1,8 @@
 /* The case files, in this process. */
 #include "tests/unit/verifiers/judge.h"
 
+#include <math.h>
+
 /* All that disagree are shown, not the first alone. Names in roots and binomials are not decided yet: what is right may
  * be refused there, what is wrong is never paid. */
 static void check(const struct case_of_file *one, void *arg)
@@ -9,7 +11,8 @@ static void check(const struct case_of_file *one, void *arg)
     char *reference = one->reference ? json_dumps(one->reference, JSON_ENCODE_ANY) : NULL;
     struct verdict verdict = judge_text(one->name, options, reference, one->completion);
 
-    if (verdict.kind == VERDICT_UNSCORED || verdict.score != one->score) {
+    bool agrees = verdict.kind == VERDICT_UNSCORED ? isnan(one->score) : verdict.score == one->score;
+    if (!agrees) {
         print_error("%s (%s): score %g, %s; expected %g\n", one->id, one->category, verdict.score, verdict.reason,
                     one->score);
         ++*(size_t *)arg;
@@ -37,11 +40,21 @@ static void test_math_agrees_with_every_case(void **state)
     assert_int_equal(wrong, 0);
 }
 
+static void test_every_verifier_agrees_with_the_cases_in_the_file_of_its_name(void **state)
+{
+    size_t wrong = 0;
+
+    (void)state;
+    assert_true(each_own_file(check, &wrong) >= 20);
+    assert_int_equal(wrong, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_format_and_regex_agree_with_every_case),
         cmocka_unit_test(test_math_agrees_with_every_case),
+        cmocka_unit_test(test_every_verifier_agrees_with_the_cases_in_the_file_of_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

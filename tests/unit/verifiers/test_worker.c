@@ -170,6 +170,7 @@ static void test_every_case_survives_the_filter_with_the_verdict_it_has_outside(
     each_case("format", check_in_worker, &running);
     each_case("math", check_in_worker, &running);
     assert_true(each_case("countdown", check_in_worker, &running) > 0);
+    assert_true(each_own_file(check_in_worker, &running) > 0);
     close(running.fd);
     wait_ended(last_id);
 }
