@@ -77,16 +77,15 @@ def symbols(build):
     also where a file puts its own in front of it for a library (recv() in server/http/gate.c)."""
     libc = ctypes.CDLL("libc.so.6")
     used, defined = {}, {}
-    for path in sorted(glob.glob(f"{build}/*/**/lib*.a.p/*.o", recursive=True)):
-        source = source_of(path, build)
-        if not source or not room_of(source):
-            continue
-        for line in subprocess.run(["nm", "-P", path], check=True, capture_output=True, text=True).stdout.splitlines():
-            name, kind = line.split()[:2]
-            if kind == "U":
-                used.setdefault(name, []).append(source)
-            elif kind.isupper():
-                defined[name] = source
+    sources = {path: source_of(path, build) for path in sorted(glob.glob(f"{build}/*/**/lib*.a.p/*.o", recursive=True))}
+    paths = [path for path, source in sources.items() if source and room_of(source)]
+    for line in subprocess.run(["nm", "-A", "-P", *paths], check=True, capture_output=True, text=True).stdout.splitlines():
+        path, _, rest = line.partition(": ")
+        name, kind = rest.split()[:2]
+        if kind == "U":
+            used.setdefault(name, []).append(sources[path])
+        elif kind.isupper():
+            defined[name] = sources[path]
     for name, sources in sorted(used.items()):
         for source in sources:
             if name in defined and room_of(source) != room_of(defined[name]) and not hasattr(libc, name):
