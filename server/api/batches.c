@@ -1,5 +1,6 @@
 #include "server/api/batches.h"
 
+#include "server/api/routes.h"
 #include "server/api/store_wait.h"
 #include "server/api/unstored.h"
 #include "server/api/waiters.h"

@@ -1,10 +1,12 @@
 /* /v1/engines. A change is on record before it is made and answered. */
-#include "server/api/engines.h"
+#include "server/api/routes.h"
 
+#include "server/api/server.h"
 #include "server/api/store_wait.h"
 #include "server/base/utf8.h"
 #include "server/batches/live.h"
 #include "server/engines/engines.h"
+#include "server/http/http.h"
 #include "server/input/input.h"
 #include "server/settings/table.h"
 

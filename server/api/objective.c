@@ -1,6 +1,7 @@
 /* POST /v1/objective and GET /v1/presets: the worker parts. */
 #include "server/api/objective.h"
 
+#include "server/api/routes.h"
 #include "server/objective_call/explain.h"
 #include "server/objective_call/objective_call.h"
 #include "server/objective_call/tensors.h"

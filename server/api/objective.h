@@ -10,9 +10,6 @@
 #include "server/base/buffer.h"
 #include "server/http/call.h"
 
-struct server;
-struct request;
-
 /* call->parsed of a call to be kept. The reply's body is in call->reply.body already, its status not. */
 struct objective_kept {
     struct store_wait wait; /* first. Its operation is STORE_RECORD_OBJECTIVE, filled; its texts live in here */
@@ -24,10 +21,5 @@ struct objective_kept {
     size_t slice_count;
 };
 void objective_kept_destroy(void *pointer);
-
-void objective_handler(struct call *call);                   /* worker */
-void record_objective(void *owner, struct request *request); /* loop */
-void list_objective_sums(struct call *call);                 /* worker; {run} */
-void presets_handler(struct call *call);                     /* worker */
 
 #endif

@@ -2,6 +2,7 @@
  * GET /v1/runs/{run}/objective. */
 #include "server/api/objective.h"
 
+#include "server/api/routes.h"
 #include "server/api/server.h"
 #include "server/base/json_write.h"
 #include "server/http/http.h"

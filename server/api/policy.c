@@ -2,6 +2,7 @@
  * that has started says where it stands. */
 #include "server/api/policy.h"
 
+#include "server/api/routes.h"
 #include "server/api/store_wait.h"
 #include "server/base/json_write.h"
 #include "server/batches/live.h"

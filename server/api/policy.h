@@ -7,11 +7,6 @@
 #include "server/http/http.h"
 #include "server/store/policy_update.h"
 
-void parse_policy(struct call *call);                      /* worker */
-void declare_policy(void *owner, struct request *request); /* loop */
-void parse_attach(struct call *call);
-void attach_run(void *owner, struct request *request);
-
 /* The request's Idempotency-Key for an operation that outlives the request. *ret_owned is the caller's to free. */
 void policy_take_key(const struct call *call, enum store_route route, char **ret_owned, struct store_step_key *ret_key);
 /* Members of an open object: an update as policy steps show it. */
@@ -19,12 +14,5 @@ struct json_write;
 void policy_write_update(struct json_write *json, struct text run, const struct store_policy_update *update);
 /* Open updates are not back yet: nobody knows what may be dispatched. True: the request was refused. */
 bool policy_refuse_early(const struct server *server, struct request *request);
-
-/* api/policy_steps.c */
-void parse_policy_begin(struct call *call);
-void parse_policy_end(struct call *call);
-void begin_policy(void *owner, struct request *request);
-void commit_policy(void *owner, struct request *request);
-void cancel_policy(void *owner, struct request *request);
 
 #endif

@@ -1,6 +1,7 @@
 /* Weight updates in steps: begin stops the dispatch of a run, commit or cancel lets it go on. */
 #include "server/api/policy.h"
 
+#include "server/api/routes.h"
 #include "server/api/store_wait.h"
 #include "server/base/clock.h"
 #include "server/base/json_write.h"

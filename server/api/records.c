@@ -1,4 +1,4 @@
-#include "server/api/records.h"
+#include "server/api/routes.h"
 
 #include "server/base/clock.h"
 #include "server/render/list.h"

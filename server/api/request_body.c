@@ -1,5 +1,5 @@
 /* GET /v1/batches/{id}/request */
-#include "server/api/records.h"
+#include "server/api/routes.h"
 #include "server/base/cleanup.h"
 #include "server/http/call.h"
 #include "server/store/request.h"

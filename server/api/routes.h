@@ -1,4 +1,4 @@
-/* routes: THE table of method, pattern and handlers. A test keeps it equal to schema/openapi.yaml. */
+/* routes: the table of routes.def, and the declarations of its handlers. */
 #ifndef SERVER_API_ROUTES_H
 #define SERVER_API_ROUTES_H
 
@@ -6,6 +6,16 @@
 
 struct http;
 struct server;
+
+#define ON_WORKER(method, pattern, flags, worker) void worker(struct call *call);
+#define ON_LOOP(method, pattern, flags, loop) void loop(void *owner, struct request *request);
+#define ON_BOTH(method, pattern, flags, worker, loop)                                                                  \
+    void worker(struct call *call);                                                                                    \
+    void loop(void *owner, struct request *request);
+#include "server/api/routes.def"
+#undef ON_WORKER
+#undef ON_LOOP
+#undef ON_BOTH
 
 extern const struct route_table routes;
 

@@ -2,10 +2,12 @@
 #include "server/api/service.h"
 
 #include "schema/embedded.h"
+#include "server/api/routes.h"
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
 #include "server/batches/live.h"
 #include "server/engines/engines.h"
+#include "server/http/http.h"
 #include "server/render/render.h"
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"

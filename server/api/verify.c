@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "server/api/routes.h"
 #include "server/api/verify_private.h"
 #include "server/base/blocks.h"
 #include "server/input/input.h"

@@ -1,5 +1,6 @@
 /* The part of POST /v1/verify that runs on the loop: items through the pool, a bounded number at once, under one
  * deadline. */
+#include "server/api/routes.h"
 #include "server/api/server.h"
 #include "server/api/verify_private.h"
 #include "server/base/clock.h"

@@ -1,5 +1,6 @@
 /* Bodies of POST /v1/batches and POST /v1/score through the handlers' worker parts: each body is read as both. */
 #include "server/api/batches.h"
+#include "server/api/routes.h"
 #include "server/settings/settings.h"
 #include "server/spec/batch.h"
 #include "tests/fuzz/fuzz.h"

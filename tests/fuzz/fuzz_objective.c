@@ -1,6 +1,7 @@
 /* Bodies of POST /v1/objective through the handler, on an empty record. What begins with a brace is JSON, all else
  * safetensors. */
 #include "server/api/objective.h"
+#include "server/api/routes.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)

@@ -1,5 +1,6 @@
 /* Bodies of POST /v1/verify through the handler's worker part, and back: the frames that it built are read by the
  * worker's reader of frames as far as JSON goes. */
+#include "server/api/routes.h"
 #include "server/api/verify.h"
 #include "server/api/verify_private.h"
 #include "tests/fuzz/fuzz.h"

@@ -4,6 +4,7 @@
 #define SERVER_OBJECTIVE_FIXTURE_H
 
 #include "server/api/objective.h"
+#include "server/api/routes.h"
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -2,7 +2,7 @@
  * paper. */
 #include "tests/unit/store/fixture.h"
 
-#include "server/api/records.h"
+#include "server/api/routes.h"
 #include "server/render/render.h"
 #include "server/settings/settings.h"
 #include "server/spec/objective.h"
