@@ -27,6 +27,8 @@
 #define COMMIT_PATIENCE 25 /* rows wait so many times commit_delay for others, as long as others are under way */
 #define GAUGE_PERIOD_US (5 * US_PER_S)
 #define LOOK_AT_MIGRATION_US (20 * US_PER_MS)
+#define LOOK_AT_WORKERS_US (5 * US_PER_MS)
+#define WORKERS_PATIENCE_US (15 * US_PER_S)
 #define EXIT_CANNOT_START 1
 
 /* --- hosts for the rooms that do not know the loop ----------------------------------------------------- */
@@ -289,15 +291,36 @@ static bool write_ready_file(struct server *server)
     return true;
 }
 
-static void resumed(void *arg)
+static void announce(struct server *server)
 {
-    struct server *server = arg;
     log_event(LOG_LEVEL_INFO, "ready", "url", server->url, "database", server->settings->database, NULL);
     if (write_ready_file(server))
         return;
     cannot_start("the ready file cannot be written");
     server->failed = true;
     loop_stop(server->loop);
+}
+
+/* Who is told that the service is ready shall not find it without a text worker; but it starts without one, too. */
+static void await_text_worker(void *arg)
+{
+    struct server *server = arg;
+    if (!verify_pool_is_starting(server->verify_pool)) {
+        announce(server);
+    } else if (loop_now_us(server->loop) < server->announce_by_us) {
+        loop_timer_set(server->loop, &server->start_timer, loop_now_us(server->loop) + LOOK_AT_WORKERS_US,
+                       await_text_worker, server);
+    } else {
+        log_event(LOG_LEVEL_WARNING, "no text worker has started yet; the service starts without", NULL);
+        announce(server);
+    }
+}
+
+static void resumed(void *arg)
+{
+    struct server *server = arg;
+    server->announce_by_us = loop_now_us(server->loop) + WORKERS_PATIENCE_US;
+    await_text_worker(server);
 }
 
 static void refresh_gauges(void *arg)
@@ -324,7 +347,7 @@ static void begin_service(void *arg)
     bool migrating = store_is_migrating(server->store);
     http_set_migrating(server->http, migrating);
     if (migrating)
-        loop_timer_set(server->loop, &server->migration_timer, loop_now_us(server->loop) + LOOK_AT_MIGRATION_US,
+        loop_timer_set(server->loop, &server->start_timer, loop_now_us(server->loop) + LOOK_AT_MIGRATION_US,
                        begin_service, server);
     else
         resume_unfinished(server->batches, resumed, server);

@@ -44,7 +44,8 @@ struct server {
     int64_t drain_until_us;
     int64_t leave_at_us;
     struct loop_timer drain_timer;
-    struct loop_timer migration_timer;
+    struct loop_timer start_timer;
+    int64_t announce_by_us; /* ready, whether or not a text worker is there */
     struct loop_timer gauge_timer;
     struct memory_trim trim;
     struct loop_timer transport_timer;

@@ -241,12 +241,17 @@ static bool use_spawner(struct verify_pool *pool)
     return true;
 }
 
+static bool is_hopeless(const struct verify_pool *pool)
+{
+    return pool->failures >= (pool->wants_means ? HOPELESS_WANTS : HOPELESS_FAILURES);
+}
+
 /* After a pause that doubles: a spawner if there is none, and the workers that are missing. */
 static void retry(void *arg)
 {
     struct verify_pool *pool = arg;
 
-    if (pool->failures >= (pool->wants_means ? HOPELESS_WANTS : HOPELESS_FAILURES))
+    if (is_hopeless(pool))
         fail_queued(pool);
     if (!pool->spawner_source) {
         spawner_stop(&pool->spawner);
@@ -314,6 +319,14 @@ void verify_pool_destroy(struct verify_pool *pool)
 void verify_pool_observe(struct verify_pool *pool, const struct verify_observer *observer)
 {
     pool->observer = *observer;
+}
+
+bool verify_pool_is_starting(const struct verify_pool *pool)
+{
+    struct verify_pool_counts counts;
+
+    verify_pool_count(pool, &counts);
+    return counts.workers_started == 0 && !is_hopeless(pool);
 }
 
 bool verify_pool_has_room(const struct verify_pool *pool)

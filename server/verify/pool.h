@@ -86,6 +86,9 @@ struct verify_pool *verify_pool_create(struct loop *loop, const struct spawner *
 void verify_pool_destroy(struct verify_pool *pool);
 void verify_pool_observe(struct verify_pool *pool, const struct verify_observer *observer);
 
+/* No worker is there yet, and it does not look as if none would ever be. */
+bool verify_pool_is_starting(const struct verify_pool *pool);
+
 bool verify_pool_has_room(const struct verify_pool *pool);
 bool verify_submit(struct verify_pool *pool,
                    struct verify_job *job); /* false: the queue is full, the job is untouched */

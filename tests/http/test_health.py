@@ -2,9 +2,11 @@
 import os
 import signal
 
-from harness import eventually
+from harness import descendants, eventually
 from material import make_batch, make_group, sampling
+from test_database import answers, launch
 from test_disk import RIGHT, limit_files
+from test_engines_api import closed_port
 from test_metrics import metrics
 
 ASYNC = {"Prefer": "respond-async"}
@@ -138,6 +140,40 @@ def test_without_a_text_worker_it_is_not_ready(start):
     assert service.get("/readyz").status == 503
     os.kill(spawner, signal.SIGCONT)
     eventually(lambda: service.get("/readyz").status == 200, "others to be there")
+
+
+def start_without_text_workers(start, slow_sync):
+    """Stops the spawner while the database is being made, which comes before the first text worker. Gives the service and the spawner."""
+    service = start.make()
+    hanging, port = service.folder + "/hanging", closed_port()
+    service.args += ["--listen", f"127.0.0.1:{port}"]
+    service.env.update({"LD_PRELOAD": slow_sync, "SLOW_SYNC_FILE": hanging})
+    open(hanging, "w", encoding="ascii").close()
+    launch(service)
+    service.url = f"http://127.0.0.1:{port}"
+    eventually(lambda: os.path.exists(hanging + ".waits"), "the database to be made")
+    (spawner,) = descendants(service.pid)
+    os.kill(spawner.pid, signal.SIGSTOP)
+    os.unlink(hanging)
+    eventually(lambda: answers(service) and parts(service)["resume"] == "ready", "everything but the text workers")
+    return service, spawner
+
+
+def test_the_ready_file_waits_for_a_text_worker(start, slow_sync):
+    service, spawner = start_without_text_workers(start, slow_sync)
+    assert parts(service)["verifiers"] == "no text worker is alive" and not service.ready()
+    os.kill(spawner.pid, signal.SIGCONT)
+    eventually(service.ready, "the ready file")
+    assert service.get("/readyz").status == 200
+    assert "the service starts without" not in service.log()
+
+
+def test_where_no_text_worker_comes_the_service_starts_without(start, slow_sync):
+    service, spawner = start_without_text_workers(start, slow_sync)
+    eventually(service.ready, "the ready file")
+    assert parts(service)["verifiers"] == "no text worker is alive" and "no text worker has started yet" in service.log()
+    os.kill(spawner.pid, signal.SIGCONT)
+    eventually(lambda: service.get("/readyz").status == 200, "them to be there after all")
 
 
 def test_while_it_drains_it_is_not_ready(start, engine):

@@ -178,7 +178,7 @@ def test_what_one_of_several_engines_can_be_asked_for_is_not_refused(start):
     able, unable = ScriptedEngine("vllm"), ScriptedEngine("llamacpp")
     try:
         service = start(able, unable)
-        eventually(lambda: len(service.get("/readyz").json["engines"]) == 2, "both to be known")
+        eventually(lambda: len(service.read("/readyz")["engines"]) == 2, "both to be known")
         batch = service.batch(make_batch(sampling={"n": 4, "max_tokens": 8, "stop_token_ids": [77]}))
         assert batch["summary"]["scored"] == 4 and not unable.samples
     finally:
