@@ -101,17 +101,31 @@ static void deliver_job(struct loop_message *message)
     job->done(job);
 }
 
-static void *work(void *arg)
+/* NULL: it cannot be opened now. refused: so it was before, which was said then. */
+static struct store_reader *open_reader(struct workers *workers, bool *refused)
 {
-    struct workers *workers = arg;
     char message[STORE_MESSAGE_BYTES];
     struct store_reader *reader = store_reader_create(workers->store, message);
 
-    if (!reader)
+    if (!reader && !*refused)
         log_event(LOG_LEVEL_ERROR, "worker without a read connection", "why", message, NULL);
+    else if (reader && *refused)
+        log_event(LOG_LEVEL_INFO, "worker has its read connection after all", NULL);
+    *refused = !reader;
+    return reader;
+}
+
+static void *work(void *arg)
+{
+    struct workers *workers = arg;
+    bool refused = false;
+    struct store_reader *reader = open_reader(workers, &refused);
+
     size_t lane = LANE_COUNT;
     for (struct job *job; (job = take_job(workers, lane));) {
         lane = job->lane;
+        if (!reader)
+            reader = open_reader(workers, &refused);
         job->run(job, reader);
         job->message.deliver = deliver_job;
         loop_post(workers->loop, &job->message);

@@ -107,17 +107,28 @@ def toy(tmp_path):
     made.close()
 
 
-@pytest.fixture(scope="session")
-def slow_sync(tmp_path_factory):
-    """The path of the library that makes the disk slow."""
+def preloaded(folder, name):
+    """The path of tests/tools/NAME.c as a library."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if not compiler:
         pytest.skip("there is no C compiler for the library that is preloaded")
     if os.environ.get("ROLLOUTD_SANITIZED"):
         pytest.skip("the sanitizers must be loaded first")
-    library = str(tmp_path_factory.mktemp("shim") / "slow_sync.so")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, os.path.join(harness.ROOT, "tests", "tools", "slow_sync.c"), "-ldl"], check=True)
+    library = str(folder / f"{name}.so")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, os.path.join(harness.ROOT, "tests", "tools", f"{name}.c"), "-ldl"], check=True)
     return library
+
+
+@pytest.fixture(scope="session")
+def slow_sync(tmp_path_factory):
+    """The path of the library that makes the disk slow."""
+    return preloaded(tmp_path_factory.mktemp("shim"), "slow_sync")
+
+
+@pytest.fixture(scope="session")
+def refuse_reads(tmp_path_factory):
+    """The path of the library that lets no worker open the database."""
+    return preloaded(tmp_path_factory.mktemp("shim"), "refuse_reads")
 
 
 @pytest.fixture(scope="module")

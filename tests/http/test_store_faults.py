@@ -72,6 +72,22 @@ def left_while_it_is_recorded(service, hanging, request):
     hanging.unlink()
 
 
+def test_a_worker_that_cannot_open_the_record_tries_again_before_each_job(start, refuse_reads, tmp_path):
+    refusing = tmp_path / "refusing"
+    refusing.touch()
+    service = start(env={"LD_PRELOAD": refuse_reads, "REFUSE_READS_FILE": str(refusing)}, settings={"workers": "1", "readers": "1"})
+    for _ in range(3):
+        for path in ("/v1/runs", "/v1/rollouts", "/v1/batches"):
+            reply = service.get(path)
+            assert (reply.status, reply.error["code"]) == (503, "store_unavailable"), reply
+    eventually(lambda: service.log().count("worker without a read connection") == 2, "one line for each worker")
+    refusing.unlink()
+    for path in ("/v1/runs", "/v1/rollouts", "/v1/batches"):
+        assert service.read(path)["items"] == []
+    assert 1 <= service.log().count("worker has its read connection after all") <= 2
+    assert service.log().count("worker without a read connection") == 2
+
+
 @pytest.mark.parametrize("key, state", [("", "cancelled"), ("Idempotency-Key: k\r\n", "complete")], ids=["no key", "key"])
 def test_who_leaves_while_his_batch_is_recorded_has_left_a_batch(start, canned, slow_sync, tmp_path, key, state):
     hanging = tmp_path / "hanging"
