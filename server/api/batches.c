@@ -177,6 +177,7 @@ static void fill_op(struct creation *creation)
         .max_staleness = spec->max_staleness,
         .seed = spec->seed,
         .idempotency_key = text_of(creation->key),
+        .request_id = text_of(creation->request_id),
         .route = route_of(spec),
         .must_exist = creation->recorded.found,
         .request = {spec->body, spec->body_bytes},

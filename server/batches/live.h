@@ -41,7 +41,7 @@ struct unstored;
 struct live_batch {
     struct batches *batches;
     char id[ID_BYTES];
-    char request_id[REQUEST_ID_BYTES]; /* that created it; "" after a restart: it is not on record */
+    char request_id[REQUEST_ID_BYTES]; /* that created it; "": not known */
     struct batch_spec *spec;
     struct batch batch;
     struct actions actions; /* of the step that is being carried out */

@@ -16,6 +16,7 @@ struct resumed {
     struct store_members members;
     uint8_t *group_closed; /* [group] */
     char id[ID_BYTES];
+    char request_id[REQUEST_ID_BYTES];
     int64_t policy_revision;
     int64_t moved_to_revision; /* -1: it was not */
     int64_t incarnation;
@@ -37,7 +38,8 @@ struct resume_job {
 };
 
 /* Reads the stored request as if it had just come. */
-static struct batch_spec *read_spec(const struct settings *settings, const struct store_request *request)
+static struct batch_spec *read_spec(const struct settings *settings, const struct store_request *request,
+                                    const struct resumed *resumed)
 {
     struct call call;
     call_init(&call);
@@ -54,7 +56,8 @@ static struct batch_spec *read_spec(const struct settings *settings, const struc
     memcpy(call.body_sha256, request->sha256, SHA256_BYTES);
     struct batch_spec *spec = score_brings_completions(request->body) ? score_spec_read(&call) : batch_spec_read(&call);
     if (!spec)
-        log_event(LOG_LEVEL_ERROR, "an unfinished batch cannot be read", "why", call.reply.body.data, NULL);
+        log_event(LOG_LEVEL_ERROR, "an unfinished batch cannot be read", "batch", resumed->id, "request_id",
+                  resumed->request_id[0] ? resumed->request_id : NULL, "why", call.reply.body.data, NULL);
     call_finish(&call);
     return spec;
 }
@@ -107,7 +110,9 @@ static struct resumed *read_one(struct store_reader *reader, const struct settin
     if (store_read_request(reader, text_of(id), &request) == STORE_OK &&
         store_read_batch(reader, text_of(id), &batch) == STORE_OK) {
         resumed->deadline_us = batch.deadline_us;
-        resumed->spec = read_spec(settings, &request);
+        snprintf(resumed->request_id, sizeof(resumed->request_id), "%s",
+                 batch.request_id.data ? batch.request_id.data : "");
+        resumed->spec = read_spec(settings, &request, resumed);
         readable = true;
     }
     if (resumed->spec) {
@@ -183,6 +188,7 @@ static void go_on(struct batches *batches, struct resumed *resumed)
     live->incarnation = resumed->incarnation;
     live->admitted_utc_us = resumed->created_at_us;
     live->has_key = resumed->has_key;
+    snprintf(live->request_id, sizeof(live->request_id), "%s", resumed->request_id);
     live->answered_async = true;   /* its waiters died with the last process; it must not be cancelled by new ones */
     if (live->run->revision < 0) { /* nothing newer was declared while the record was read */
         live->run->incarnation = resumed->run_incarnation;
@@ -196,7 +202,8 @@ static void go_on(struct batches *batches, struct resumed *resumed)
             batch_restore_group(&live->batch, g);
             live->groups_ready++;
         }
-    log_event(LOG_LEVEL_INFO, "batch resumed", "batch", live->id, "run", live->run->name, NULL);
+    log_event(LOG_LEVEL_INFO, "batch resumed", "batch", live->id, "request_id",
+              live->request_id[0] ? live->request_id : NULL, "run", live->run->name, NULL);
     live_start(live);
 }
 

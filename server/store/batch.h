@@ -34,6 +34,7 @@ struct store_create_batch {
     int64_t max_staleness;   /* -1: none */
     uint64_t seed;
     struct text idempotency_key; /* TEXT_NONE: none */
+    struct text request_id;      /* of the HTTP request; TEXT_NONE: none */
     enum store_route route;
     bool must_exist; /* nothing is made: NOT_FOUND if the key is new in the run's incarnation */
     uint8_t request_sha256[SHA256_BYTES];
@@ -81,6 +82,7 @@ struct store_batch {
     uint64_t seed;
     uint8_t request_sha256[SHA256_BYTES];
     struct text idempotency_key; /* TEXT_NONE: none */
+    struct text request_id;      /* TEXT_NONE: not known */
     struct text owner;
     int64_t owner_epoch;
     enum store_deliver deliver;

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from harness import eventually
-from material import make_batch
+from material import make_batch, sampling
 from test_incidents import ENDLESS, ENDLESS_TEXT
 
 JSON_LOG = {"log.format": "json"}
@@ -97,6 +97,19 @@ def test_an_incident_names_the_request_that_brought_it(start_endless):
     group = {"task": "t", "prompt": "p", "reference": "x", "completions": [{"text": ENDLESS_TEXT}]}
     service.post("/v1/score", {"run": "r", "verifiers": [ENDLESS], "groups": [group], "deadline": "1m"}, {"X-Request-Id": "score-it"})
     assert [line["request_id"] for line in lines(service, event="a completion hung a verifier")] == ["verify-it", "score-it"]
+
+
+def test_a_batch_that_is_resumed_names_the_request_that_began_it(start_endless, engine):
+    engine.rules({"hold": True, "text": ENDLESS_TEXT})
+    service = start_endless(engine, settings={**JSON_LOG, "verify_timeout": "1s"})
+    body = make_batch(verifiers=[ENDLESS], sampling=sampling(1), deadline="5m")
+    batch = service.post("/v1/batches", body, {"X-Request-Id": "began-it", "Prefer": "respond-async"}).json["id"]
+    eventually(lambda: engine.samples, "the sample to be asked for")
+    service.restart()
+    engine.release()
+    service.settled(batch)
+    for event in ("batch created", "batch resumed", "a completion hung a verifier", "batch ended"):
+        assert [line["request_id"] for line in lines(service, event=event)] == ["began-it"], event
 
 
 def test_a_flood_of_refusals_is_cut_and_what_was_left_out_is_counted(start):

@@ -36,6 +36,7 @@
     READ(owner_epoch, "b.owner_epoch", int, owner_epoch)                                                               \
     WRITE(owner, text, text_of(store->owner))                                                                          \
     WRITE(owner_epoch, int, store->owner_epoch)                                                                        \
+    COLUMN(b, request_id, text, request_id)                                                                            \
     COLUMN(b, deliver, deliver, deliver)                                                                               \
     COLUMN(b, respond_async, flag, respond_async)                                                                      \
     COLUMN(b, created_at_us, int, created_at_us)                                                                       \
