@@ -3,18 +3,9 @@
 
 #include <string.h>
 
-const char *const sample_failure_names[] = {
-    [SAMPLE_ENGINE_TIMEOUT] = "engine_timeout",     [SAMPLE_ENGINE_UNREACHABLE] = "engine_unreachable",
-    [SAMPLE_ENGINE_ERROR] = "engine_error",         [SAMPLE_ENGINE_OVERLOADED] = "engine_overloaded",
-    [SAMPLE_INVALID_REPLY] = "invalid_reply",       [SAMPLE_NON_FINITE_LOGPROB] = "non_finite_logprob",
-    [SAMPLE_CONTEXT_OVERFLOW] = "context_overflow", [SAMPLE_EMPTY_COMPLETION] = "empty_completion",
-};
+const char *const sample_failure_names[] = {SAMPLE_FAILURE_WORDS(WORD_TEXT)};
 
-const char *const logprobs_mode_names[] = {
-    [LOGPROBS_UNKNOWN] = "unknown",
-    [LOGPROBS_RAW] = "raw",
-    [LOGPROBS_PROCESSED] = "processed",
-};
+const char *const logprobs_mode_names[] = {LOGPROBS_MODE_WORDS(WORD_TEXT)};
 
 const char *const finish_reason_names[] = {
     [FINISH_STOP] = "stop",

@@ -21,6 +21,7 @@
 
 #include "server/base/buffer.h"
 #include "server/base/text.h"
+#include "server/base/words.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,17 +29,8 @@
 
 /* --- failures ------------------------------------------------------------------------------------ */
 
-enum sample_failure {
-    SAMPLE_ENGINE_TIMEOUT,
-    SAMPLE_ENGINE_UNREACHABLE,
-    SAMPLE_ENGINE_ERROR,      /* refused or broken by the engine's own fault: auth, quota, unknown model, abort, 5xx */
-    SAMPLE_ENGINE_OVERLOADED, /* 429, 502, 503: it, or a proxy before it, wants us to come back later */
-    SAMPLE_INVALID_REPLY,     /* cannot be believed */
-    SAMPLE_NON_FINITE_LOGPROB,
-    SAMPLE_CONTEXT_OVERFLOW,
-    SAMPLE_EMPTY_COMPLETION,
-    SAMPLE_FAILURE_COUNT,
-};
+#define SAMPLE_FAILURE(name, word) SAMPLE_##name,
+enum sample_failure { SAMPLE_FAILURE_WORDS(SAMPLE_FAILURE) SAMPLE_FAILURE_COUNT };
 extern const char *const sample_failure_names[]; /* as on the wire: "engine_timeout" … */
 
 #define SAMPLE_MESSAGE_BYTES 256
@@ -72,7 +64,8 @@ struct sampling {
 };
 
 /* Names of log-probability modes: "raw" (of the model), "processed" (of the sampling policy), "unknown". */
-enum logprobs_mode { LOGPROBS_UNKNOWN, LOGPROBS_RAW, LOGPROBS_PROCESSED };
+#define LOGPROBS_MODE(name, word) LOGPROBS_##name,
+enum logprobs_mode { LOGPROBS_MODE_WORDS(LOGPROBS_MODE) };
 extern const char *const logprobs_mode_names[];
 
 /* All memory is the caller's and stays until exchange_finish(). */

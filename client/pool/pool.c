@@ -4,11 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const engine_state_names[] = {
-    [ENGINE_UNKNOWN] = "unknown",     [ENGINE_UP] = "up",           [ENGINE_COOLING] = "cooling",
-    [ENGINE_HALF_OPEN] = "half_open", [ENGINE_DOWN] = "down",       [ENGINE_DRAINING] = "draining",
-    [ENGINE_REFUSED] = "refused",     [ENGINE_PROBING] = "probing",
-};
+const char *const engine_state_names[] = {ENGINE_STATE_WORDS(WORD_TEXT)};
 
 /* --- settings ------------------------------------------------------------------------------------ */
 

@@ -73,17 +73,9 @@ struct pool_engine {
     enum engine_source source;
 };
 
-enum engine_state {
-    ENGINE_UNKNOWN,
-    ENGINE_UP,
-    ENGINE_COOLING,
-    ENGINE_HALF_OPEN,
-    ENGINE_DOWN,
-    ENGINE_DRAINING, /* never in engine.state: engine_shown_state() says it */
-    ENGINE_REFUSED,
-    ENGINE_PROBING, /* likewise: UNKNOWN, while it is being asked */
-    ENGINE_STATE_COUNT,
-};
+/* DRAINING and PROBING (UNKNOWN, while it is being asked) are never in engine.state: engine_shown_state() says them. */
+#define ENGINE_STATE(name, word) ENGINE_##name,
+enum engine_state { ENGINE_STATE_WORDS(ENGINE_STATE) ENGINE_STATE_COUNT };
 extern const char *const engine_state_names[]; /* as on the wire */
 
 struct named_pool; /* the engines of one name; a handle that stays valid as long as the pool */

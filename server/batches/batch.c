@@ -2,8 +2,9 @@
 
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
+#include "server/base/words.h"
 
-const char *const batch_state_names[] = {"running", "running", "complete", "cancelled", "expired"};
+const char *const batch_state_names[] = {"running", BATCH_STATE_WORDS(WORD_TEXT)};
 
 /* --- actions ------------------------------------------------------------------------------------- */
 

@@ -270,12 +270,7 @@ static void rollout_stored(struct store_op *op)
     }
     if (op->status != STORE_OK && op->status != STORE_EXISTS)
         log_refused_row(flight);
-    enum store_rollout_state state = flight->row.state;
-    metric_add(METRIC_ROLLOUTS,
-               state == STORE_ROLLOUT_SCORED   ? METRIC_ROLLOUT_SCORED
-               : state == STORE_ROLLOUT_FAILED ? METRIC_ROLLOUT_FAILED
-                                               : METRIC_ROLLOUT_CANCELLED,
-               1);
+    metric_add(METRIC_ROLLOUTS, flight->row.state, 1);
     if (flight->row.failure.code.data)
         metric_add_named(METRIC_FAILURES, flight->row.failure.code.data, 1);
     metric_add(METRIC_COMPLETION_TOKENS, 0, flight->row.completion_tokens);

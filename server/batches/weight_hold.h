@@ -9,11 +9,15 @@
 #ifndef SERVER_BATCHES_WEIGHT_HOLD_H
 #define SERVER_BATCHES_WEIGHT_HOLD_H
 
+#include "server/base/words.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum hold_mode { HOLD_WAIT, HOLD_ABORT, HOLD_STRADDLE };
+/* In the order of enum store_update_mode: both are made of one list. */
+#define HOLD_MODE(name, word) HOLD_##name,
+enum hold_mode { UPDATE_MODE_WORDS(HOLD_MODE) };
 enum hold_phase { HOLD_STOPPING, HOLD_QUIET, HOLD_ENDED };
 enum hold_allows { ALLOWS_NOTHING, ALLOWS_BEGUN_GROUPS, ALLOWS_ALL };
 

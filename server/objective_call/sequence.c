@@ -1,4 +1,5 @@
 /* One of `sequences` in the body of POST /v1/objective, read and checked. */
+#include "server/base/words.h"
 #include "server/objective_call/objective_call.h"
 #include "server/objective_call/tensors.h"
 
@@ -18,8 +19,9 @@ struct sequence_fields {
 };
 
 #define AT(member) offsetof(struct sequence_fields, member)
-enum { FINISH_LENGTH = 1 };
-static const char *const finish_reasons[] = {"stop", [FINISH_LENGTH] = "length", "abort", "tool_calls", NULL};
+#define FINISH(name, word) FINISH_##name,
+enum { FINISH_REASON_WORDS(FINISH) };
+static const char *const finish_reasons[] = {FINISH_REASON_WORDS(WORD_TEXT) NULL};
 
 /* clang-format off */
 #define NUMBERS(name) {#name, FIELD_NUMBERS, FIELD_NULLABLE, AT(name), 0, 0, NULL}

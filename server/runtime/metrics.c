@@ -11,40 +11,13 @@ enum metric_kind { COUNTER, GAUGE, HISTOGRAM };
 /* --- label values --- */
 
 static const char *const classes[] = {"1xx", "2xx", "3xx", "4xx", "5xx", NULL};
-static const char *const batch_states[] = {"complete", "cancelled", "expired", NULL};
-static const char *const rollout_states[] = {"scored", "failed", "cancelled", NULL};
+static const char *const batch_states[] = {BATCH_END_WORDS(WORD_TEXT) NULL};
+static const char *const rollout_states[] = {ROLLOUT_STATE_WORDS(WORD_TEXT) NULL};
 static const char *const queues[] = {"parse", "verify", "row", "batch", NULL};
-static const char *const incident_codes[] = {"verifier_crashed", "verifier_timeout", NULL};
-static const char *const engine_states[] = {"unknown",  "up",      "cooling", "half_open", "down",
-                                            "draining", "refused", "probing", NULL};
-static const char *const engine_failures[] = {"engine_timeout",
-                                              "engine_unreachable",
-                                              "engine_error",
-                                              "engine_overloaded",
-                                              "invalid_reply",
-                                              "non_finite_logprob",
-                                              "context_overflow",
-                                              "empty_completion",
-                                              "other",
-                                              NULL};
-static const char *const failure_codes[] = {"engine_timeout",
-                                            "engine_unreachable",
-                                            "engine_error",
-                                            "engine_overloaded",
-                                            "invalid_reply",
-                                            "non_finite_logprob",
-                                            "context_overflow",
-                                            "verifier_timeout",
-                                            "verifier_crashed",
-                                            "verifier_unavailable",
-                                            "verifier_input_too_large",
-                                            "empty_completion",
-                                            "reference_unreadable",
-                                            "sandbox_unavailable",
-                                            "deadline",
-                                            "cancelled",
-                                            "other",
-                                            NULL};
+static const char *const incident_codes[] = {INCIDENT_WORDS(WORD_TEXT) NULL};
+static const char *const engine_states[] = {ENGINE_STATE_WORDS(WORD_TEXT) NULL};
+static const char *const engine_failures[] = {SAMPLE_FAILURE_WORDS(WORD_TEXT) "other", NULL};
+static const char *const failure_codes[] = {FAILURE_WORDS(WORD_TEXT) "other", NULL};
 
 /* --- buckets: upper bounds; the last, infinity, is not listed --- */
 

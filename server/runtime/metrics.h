@@ -6,6 +6,7 @@
 #define SERVER_RUNTIME_METRICS_H
 
 #include "server/base/buffer.h"
+#include "server/base/words.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,8 +21,8 @@ enum metric {
 };
 
 enum { METRIC_QUEUE_PARSE, METRIC_QUEUE_VERIFY, METRIC_QUEUE_ROW, METRIC_QUEUE_BATCH };
-enum { METRIC_BATCH_COMPLETE, METRIC_BATCH_CANCELLED, METRIC_BATCH_EXPIRED };
-enum { METRIC_ROLLOUT_SCORED, METRIC_ROLLOUT_FAILED, METRIC_ROLLOUT_CANCELLED };
+#define METRIC_BATCH_END(name, word) METRIC_BATCH_##name,
+enum { BATCH_END_WORDS(METRIC_BATCH_END) };
 
 /* routes: the templates, "/v1/rollouts/{id}", …; the array and its strings must live as long as the process. A request
  * that matched none counts under index route_count, "other". Call once, before threads. */

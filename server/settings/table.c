@@ -2,6 +2,7 @@
 
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
+#include "server/base/words.h"
 
 #include <string.h>
 
@@ -14,6 +15,11 @@ const char *const engine_kinds[] = {"vllm", "vllm_generate", "sglang", "llamacpp
     .choices = (const char *const[])                                                                                   \
     {                                                                                                                  \
         __VA_ARGS__, NULL                                                                                              \
+    }
+#define WORDS(LIST)                                                                                                    \
+    .choices = (const char *const[])                                                                                   \
+    {                                                                                                                  \
+        LIST(WORD_TEXT) NULL                                                                                           \
     }
 #define ANY .choices = NULL
 

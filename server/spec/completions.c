@@ -3,6 +3,7 @@
 
 #include "server/base/json_scan.h"
 #include "server/base/logprob.h"
+#include "server/base/words.h"
 #include "server/settings/settings.h"
 #include "verifiers/registry.h"
 
@@ -29,7 +30,7 @@ struct completion_fields {
     json_t *rewards;
 };
 
-static const char *const finish_reasons[] = {"stop", "length", "abort", "tool_calls", NULL};
+static const char *const finish_reasons[] = {FINISH_REASON_WORDS(WORD_TEXT) NULL};
 static const char *const stages[] = {"sample", "verify", "store", NULL};
 
 #define COMPLETION(field) offsetof(struct completion_fields, field)

@@ -4,11 +4,14 @@
 
 #include "server/base/hash.h"
 #include "server/base/text.h"
+#include "server/base/words.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum store_update_mode { STORE_UPDATE_WAIT, STORE_UPDATE_ABORT, STORE_UPDATE_STRADDLE };
+#define STORE_UPDATE_MODE(name, word) STORE_UPDATE_##name,
+
+enum store_update_mode { UPDATE_MODE_WORDS(STORE_UPDATE_MODE) };
 enum store_update_state { STORE_UPDATE_OPEN, STORE_UPDATE_COMMITTED, STORE_UPDATE_CANCELLED, STORE_UPDATE_EXPIRED };
 
 /* The words on record and on the wire, by enum value, each list ended by NULL. */

@@ -3,6 +3,7 @@
 #define STORE_WORDS_H
 
 #include "server/base/text.h"
+#include "server/base/words.h"
 
 enum store_status {
     STORE_OK,
@@ -18,12 +19,17 @@ enum store_status {
     STORE_UNAVAILABLE, /* I/O error, damage */
 };
 
-enum store_purpose { STORE_TRAIN, STORE_EVAL };
+#define STORE_PURPOSE(name, word) STORE_##name,
+#define STORE_BATCH_STATE(name, word) STORE_BATCH_##name,
+#define STORE_ROLLOUT_STATE(name, word) STORE_ROLLOUT_##name,
+#define STORE_LOGPROBS_MODE(name, word) STORE_LOGPROBS_##name,
+
+enum store_purpose { PURPOSE_WORDS(STORE_PURPOSE) };
 enum store_deliver { STORE_REPLY, STORE_LEASE };
-enum store_batch_state { STORE_BATCH_RUNNING, STORE_BATCH_COMPLETE, STORE_BATCH_CANCELLED, STORE_BATCH_EXPIRED };
+enum store_batch_state { BATCH_STATE_WORDS(STORE_BATCH_STATE) };
 enum store_group_state { STORE_GROUP_RUNNING, STORE_GROUP_COMPLETE };
-enum store_rollout_state { STORE_ROLLOUT_SCORED, STORE_ROLLOUT_FAILED, STORE_ROLLOUT_CANCELLED };
-enum store_logprobs_mode { STORE_LOGPROBS_UNKNOWN, STORE_LOGPROBS_RAW, STORE_LOGPROBS_PROCESSED };
+enum store_rollout_state { ROLLOUT_STATE_WORDS(STORE_ROLLOUT_STATE) };
+enum store_logprobs_mode { LOGPROBS_MODE_WORDS(STORE_LOGPROBS_MODE) };
 enum store_known { STORE_KNOWN_UNKNOWN = -1, STORE_KNOWN_NO, STORE_KNOWN_YES };
 
 /* The words on record and on the wire, by enum value, each list ended by NULL. */

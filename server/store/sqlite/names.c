@@ -2,14 +2,14 @@
 
 #include <math.h>
 
-const char *const store_purpose_names[] = {"train", "eval", NULL};
+const char *const store_purpose_names[] = {PURPOSE_WORDS(WORD_TEXT) NULL};
 const char *const store_deliver_names[] = {"reply", "lease", NULL};
-const char *const store_batch_state_names[] = {"running", "complete", "cancelled", "expired", NULL};
+const char *const store_batch_state_names[] = {BATCH_STATE_WORDS(WORD_TEXT) NULL};
 const char *const store_group_state_names[] = {"running", "complete", NULL};
-const char *const store_rollout_state_names[] = {"scored", "failed", "cancelled", NULL};
-const char *const store_logprobs_mode_names[] = {"unknown", "raw", "processed", NULL};
+const char *const store_rollout_state_names[] = {ROLLOUT_STATE_WORDS(WORD_TEXT) NULL};
+const char *const store_logprobs_mode_names[] = {LOGPROBS_MODE_WORDS(WORD_TEXT) NULL};
 const char *const store_route_names[] = {"batches", "score", "policy", "begin", "commit", "cancel", "attach", NULL};
-const char *const store_update_mode_names[] = {"wait", "abort", "straddle", NULL};
+const char *const store_update_mode_names[] = {UPDATE_MODE_WORDS(WORD_TEXT) NULL};
 const char *const store_update_state_names[] = {"open", "committed", "cancelled", "expired", NULL};
 const char *const store_objective_mean_names[] = {"kl", "kl_policy", "kl_engine", "entropy", "logprob_gap", NULL};
 

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+enum { SCORED }; /* the first of a rollout's states */
+
 static const char *const routes[] = {"/v1/batches", "/v1/rollouts/{id}"};
 
 static int set_up(void **state)
@@ -34,8 +36,8 @@ static void assert_shown(const char *line)
 static void test_counters_and_gauges_are_shown_with_their_label(void **state)
 {
     (void)state;
-    metric_add(METRIC_ROLLOUTS, METRIC_ROLLOUT_SCORED, 3);
-    metric_add(METRIC_ROLLOUTS, METRIC_ROLLOUT_SCORED, 4);
+    metric_add(METRIC_ROLLOUTS, SCORED, 3);
+    metric_add(METRIC_ROLLOUTS, SCORED, 4);
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_ROW, 9);
     metric_set(METRIC_WAL_BYTES, 0, 4096);
     assert_shown("rolloutd_rollouts_total{state=\"scored\"} 7");
@@ -114,7 +116,7 @@ static void test_before_the_setup_nothing_happens(void **state)
     (void)state;
     _cleanup_buffer_ struct buffer out;
     metrics_finish();
-    metric_add(METRIC_ROLLOUTS, 0, 1);
+    metric_add(METRIC_ROLLOUTS, SCORED, 1);
     metric_http(0, 200, 1);
     buffer_init(&out, 100);
     metrics_render(&out);
