@@ -2,13 +2,12 @@
  * GET /v1/runs/{run}/objective. */
 #include "server/api/objective.h"
 
+#include "server/api/page.h"
 #include "server/api/routes.h"
 #include "server/api/server.h"
 #include "server/base/json_write.h"
 #include "server/http/http.h"
 #include "server/objective_call/tensors.h"
-
-enum { LIMIT_DEFAULT = 100, LIMIT_MAXIMUM = 1000 };
 
 /* --- put on record --- */
 
@@ -39,18 +38,10 @@ void record_objective(void *owner, struct request *request)
 
 /* --- listed --- */
 
-static void put_or_null(struct json_write *json, const char *key, int64_t value)
-{
-    if (value < 0)
-        json_put_null(json, key);
-    else
-        json_put_int(json, key, value);
-}
-
 static void put_slice(struct json_write *json, const struct store_objective_slice *slice)
 {
-    put_or_null(json, "sample_incarnation", slice->incarnation);
-    put_or_null(json, "revision", slice->revision);
+    json_put_int_or_null(json, "sample_incarnation", slice->incarnation);
+    json_put_int_or_null(json, "revision", slice->revision);
     json_put_text(json, "engine", slice->engine);
     json_put_int(json, "sequences", slice->sequences);
     json_put_int(json, "trainable_tokens", slice->tokens);
@@ -104,27 +95,29 @@ static int refuse(struct call *call, enum store_status status)
         return call_refuse(call, ERR_NOT_FOUND, "run", "there is no run of this name");
     if (status == STORE_INVALID_CURSOR)
         return call_refuse(call, ERR_INVALID_FIELD, "cursor", "not a cursor of this list with these filters");
-    return call_refuse(call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");
+    return call_refuse_unreadable(call);
 }
 
+/* No record_list: whether there is such a run is known only from the read of its first rows, which are small, so that a
+ * page is read and rendered whole. */
 void list_objective_sums(struct call *call)
 {
     static const char *const known[] = {"optimizer_step", "ppo_epoch", "limit", "cursor", NULL};
-    _cleanup_(store_objective_sums_finish) struct store_objective_sums page = {0};
-    int64_t limit = LIMIT_DEFAULT;
+    _cleanup_(store_objective_sums_finish) struct store_objective_sums sums = {0};
+    struct page page;
     int64_t step = -1;
     int64_t epoch = -1;
 
-    if (call_check_query(call, known) < 0 || call_query_int(call, "limit", 1, LIMIT_MAXIMUM, &limit) < 0 ||
+    if (call_check_query(call, known) < 0 || query_page(call, &page) < 0 ||
         call_query_int(call, "optimizer_step", 0, INT64_MAX, &step) < 0 ||
         call_query_int(call, "ppo_epoch", 0, INT64_MAX, &epoch) < 0)
         return;
     enum store_status status = STORE_UNAVAILABLE;
     if (call->reader)
-        status = store_list_objective_sums(call->reader, call->args[0], step, epoch, call_query(call, "cursor"),
-                                           (size_t)limit, &page);
+        status =
+            store_list_objective_sums(call->reader, call->args[0], step, epoch, page.cursor, (size_t)page.limit, &sums);
     if (status == STORE_OK)
-        answer(call, &page);
+        answer(call, &sums);
     else
         refuse(call, status);
 }

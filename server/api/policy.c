@@ -136,11 +136,7 @@ static void answer(struct request *request, const struct store_declare_policy *d
     json_put_text(&json, "run", declared->run);
     json_put_int(&json, attached ? "policy_revision" : "revision", declared->current_revision);
     json_put_int(&json, "incarnation", declared->incarnation);
-    json_key(&json, "previous_revision");
-    if (declared->previous_revision >= 0)
-        json_int(&json, declared->previous_revision);
-    else
-        json_write_null(&json);
+    json_put_int_or_null(&json, "previous_revision", declared->previous_revision);
     if (attached) {
         json_key(&json, "leases"); /* there are none yet */
         json_array_begin(&json);

@@ -154,11 +154,7 @@ void policy_write_update(struct json_write *json, struct text run, const struct 
     json_put_text(json, "run", run);
     update_write_record(json, update);
     json_put_int(json, "incarnation", update->incarnation);
-    json_key(json, "previous_revision");
-    if (update->previous_revision >= 0)
-        json_int(json, update->previous_revision);
-    else
-        json_write_null(json);
+    json_put_int_or_null(json, "previous_revision", update->previous_revision);
 }
 
 static void answer(struct request *request, struct text run, const struct store_policy_update *update)

@@ -1,3 +1,4 @@
+#include "server/api/page.h"
 #include "server/api/routes.h"
 
 #include "server/base/clock.h"
@@ -7,15 +8,8 @@
 
 #include <math.h>
 
-enum { LIMIT_DEFAULT = 100, LIMIT_MAXIMUM = 1000 };
-
 /* ---- common
  * ----------------------------------------------------------------------------------------------------------------- */
-
-static int refuse_unreadable(struct call *call)
-{
-    return call_refuse(call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");
-}
 
 /* 0, or -1 with the call refused. `what`: "rollout", for the message. */
 static int check_status(struct call *call, enum store_status status, const char *path, const char *what)
@@ -25,7 +19,7 @@ static int check_status(struct call *call, enum store_status status, const char 
     if (status == STORE_NOT_FOUND)
         return call_refuse(call, ERR_NOT_FOUND, path, "there is no %s of this %s", what,
                            strcmp(path, what) == 0 ? "name" : path);
-    return refuse_unreadable(call);
+    return call_refuse_unreadable(call);
 }
 
 static int check_cursor(struct call *call, bool fits)
@@ -41,7 +35,7 @@ static int enter(struct call *call, const char *const *known)
 {
     if (call_check_query(call, known) < 0)
         return -1;
-    return call->reader ? 0 : refuse_unreadable(call);
+    return call->reader ? 0 : call_refuse_unreadable(call);
 }
 
 /* One of a list of words. *value is its index; absent leaves it. */
@@ -87,19 +81,6 @@ static int query_descending(struct call *call, bool *descending)
         return -1;
     *descending = order == 1;
     return 0;
-}
-
-/* The cursor as given; an empty one is none of ours. */
-struct page {
-    int64_t limit;
-    struct text cursor;
-};
-
-static int query_page(struct call *call, struct page *page)
-{
-    page->limit = LIMIT_DEFAULT;
-    page->cursor = call_query(call, "cursor");
-    return call_query_int(call, "limit", 1, LIMIT_MAXIMUM, &page->limit);
 }
 
 /* Surrogates and contributions need the objective and the totals of the batch. */
@@ -285,7 +266,7 @@ void get_rollout(struct call *call)
         return;
     json_write_init(&json, &call->reply.body);
     if (render_item(call->reader, &json, rollout.rollouts, &scope, &cache) < 0)
-        refuse_unreadable(call);
+        call_refuse_unreadable(call);
     else
         call_answer_json(call, 200);
 }
@@ -339,7 +320,7 @@ void get_group(struct call *call)
     call->reply.content_type = "application/json";
     call->reply.stream = &self->stream;
     if (read_terms(call->reader, group.batch_id, &self->terms, &self->scope.batch_state) < 0)
-        refuse_unreadable(call);
+        call_refuse_unreadable(call);
 }
 
 /* The cursor of a batch's groups is the id of the next one. */
@@ -442,19 +423,11 @@ void list_batches(struct call *call)
  * -------------------------------------------------------------------------------------------------------------------
  */
 
-static void put_revision(struct json_write *json, const char *key, int64_t revision)
-{
-    if (revision < 0)
-        json_put_null(json, key);
-    else
-        json_put_int(json, key, revision);
-}
-
 static void put_run(struct json_write *json, const struct store_run *run)
 {
     json_put_text(json, "run", run->name);
     json_put_int(json, "incarnation", run->incarnation);
-    put_revision(json, "policy_revision", run->policy_revision);
+    json_put_int_or_null(json, "policy_revision", run->policy_revision);
     json_put_time(json, "created_at", run->created_at_us);
     json_key(json, "counts");
     json_object_begin(json);
@@ -510,7 +483,7 @@ static void put_incarnations(struct json_write *json, const struct store_run_det
         json_object_begin(json);
         json_put_int(json, "incarnation", run->incarnations[i].incarnation);
         json_put_time(json, "opened_at", run->incarnations[i].opened_at_us);
-        put_revision(json, "rewind_to_step", run->incarnations[i].rewind_to_step);
+        json_put_int_or_null(json, "rewind_to_step", run->incarnations[i].rewind_to_step);
         json_object_end(json);
     }
     json_array_end(json);

@@ -50,7 +50,7 @@ void get_batch_request(struct call *call)
         if (status == STORE_NOT_FOUND)
             call_refuse(call, ERR_NOT_FOUND, "id", "no batch has this id");
         else
-            call_refuse(call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");
+            call_refuse_unreadable(call);
         return;
     }
     struct request_stream *self = xcalloc(1, sizeof(*self));

@@ -206,6 +206,14 @@ void json_put_int(struct json_write *json, const char *key, int64_t value)
     json_int(json, value);
 }
 
+void json_put_int_or_null(struct json_write *json, const char *key, int64_t value)
+{
+    if (value < 0)
+        json_put_null(json, key);
+    else
+        json_put_int(json, key, value);
+}
+
 void json_put_double(struct json_write *json, const char *key, double value)
 {
     json_key(json, key);

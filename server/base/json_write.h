@@ -44,6 +44,7 @@ void json_time(struct json_write *json, int64_t utc_us);   /* RFC 3339; negative
 void json_put_null(struct json_write *json, const char *key);
 void json_put_bool(struct json_write *json, const char *key, bool value);
 void json_put_int(struct json_write *json, const char *key, int64_t value);
+void json_put_int_or_null(struct json_write *json, const char *key, int64_t value); /* negative writes null */
 void json_put_double(struct json_write *json, const char *key, double value);
 void json_put_text(struct json_write *json, const char *key, struct text value);
 void json_put_string(struct json_write *json, const char *key, const char *value);

@@ -107,6 +107,11 @@ int call_answer_bytes(struct call *call, int status, const char *content_type)
     return 0;
 }
 
+int call_refuse_unreadable(struct call *call)
+{
+    return call_refuse(call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");
+}
+
 int call_answer_json(struct call *call, int status)
 {
     buffer_append_byte(&call->reply.body, '\n');

@@ -95,6 +95,9 @@ void call_drop_stream(struct call *call);
  * NULL. Returns -1 always, so that `return call_refuse(…)` reads well in functions that return 0 or -1. */
 int call_refuse(struct call *call, enum error_code code, const char *path, const char *format, ...) _printf_(4, 5);
 
+/* 503: call->reader is NULL, or a read of the record failed. -1, too. */
+int call_refuse_unreadable(struct call *call);
+
 /* Fills the reply with a JSON body that was written into call->reply.body. */
 int call_answer_json(struct call *call, int status);
 /* The same for bytes of another type. */

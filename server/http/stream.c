@@ -115,7 +115,7 @@ void stream_first_made(struct request *request)
     if (goes_on(request))
         return;
     if (request->produced == STREAM_CUT) {
-        call_refuse(&request->call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");
+        call_refuse_unreadable(&request->call);
     } else if (request->produced == STREAM_LAST) {
         buffer_finish(&reply->body);
         reply->body = request->part;

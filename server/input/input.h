@@ -77,6 +77,11 @@ struct field {
     const char *const *choices;
 };
 
+/* Two requests that share most of their fields have one list: BOTH(row) SAMPLED(row) GIVEN(row), where a row is what
+ * stands between the braces of a struct field. A table takes the rows of a kind with FIELD_ROW, or leaves them out. */
+#define FIELD_ROW(...) {__VA_ARGS__},
+#define FIELD_NO_ROW(...)
+
 /* path: "" for the root, else e.g. "groups[3]". 0, or -1 with the call refused. `object` may be any value: no object is
  * refused. */
 int json_read_object(struct json_input *input, const json_t *object, const char *path, const struct field *fields,

@@ -31,11 +31,6 @@ void store_results_destroy(struct store_results *results)
     free(results);
 }
 
-static int refuse_store(struct objective_call *objective)
-{
-    return call_refuse(objective->call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");
-}
-
 /* --- one rollout --- */
 
 /* The record holds f32, so what is compared with it is rounded to f32 too. Values beyond it become infinite and are
@@ -131,7 +126,7 @@ static int read_rollout(struct objective_call *objective, struct store_reader *r
     if (status == STORE_NOT_FOUND)
         return objective_refuse(objective, ERR_NOT_FOUND, index, "rollout", NO_TOKEN, "no rollout has this id");
     if (status != STORE_OK || found->count != 1)
-        return refuse_store(objective);
+        return call_refuse_unreadable(objective->call);
     if (check_rollout(objective, index, &found->rollouts[0]) < 0)
         return -1;
     return fill_sequence(objective, index, &found->rollouts[0]);
@@ -244,7 +239,7 @@ static int read_rule(struct objective_call *objective, struct store_reader *read
     enum store_status status = store_read_batch(reader, text_of(batch_id), &batch);
 
     if (status != STORE_OK)
-        return refuse_store(objective);
+        return call_refuse_unreadable(objective->call);
     bool readable = objective_json_parse(batch.objective, &recorded) == 0;
     store_batch_finish(&batch);
     if (readable) {
@@ -275,7 +270,7 @@ static int read_groups(struct objective_call *objective, struct store_reader *re
         known[group] = true;
         if (group_record_read(reader, objective->group_names[group], &objective->knobs, false, names,
                               &results->groups[group]) != STORE_OK)
-            return refuse_store(objective);
+            return call_refuse_unreadable(objective->call);
         if (strcmp(batch_id, rollout->batch_id) != 0 && read_rule(objective, reader, rollout->batch_id, &same) < 0)
             return -1;
         batch_id = rollout->batch_id;
@@ -378,7 +373,7 @@ static int adopt_objective(struct objective_call *objective, struct store_reader
     if (objective->has_objective)
         return 0;
     if (store_read_batch(reader, text_of(objective_rollout(objective, 0)->batch_id), &batch) != STORE_OK)
-        return refuse_store(objective);
+        return call_refuse_unreadable(objective->call);
     int result = objective_json_parse(batch.objective, &objective->knobs);
     store_batch_finish(&batch);
     if (result < 0)
@@ -410,7 +405,7 @@ int objective_record_fill(struct objective_call *objective, struct store_reader 
     if (!results || !results->rollouts)
         return call_refuse(objective->call, ERR_QUEUE_FULL, NULL, "there is no memory for this request now");
     if (!reader)
-        return refuse_store(objective);
+        return call_refuse_unreadable(objective->call);
     results->count = objective->count;
     for (size_t i = 0; i < objective->count; i++)
         if (read_rollout(objective, reader, i) < 0)

@@ -341,6 +341,6 @@ void render_answer_batch(struct call *call, struct text batch_id)
     if (status == STORE_NOT_FOUND)
         call_refuse(call, ERR_NOT_FOUND, "id", "no batch has this id");
     else
-        call_refuse(call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");
+        call_refuse_unreadable(call);
     store_batch_finish(&batch);
 }

@@ -143,7 +143,7 @@ void feed_answer_ended(struct call *call)
     if (status == STORE_NOT_FOUND)
         call_refuse(call, ERR_NOT_FOUND, "id", "no batch has this id");
     else if (status != STORE_OK)
-        call_refuse(call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");
+        call_refuse_unreadable(call);
     if (status == STORE_OK && call_query_arrays(call, &arrays) == 0) {
         struct feed *feed = feed_create(batch.id, (size_t)batch.group_count, arrays);
         for (int64_t g = 0; g < batch.group_count; g++)

@@ -226,14 +226,6 @@ static void write_known(struct json_write *json, const char *name, enum store_kn
         json_put_bool(json, name, known == STORE_KNOWN_YES);
 }
 
-static void write_int_or_null(struct json_write *json, const char *name, int64_t value)
-{
-    if (value < 0)
-        json_put_null(json, name);
-    else
-        json_put_int(json, name, value);
-}
-
 static void write_json(struct json_write *json, const char *name, struct text value, const char *if_absent)
 {
     json_put_raw(json, name, value.length_bytes ? value : text_of(if_absent));
@@ -248,7 +240,7 @@ static void write_member(const struct render *render, const struct member *membe
         json_put_int(json, member->name, *(const int64_t *)at);
         break;
     case MEMBER_INT_OR_NULL:
-        write_int_or_null(json, member->name, *(const int64_t *)at);
+        json_put_int_or_null(json, member->name, *(const int64_t *)at);
         break;
     case MEMBER_DOUBLE:
         json_put_double(json, member->name, *(const double *)at);

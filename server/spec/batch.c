@@ -246,49 +246,34 @@ struct batch_fields {
 };
 
 #define BATCH(field) offsetof(struct batch_fields, field)
-static const struct field batch_table[] = {
-    {"run", FIELD_TEXT, FIELD_REQUIRED, BATCH(run), 0, RUN_MAX_BYTES, NULL},
-    {"policy_revision", FIELD_INT, 0, BATCH(policy_revision), 0, 9223372036854775807.0, NULL},
-    {"seed", FIELD_INT, 0, BATCH(seed), 0, 9223372036854775807.0, NULL},
-    {"purpose", FIELD_CHOICE, 0, BATCH(purpose), 0, 0, store_purpose_names},
-    {"model", FIELD_TEXT, 0, BATCH(model), 0, 1024, NULL},
-    {"engine", FIELD_TEXT, 0, BATCH(engine), 0, 128, NULL},
-    {"deliver", FIELD_CHOICE, 0, BATCH(deliver), 0, 0, store_deliver_names},
-    {"sampling", FIELD_OBJECT, 0, BATCH(sampling), 0, 0, NULL},
-    {"verifiers", FIELD_ARRAY, 0, BATCH(verifiers), 0, 0, NULL},
-    {"missing", FIELD_CHOICE, 0, BATCH(missing), 0, 0, reward_missing_names},
-    {"objective", FIELD_OBJECT, 0, BATCH(objective), 0, 0, NULL},
-    {"deadline", FIELD_DURATION, 0, BATCH(deadline_us), 0, 0, NULL},
-    {"rollout_timeout", FIELD_DURATION, 0, BATCH(rollout_timeout_us), 0, 0, NULL},
-    {"max_staleness", FIELD_INT, FIELD_NULLABLE, BATCH(max_staleness), 0, 9223372036854775807.0, NULL},
-    {"strict_references", FIELD_BOOL, 0, BATCH(strict_references), 0, 0, NULL},
-    {"return", FIELD_ARRAY, 0, BATCH(returns), 0, 0, NULL},
-    {"metadata", FIELD_OBJECT, FIELD_NULLABLE, BATCH(metadata), 0, 0, NULL},
-    {"groups", FIELD_ARRAY, FIELD_REQUIRED | FIELD_LIFTED, BATCH(groups), 0, 0, NULL},
-    {"pass_at", FIELD_ARRAY, 0, BATCH(pass_at), 0, 0, NULL},
-    {"pass_verifier", FIELD_TEXT, 0, BATCH(pass_verifier), 0, 0, NULL},
-    {"pass_threshold", FIELD_DOUBLE, 0, BATCH(pass_threshold), 0, 0, NULL},
-};
+#define BATCH_FIELDS(BOTH, SAMPLED, GIVEN)                                                                             \
+    BOTH("run", FIELD_TEXT, FIELD_REQUIRED, BATCH(run), 0, RUN_MAX_BYTES, NULL)                                        \
+    BOTH("policy_revision", FIELD_INT, 0, BATCH(policy_revision), 0, 9223372036854775807.0, NULL)                      \
+    SAMPLED("seed", FIELD_INT, 0, BATCH(seed), 0, 9223372036854775807.0, NULL)                                         \
+    BOTH("purpose", FIELD_CHOICE, 0, BATCH(purpose), 0, 0, store_purpose_names)                                        \
+    SAMPLED("model", FIELD_TEXT, 0, BATCH(model), 0, 1024, NULL)                                                       \
+    SAMPLED("engine", FIELD_TEXT, 0, BATCH(engine), 0, 128, NULL)                                                      \
+    SAMPLED("deliver", FIELD_CHOICE, 0, BATCH(deliver), 0, 0, store_deliver_names)                                     \
+    SAMPLED("sampling", FIELD_OBJECT, 0, BATCH(sampling), 0, 0, NULL)                                                  \
+    BOTH("verifiers", FIELD_ARRAY, 0, BATCH(verifiers), 0, 0, NULL)                                                    \
+    BOTH("missing", FIELD_CHOICE, 0, BATCH(missing), 0, 0, reward_missing_names)                                       \
+    BOTH("objective", FIELD_OBJECT, 0, BATCH(objective), 0, 0, NULL)                                                   \
+    BOTH("deadline", FIELD_DURATION, 0, BATCH(deadline_us), 0, 0, NULL)                                                \
+    SAMPLED("rollout_timeout", FIELD_DURATION, 0, BATCH(rollout_timeout_us), 0, 0, NULL)                               \
+    BOTH("max_staleness", FIELD_INT, FIELD_NULLABLE, BATCH(max_staleness), 0, 9223372036854775807.0, NULL)             \
+    BOTH("strict_references", FIELD_BOOL, 0, BATCH(strict_references), 0, 0, NULL)                                     \
+    GIVEN("store", FIELD_BOOL, 0, BATCH(store), 0, 0, NULL)                                                            \
+    BOTH("return", FIELD_ARRAY, 0, BATCH(returns), 0, 0, NULL)                                                         \
+    BOTH("metadata", FIELD_OBJECT, FIELD_NULLABLE, BATCH(metadata), 0, 0, NULL)                                        \
+    BOTH("groups", FIELD_ARRAY, FIELD_REQUIRED | FIELD_LIFTED, BATCH(groups), 0, 0, NULL)                              \
+    BOTH("pass_at", FIELD_ARRAY, 0, BATCH(pass_at), 0, 0, NULL)                                                        \
+    BOTH("pass_verifier", FIELD_TEXT, 0, BATCH(pass_verifier), 0, 0, NULL)                                             \
+    BOTH("pass_threshold", FIELD_DOUBLE, 0, BATCH(pass_threshold), 0, 0, NULL)
+
+static const struct field batch_table[] = {BATCH_FIELDS(FIELD_ROW, FIELD_ROW, FIELD_NO_ROW)};
 
 /* Fields of a score: its completions exist, so it has no engine, no sampling and no time-out. */
-static const struct field score_table[] = {
-    {"run", FIELD_TEXT, FIELD_REQUIRED, BATCH(run), 0, RUN_MAX_BYTES, NULL},
-    {"policy_revision", FIELD_INT, 0, BATCH(policy_revision), 0, 9223372036854775807.0, NULL},
-    {"purpose", FIELD_CHOICE, 0, BATCH(purpose), 0, 0, store_purpose_names},
-    {"verifiers", FIELD_ARRAY, 0, BATCH(verifiers), 0, 0, NULL},
-    {"missing", FIELD_CHOICE, 0, BATCH(missing), 0, 0, reward_missing_names},
-    {"objective", FIELD_OBJECT, 0, BATCH(objective), 0, 0, NULL},
-    {"deadline", FIELD_DURATION, 0, BATCH(deadline_us), 0, 0, NULL},
-    {"max_staleness", FIELD_INT, FIELD_NULLABLE, BATCH(max_staleness), 0, 9223372036854775807.0, NULL},
-    {"strict_references", FIELD_BOOL, 0, BATCH(strict_references), 0, 0, NULL},
-    {"store", FIELD_BOOL, 0, BATCH(store), 0, 0, NULL},
-    {"return", FIELD_ARRAY, 0, BATCH(returns), 0, 0, NULL},
-    {"metadata", FIELD_OBJECT, FIELD_NULLABLE, BATCH(metadata), 0, 0, NULL},
-    {"groups", FIELD_ARRAY, FIELD_REQUIRED | FIELD_LIFTED, BATCH(groups), 0, 0, NULL},
-    {"pass_at", FIELD_ARRAY, 0, BATCH(pass_at), 0, 0, NULL},
-    {"pass_verifier", FIELD_TEXT, 0, BATCH(pass_verifier), 0, 0, NULL},
-    {"pass_threshold", FIELD_DOUBLE, 0, BATCH(pass_threshold), 0, 0, NULL},
-};
+static const struct field score_table[] = {BATCH_FIELDS(FIELD_ROW, FIELD_NO_ROW, FIELD_ROW)};
 
 /* Fields of the contract that this version does not support yet are refused, never ignored. */
 static int refuse_later(struct call *call, const struct batch_fields *fields)

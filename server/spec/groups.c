@@ -23,34 +23,24 @@ struct group_fields {
 };
 
 #define GROUP(field) offsetof(struct group_fields, field)
-static const struct field group_table[] = {
-    {"task", FIELD_TEXT, FIELD_REQUIRED, GROUP(task), 0, 1024, NULL},
-    {"draw", FIELD_INT, 0, GROUP(draw), 0, 2147483647, NULL},
-    {"first_sample_index", FIELD_INT, 0, GROUP(first_sample_index), 0, 90000, NULL},
-    {"set", FIELD_TEXT, 0, GROUP(set), 0, 0, NULL},
-    {"tools", FIELD_ARRAY, 0, GROUP(tools), 0, 0, NULL},
-    {"prompt", FIELD_TEXT, 0, GROUP(prompt), 0, 0, NULL},
-    {"messages", FIELD_ARRAY, 0, GROUP(messages), 0, 0, NULL},
-    {"prompt_ids", FIELD_NUMBERS, 0, GROUP(prompt_ids), 0, 0, NULL},
-    {"reference", FIELD_ANY, 0, GROUP(reference), 0, 0, NULL},
-    {"sampling", FIELD_OBJECT, 0, GROUP(sampling), 0, 0, NULL},
-    {"verifiers", FIELD_ARRAY, 0, GROUP(verifiers), 0, 0, NULL},
-    {"metadata", FIELD_OBJECT, FIELD_NULLABLE, GROUP(metadata), 0, 0, NULL},
-};
+#define GROUP_FIELDS(BOTH, SAMPLED, GIVEN)                                                                             \
+    BOTH("task", FIELD_TEXT, FIELD_REQUIRED, GROUP(task), 0, 1024, NULL)                                               \
+    BOTH("draw", FIELD_INT, 0, GROUP(draw), 0, 2147483647, NULL)                                                       \
+    SAMPLED("first_sample_index", FIELD_INT, 0, GROUP(first_sample_index), 0, 90000, NULL)                             \
+    BOTH("set", FIELD_TEXT, 0, GROUP(set), 0, 0, NULL)                                                                 \
+    BOTH("tools", FIELD_ARRAY, 0, GROUP(tools), 0, 0, NULL)                                                            \
+    BOTH("prompt", FIELD_TEXT, 0, GROUP(prompt), 0, 0, NULL)                                                           \
+    BOTH("messages", FIELD_ARRAY, 0, GROUP(messages), 0, 0, NULL)                                                      \
+    BOTH("prompt_ids", FIELD_NUMBERS, 0, GROUP(prompt_ids), 0, 0, NULL)                                                \
+    BOTH("reference", FIELD_ANY, 0, GROUP(reference), 0, 0, NULL)                                                      \
+    SAMPLED("sampling", FIELD_OBJECT, 0, GROUP(sampling), 0, 0, NULL)                                                  \
+    BOTH("verifiers", FIELD_ARRAY, 0, GROUP(verifiers), 0, 0, NULL)                                                    \
+    BOTH("metadata", FIELD_OBJECT, FIELD_NULLABLE, GROUP(metadata), 0, 0, NULL)                                        \
+    GIVEN("completions", FIELD_ARRAY, FIELD_REQUIRED | FIELD_LIFTED, GROUP(completions), 0, 0, NULL)
 
-static const struct field score_group_table[] = {
-    {"task", FIELD_TEXT, FIELD_REQUIRED, GROUP(task), 0, 1024, NULL},
-    {"draw", FIELD_INT, 0, GROUP(draw), 0, 2147483647, NULL},
-    {"set", FIELD_TEXT, 0, GROUP(set), 0, 0, NULL},
-    {"tools", FIELD_ARRAY, 0, GROUP(tools), 0, 0, NULL},
-    {"prompt", FIELD_TEXT, 0, GROUP(prompt), 0, 0, NULL},
-    {"messages", FIELD_ARRAY, 0, GROUP(messages), 0, 0, NULL},
-    {"prompt_ids", FIELD_NUMBERS, 0, GROUP(prompt_ids), 0, 0, NULL},
-    {"reference", FIELD_ANY, 0, GROUP(reference), 0, 0, NULL},
-    {"verifiers", FIELD_ARRAY, 0, GROUP(verifiers), 0, 0, NULL},
-    {"metadata", FIELD_OBJECT, FIELD_NULLABLE, GROUP(metadata), 0, 0, NULL},
-    {"completions", FIELD_ARRAY, FIELD_REQUIRED | FIELD_LIFTED, GROUP(completions), 0, 0, NULL},
-};
+static const struct field group_table[] = {GROUP_FIELDS(FIELD_ROW, FIELD_ROW, FIELD_NO_ROW)};
+
+static const struct field score_group_table[] = {GROUP_FIELDS(FIELD_ROW, FIELD_NO_ROW, FIELD_ROW)};
 
 /* One draw of one task, for finding doubles. */
 struct seen_task {

@@ -1,0 +1,19 @@
+/* page: what every list is asked for: ?limit, ?cursor. */
+#ifndef SERVER_API_PAGE_H
+#define SERVER_API_PAGE_H
+
+#include "server/base/text.h"
+
+#include <stdint.h>
+
+struct call;
+
+struct page {
+    int64_t limit;      /* rows */
+    struct text cursor; /* as given; an empty one is none of ours */
+};
+
+/* 0, or -1 with the call refused. */
+int query_page(struct call *call, struct page *ret_page);
+
+#endif
