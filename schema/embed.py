@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Writes files as one C table: embed.py OUTPUT SYMBOL FILE..."""
+"""Writes files as one C table: embed.py [--depfile DEPFILE] OUTPUT SYMBOL FILE-OR-FOLDER...
+
+A folder stands for its files by name. The depfile names it, too: a file that comes or goes changes the folder's time, so the
+build sees it."""
 import os
 import sys
 
@@ -9,8 +12,11 @@ def literal(data):
     return ",\n    ".join(", ".join(str(byte if byte < 128 else byte - 256) for byte in row) for row in rows)
 
 
-def main():
-    output, symbol, paths = sys.argv[1], sys.argv[2], sys.argv[3:]
+def files_of(path):
+    return [os.path.join(path, name) for name in sorted(os.listdir(path)) if name[0] != "."] if os.path.isdir(path) else [path]
+
+
+def write_table(output, symbol, paths):
     with open(output, "w", encoding="utf-8") as out:
         out.write('#include "schema/embedded.h"\n\n')
         for index, path in enumerate(paths):
@@ -20,6 +26,17 @@ def main():
         for index, path in enumerate(paths):
             out.write(f'    {{"{os.path.basename(path)}", bytes_{index}, sizeof(bytes_{index}) - 1}},\n')
         out.write("    {0, 0, 0}};\n")
+
+
+def main():
+    arguments = sys.argv[1:]
+    depfile = arguments[1] if arguments[0] == "--depfile" else None
+    output, symbol, *given = arguments[2:] if depfile else arguments
+    paths = [path for one in given for path in files_of(one)]
+    write_table(output, symbol, paths)
+    if depfile:
+        with open(depfile, "w", encoding="utf-8") as out:
+            out.write(f"{output}: {' '.join([*given, *paths])}\n".replace("\\", "/"))
 
 
 main()

@@ -109,17 +109,29 @@ const struct store_metrics *store_metrics(const struct store *store);
 
 /* ---- write ----------------------------------------------------------------------------------------------- */
 
+/* THE list of operations. A row is the kind STORE_…, what it takes and gives as that member of struct store_op, and the
+ * function operation_… of store/sqlite/ that runs it on the writer thread. */
+#define STORE_OPERATIONS(ROW)                                                                                          \
+    ROW(CREATE_BATCH, struct store_create_batch, create_batch)                                                         \
+    ROW(INSERT_ROLLOUT, struct store_insert_rollout, insert_rollout)                                                   \
+    ROW(CLOSE_GROUP, struct store_close_group, close_group)                                                            \
+    ROW(CLOSE_BATCH, struct store_close_batch, close_batch)                                                            \
+    ROW(DECLARE_POLICY, struct store_declare_policy, declare_policy)                                                   \
+    ROW(UPDATE_POLICY, struct store_update_policy, update_policy)                                                      \
+    ROW(RECORD_OBJECTIVE, struct store_record_objective, record_objective)                                             \
+    ROW(PUT_ENGINE, struct store_engine, put_engine)                                                                   \
+    ROW(DELETE_ENGINE, struct text, delete_engine) /* OK, too, if there is none */                                     \
+    ROW(TRY_WRITE, struct store_try_write, try_write)
+
 enum store_op_kind {
-    STORE_CREATE_BATCH,
-    STORE_INSERT_ROLLOUT,
-    STORE_CLOSE_GROUP,
-    STORE_CLOSE_BATCH,
-    STORE_DECLARE_POLICY,
-    STORE_UPDATE_POLICY,
-    STORE_RECORD_OBJECTIVE,
-    STORE_PUT_ENGINE,
-    STORE_DELETE_ENGINE, /* OK, too, if there is none */
-    STORE_TRY_WRITE,     /* changes nothing: whether the disk takes a write */
+#define STORE_OPERATION_KIND(kind, type, member) STORE_##kind,
+    STORE_OPERATIONS(STORE_OPERATION_KIND)
+#undef STORE_OPERATION_KIND
+};
+
+/* Changes nothing: whether the disk takes a write. */
+struct store_try_write {
+    char unused;
 };
 
 /* What an operation points to must stay until it is handed back. */
@@ -133,15 +145,9 @@ struct store_op {
     char message[192];                 /* out, for the log: why it was not OK */
     size_t bytes;                      /* the store's own */
     union {
-        struct store_create_batch create_batch;
-        struct store_insert_rollout insert_rollout;
-        struct store_close_group close_group;
-        struct store_close_batch close_batch;
-        struct store_declare_policy declare_policy;
-        struct store_update_policy update_policy;
-        struct store_record_objective record_objective;
-        struct store_engine put_engine;
-        struct text delete_engine;
+#define STORE_OPERATION_MEMBER(kind, type, member) type member;
+        STORE_OPERATIONS(STORE_OPERATION_MEMBER)
+#undef STORE_OPERATION_MEMBER
     };
 };
 

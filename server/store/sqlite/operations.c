@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* A row that comes and goes; SQLite leaves out a write of what is there already. */
-static enum store_status try_write(struct store *store, struct store_op *op)
+enum store_status operation_try_write(struct store *store, struct store_op *op)
 {
     static const enum statement steps[] = {SQL_BUMP_OWNER, SQL_FORGET_OWNER};
     for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
@@ -19,11 +19,9 @@ static enum store_status try_write(struct store *store, struct store_op *op)
 }
 
 static enum store_status (*const operations[])(struct store *store, struct store_op *op) = {
-    [STORE_CREATE_BATCH] = operation_create_batch,         [STORE_INSERT_ROLLOUT] = operation_insert_rollout,
-    [STORE_CLOSE_GROUP] = operation_close_group,           [STORE_CLOSE_BATCH] = operation_close_batch,
-    [STORE_DECLARE_POLICY] = operation_declare_policy,     [STORE_UPDATE_POLICY] = operation_update_policy,
-    [STORE_RECORD_OBJECTIVE] = operation_record_objective, [STORE_PUT_ENGINE] = operation_put_engine,
-    [STORE_DELETE_ENGINE] = operation_delete_engine,       [STORE_TRY_WRITE] = try_write,
+#define OPERATION_ROW(kind, type, member) [STORE_##kind] = operation_##member,
+    STORE_OPERATIONS(OPERATION_ROW)
+#undef OPERATION_ROW
 };
 
 enum store_status operation_run(struct store *store, struct store_op *op)

@@ -4,15 +4,10 @@
 
 #include "server/store/sqlite/store_private.h"
 
-enum store_status operation_create_batch(struct store *store, struct store_op *op);
-enum store_status operation_insert_rollout(struct store *store, struct store_op *op);
-enum store_status operation_close_group(struct store *store, struct store_op *op);
-enum store_status operation_close_batch(struct store *store, struct store_op *op);
-enum store_status operation_declare_policy(struct store *store, struct store_op *op);
-enum store_status operation_update_policy(struct store *store, struct store_op *op);
-enum store_status operation_record_objective(struct store *store, struct store_op *op);
-enum store_status operation_put_engine(struct store *store, struct store_op *op);
-enum store_status operation_delete_engine(struct store *store, struct store_op *op);
+#define OPERATION_FUNCTION(kind, type, member)                                                                         \
+    enum store_status operation_##member(struct store *store, struct store_op *op);
+STORE_OPERATIONS(OPERATION_FUNCTION)
+#undef OPERATION_FUNCTION
 
 /* Ends an operation with what SQLite said (not OK), or with a status and a sentence of its own. Both return the status.
  */
