@@ -61,6 +61,21 @@ static void write_knob_choices(struct json_write *json)
     }
 }
 
+static void write_losses(struct json_write *json)
+{
+    json_array_begin(json);
+    for (size_t i = 0; i < OBJECTIVE_LOSS_COUNT; i++) {
+        const struct objective_loss_text *loss = &objective_loss_texts[i];
+        json_object_begin(json);
+        json_put_string(json, "name", loss->name);
+        json_put_string(json, "value", loss->value);
+        json_put_string(json, "derivative", loss->derivative);
+        json_put_string(json, "source", loss->source);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
 static void print_tables(void)
 {
     _cleanup_buffer_ struct buffer text;
@@ -75,6 +90,8 @@ static void print_tables(void)
     write_error_codes(&json);
     write_knob_choices(&json);
     json_object_end(&json);
+    json_key(&json, "losses");
+    write_losses(&json);
     json_key(&json, "metrics");
     metrics_write(&json);
     json_key(&json, "verifiers");

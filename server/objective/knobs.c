@@ -18,7 +18,6 @@ CHOICES(missings, OBJECTIVE_MISSINGS);
 CHOICES(forms, OBJECTIVE_FORMS);
 CHOICES(filters, OBJECTIVE_FILTERS);
 CHOICES(filter_ons, OBJECTIVE_FILTER_ONS);
-CHOICES(losses, OBJECTIVE_LOSSES);
 CHOICES(tv_forms, OBJECTIVE_TV_FORMS);
 CHOICES(zero_advs, OBJECTIVE_ZERO_ADVS);
 CHOICES(anchors, OBJECTIVE_ANCHORS);
@@ -32,6 +31,18 @@ CHOICES(is_denominators, OBJECTIVE_IS_DENOMINATORS);
 CHOICES(selections, OBJECTIVE_SELECTIONS);
 CHOICES(modes, OBJECTIVE_MODES);
 CHOICES(masked_seqs, OBJECTIVE_MASKED_SEQS);
+
+#define LOSS(symbol, name, ...) name,
+static const char *const losses[] = {
+#include "server/objective/losses.def"
+    NULL};
+#undef LOSS
+
+#define LOSS(symbol, name, terms, prepare, traits, value, derivative, source) {name, value, derivative, source},
+const struct objective_loss_text objective_loss_texts[OBJECTIVE_LOSS_COUNT] = {
+#include "server/objective/losses.def"
+};
+#undef LOSS
 
 /* --- which kinds use a knob --- */
 

@@ -28,15 +28,6 @@
 #define OBJECTIVE_FILTERS(ROW) \
     ROW(NONE, "none") ROW(NONZERO_VARIANCE, "nonzero_variance") ROW(RANGE, "range") ROW(MEAN_INTERVAL, "mean_interval")
 
-#define OBJECTIVE_LOSSES(ROW) \
-    ROW(PPO_CLIP, "ppo_clip") \
-    ROW(DUAL_CLIP, "dual_clip") /* short for ppo_clip with dual_c 3 */ \
-    ROW(TWO_SIDED, "two_sided") /* short for ppo_clip with delta */ \
-    ROW(CISPO, "cispo") ROW(GSPO, "gspo") ROW(GSPO_TOKEN, "gspo_token") ROW(SAPO, "sapo") ROW(GMPO, "gmpo") \
-    ROW(VESPO, "vespo") ROW(LUSPO, "luspo") ROW(DPPO_TV, "dppo_tv") ROW(DPPO_KL, "dppo_kl") ROW(IPO, "ipo") \
-    ROW(GPG, "gpg") ROW(IMPORTANCE_SAMPLING, "importance_sampling") ROW(DRO, "dro") ROW(ROLLOUT_IS, "rollout_is") \
-    ROW(FIPO, "fipo") ROW(REAL, "real")
-
 #define OBJECTIVE_KLS(ROW) \
     ROW(K1, "k1") ROW(ABS, "abs") ROW(K2, "k2") ROW(K3, "k3") ROW(K1_PLUS, "k1_plus") ROW(K3_PLUS, "k3_plus") \
     ROW(LOW_VAR, "low_var") /* short for k3 with log_clamp 20, value_clamp 10 */
@@ -81,7 +72,6 @@
 #define OBJECTIVE_ESTIMATOR_ROW(symbol, name) OBJECTIVE_ESTIMATOR_##symbol,
 #define OBJECTIVE_SHAPER_ROW(symbol, name) OBJECTIVE_SHAPER_##symbol,
 #define OBJECTIVE_FILTER_ROW(symbol, name) OBJECTIVE_FILTER_##symbol,
-#define OBJECTIVE_LOSS_ROW(symbol, name) OBJECTIVE_LOSS_##symbol,
 #define OBJECTIVE_KL_ROW(symbol, name) OBJECTIVE_KL_##symbol,
 #define OBJECTIVE_IMPORTANCE_ROW(symbol, name) OBJECTIVE_IMPORTANCE_##symbol,
 #define OBJECTIVE_RS_ROW(symbol, name) OBJECTIVE_RS_##symbol,
@@ -103,7 +93,12 @@
 enum { OBJECTIVE_ESTIMATORS(OBJECTIVE_ESTIMATOR_ROW) OBJECTIVE_ESTIMATOR_COUNT };
 enum { OBJECTIVE_SHAPERS(OBJECTIVE_SHAPER_ROW) OBJECTIVE_SHAPER_COUNT };
 enum { OBJECTIVE_FILTERS(OBJECTIVE_FILTER_ROW) OBJECTIVE_FILTER_COUNT };
-enum { OBJECTIVE_LOSSES(OBJECTIVE_LOSS_ROW) OBJECTIVE_LOSS_COUNT };
+#define LOSS(symbol, ...) OBJECTIVE_LOSS_##symbol,
+enum {
+#include "server/objective/losses.def"
+    OBJECTIVE_LOSS_COUNT
+};
+#undef LOSS
 enum { OBJECTIVE_KLS(OBJECTIVE_KL_ROW) OBJECTIVE_KL_COUNT };
 enum { OBJECTIVE_IMPORTANCES(OBJECTIVE_IMPORTANCE_ROW) OBJECTIVE_IMPORTANCE_COUNT };
 enum { OBJECTIVE_RS_OPTIONS(OBJECTIVE_RS_ROW) OBJECTIVE_RS_COUNT };
@@ -123,6 +118,15 @@ enum { OBJECTIVE_REDUCTIONS(OBJECTIVE_REDUCTION_ROW) };
 enum { OBJECTIVE_IS_DENOMINATORS(OBJECTIVE_IS_DENOMINATOR_ROW) };
 enum { OBJECTIVE_MASKED_SEQS(OBJECTIVE_MASKED_SEQ_ROW) };
 /* clang-format on */
+
+/* The kinds of losses as texts, in the order of their enum; UTF-8, static. */
+struct objective_loss_text {
+    const char *name;
+    const char *value;
+    const char *derivative; /* by the token's log-probability */
+    const char *source;
+};
+extern const struct objective_loss_text objective_loss_texts[OBJECTIVE_LOSS_COUNT];
 
 #define OBJECTIVE_SHAPING_MAX 16
 #define OBJECTIVE_IMPORTANCE_MAX 8

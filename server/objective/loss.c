@@ -47,8 +47,8 @@ void ppo_clip_terms(const struct objective_knobs *knobs, const struct objective_
 }
 
 /* -r A, no clip. Source: Tinker and SkyRL, `importance_sampling`; DeepSeekMath's gradient. */
-static void importance_sampling_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
-                                      struct objective_block *block)
+void importance_sampling_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                               struct objective_block *block)
 {
     (void)knobs;
     (void)whole;
@@ -63,8 +63,8 @@ static void importance_sampling_terms(const struct objective_knobs *knobs, const
 /* -sg(clip(r, lo, hi)) A lp: bounds on r itself.
  * Source: MiniMax-M1 (arXiv 2506.13585) eq. 4-5. TRL and ms-swift: hi = epsilon_high; verl, NeMo-RL, slime: 1 -+ eps;
  * SkyRL: 0 to 5; open-instruct: hi 1.272. */
-static void cispo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
-                        struct objective_block *block)
+void cispo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                 struct objective_block *block)
 {
     double low = isnan(knobs->loss.lo) ? 0 : knobs->loss.lo;
     double high = knobs->loss.hi;
@@ -82,8 +82,7 @@ static void cispo_terms(const struct objective_knobs *knobs, const struct object
 }
 
 /* -(4 / tau) sigmoid(tau (r - 1)) A. Source: SAPO (arXiv 2511.20347); TRL, verl. */
-static void sapo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
-                       struct objective_block *block)
+void sapo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole, struct objective_block *block)
 {
     (void)whole;
     for (size_t k = 0; k < block->count; k++) {
@@ -101,8 +100,7 @@ static void sapo_terms(const struct objective_knobs *knobs, const struct objecti
 }
 
 /* -A lp. Source: Williams 1992 (REINFORCE); GPG (arXiv 2504.02546), verl `gpg`, NeMo-RL `disable_ppo_ratio`. */
-static void gpg_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
-                      struct objective_block *block)
+void gpg_terms(const struct objective_knobs *knobs, const struct objective_whole *whole, struct objective_block *block)
 {
     (void)knobs;
     (void)whole;
@@ -114,8 +112,7 @@ static void gpg_terms(const struct objective_knobs *knobs, const struct objectiv
 }
 
 /* -(A lp - beta/2 x^2). Source: DRO (arXiv 2405.19107), verl `dro`. */
-static void dro_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
-                      struct objective_block *block)
+void dro_terms(const struct objective_knobs *knobs, const struct objective_whole *whole, struct objective_block *block)
 {
     double beta = knobs->loss.beta;
 
@@ -131,8 +128,8 @@ static void dro_terms(const struct objective_knobs *knobs, const struct objectiv
 
 /* -sg(q) A lp where 1-eps_low < q < 1+eps_high, else 0; q against the rollout policy.
  * Source: GLM-5, SkyRL `rollout_is`. */
-static void rollout_is_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
-                             struct objective_block *block)
+void rollout_is_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                      struct objective_block *block)
 {
     double low = 1 - knobs->loss.eps_low;
     double high = 1 + knobs->loss.eps_high;
@@ -179,8 +176,8 @@ static void region_token(const struct objective_knobs *knobs, struct objective_b
 
 /* Keep if A > 0: p - p_old <= d_high; A < 0: >= -d_low. Source: DPPO, verl `dppo_tv`, SkyRL; prime-rl's
  * default loss is form ratio with kl_tau 1e-3. */
-static void dppo_tv_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
-                          struct objective_block *block)
+void dppo_tv_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                   struct objective_block *block)
 {
     bool low_at_zero = knobs->loss.zero_adv == OBJECTIVE_ZERO_ADV_LOW;
 
@@ -207,8 +204,8 @@ static double binary_kl(double old_logprob, double logprob)
 }
 
 /* Drop where the KL is above d and p moved to where A pushes it. Source: DPPO, verl `dppo_kl`. */
-static void dppo_kl_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
-                          struct objective_block *block)
+void dppo_kl_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
+                   struct objective_block *block)
 {
     (void)whole;
     for (size_t k = 0; k < block->count; k++) {
@@ -220,8 +217,7 @@ static void dppo_kl_terms(const struct objective_knobs *knobs, const struct obje
 }
 
 /* -r A where |p - p_old| <= threshold. Source: prime-rl `ipo`. */
-static void ipo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
-                      struct objective_block *block)
+void ipo_terms(const struct objective_knobs *knobs, const struct objective_whole *whole, struct objective_block *block)
 {
     (void)whole;
     for (size_t k = 0; k < block->count; k++) {
@@ -230,24 +226,9 @@ static void ipo_terms(const struct objective_knobs *knobs, const struct objectiv
     }
 }
 
+#define TRAITS(...) __VA_ARGS__
+#define LOSS(symbol, name, terms, prepare, traits, ...) [OBJECTIVE_LOSS_##symbol] = {terms, prepare, traits},
 const struct objective_loss objective_losses[OBJECTIVE_LOSS_COUNT] = {
-    [OBJECTIVE_LOSS_PPO_CLIP] = {ppo_clip_terms, .has_bounds = true},
-    [OBJECTIVE_LOSS_DUAL_CLIP] = {ppo_clip_terms, .has_bounds = true},
-    [OBJECTIVE_LOSS_TWO_SIDED] = {ppo_clip_terms, .has_bounds = true},
-    [OBJECTIVE_LOSS_CISPO] = {cispo_terms, .reads_logprob = true},
-    [OBJECTIVE_LOSS_GSPO] = {gspo_terms, gspo_prepare, .has_bounds = true, .shares_slope = true},
-    [OBJECTIVE_LOSS_GSPO_TOKEN] = {gspo_token_terms, gspo_prepare, .has_bounds = true},
-    [OBJECTIVE_LOSS_SAPO] = {sapo_terms},
-    [OBJECTIVE_LOSS_GMPO] = {gmpo_terms, gmpo_prepare, .has_bounds = true, .shares_slope = true},
-    [OBJECTIVE_LOSS_VESPO] = {vespo_terms, vespo_prepare, .reads_logprob = true, .takes_importance = true},
-    [OBJECTIVE_LOSS_LUSPO] = {luspo_terms, gspo_prepare, .has_bounds = true, .shares_slope = true},
-    [OBJECTIVE_LOSS_DPPO_TV] = {dppo_tv_terms, .reads_logprob = true},
-    [OBJECTIVE_LOSS_DPPO_KL] = {dppo_kl_terms, .reads_logprob = true},
-    [OBJECTIVE_LOSS_IPO] = {ipo_terms},
-    [OBJECTIVE_LOSS_GPG] = {gpg_terms, .reads_logprob = true},
-    [OBJECTIVE_LOSS_IMPORTANCE_SAMPLING] = {importance_sampling_terms},
-    [OBJECTIVE_LOSS_DRO] = {dro_terms, .reads_logprob = true},
-    [OBJECTIVE_LOSS_ROLLOUT_IS] = {rollout_is_terms, .has_bounds = true, .reads_logprob = true, .reads_rollout = true},
-    [OBJECTIVE_LOSS_FIPO] = {fipo_terms, fipo_prepare, .has_bounds = true},
-    [OBJECTIVE_LOSS_REAL] = {real_terms, real_prepare, .shares_slope = true},
+#include "server/objective/losses.def"
 };
+#undef LOSS

@@ -217,9 +217,10 @@ struct objective_loss {
 extern const struct objective_loss objective_losses[OBJECTIVE_LOSS_COUNT];
 typedef void objective_terms(const struct objective_knobs *knobs, const struct objective_whole *whole,
                              struct objective_block *block);
-objective_terms ppo_clip_terms, gspo_terms, gspo_token_terms, gmpo_terms, vespo_terms, luspo_terms, fipo_terms;
-objective_terms real_terms;
 typedef int objective_prepare(struct objective_work *work, struct objective_whole *whole);
+#define LOSS(symbol, name, terms, ...) objective_terms terms;
+#include "server/objective/losses.def"
+#undef LOSS
 objective_prepare gspo_prepare, gmpo_prepare, vespo_prepare, fipo_prepare, real_prepare;
 /* real: the groups' sums, once for each evaluation. */
 int real_begin(struct objective_work *work);

@@ -37,29 +37,6 @@ static const struct formula estimators[] = {
     {"optimal_token_baseline", "G_t - sum(G_t W_t) / (sum(W_t) + eps) over the group", NULL},
 };
 
-static const struct formula losses[] = {
-    {"ppo_clip", "-min(min(r, delta) A, clip(r, 1 - eps_low, 1 + eps_high) A); A < 0: at most -dual_c A",
-     "-r A, or 0 on a constant branch"},
-    {"importance_sampling", "-r A", "-r A"},
-    {"cispo", "-clip(r, lo, hi) A lp, the ratio held constant", "-clip(r, lo, hi) A"},
-    {"gspo", "-min(s A, clip(s) A), s = exp(mean x of the sequence)", "-s A / n, 0 where clipped"},
-    {"gspo_token", "-min(s A, clip(s) A), s = exp(mean x of the sequence), its gradient that of this token",
-     "-s A, 0 where clipped"},
-    {"sapo", "-(4 / tau) sigmoid(tau (r - 1)) A", "-4 sigmoid (1 - sigmoid) r A"},
-    {"gmpo", "-A exp(mean of the clipped x)", "-A rho / n where not clipped"},
-    {"vespo", "-phi A lp, phi = exp(lambda + k log w - lambda w) held constant", "-phi A"},
-    {"luspo", "n times gspo", "n times that of gspo"},
-    {"dppo_tv", "-r A (or -min(r, c) A lp) where |p - p_old| is allowed, + kl_tau x^2", "that of the form"},
-    {"dppo_kl", "-min(r, c) A lp where the binary KL is allowed, the ratio held constant", "-min(r, c) A where kept"},
-    {"ipo", "-r A if |p - p_old| <= threshold, + kl_tau x^2", "-r A if kept, + 2 kl_tau x"},
-    {"gpg", "-A lp", "-A"},
-    {"dro", "-(A lp - beta / 2 x^2)", "-(A - beta x)"},
-    {"rollout_is", "-w A lp, w = exp(lp - lb) inside its bounds, else 0, held constant", "-w A"},
-    {"fipo", "ppo_clip times the clipped exp of the discounted sum of later x, held constant",
-     "that of ppo_clip, times it"},
-    {"real", "its share of ln(1 + sum e^(s / tau)) + ln(1 + sum e^(-s / tau)) of the group", "derivative of that"},
-};
-
 static const struct formula kls[] = {
     {"k1", "d = lp - lr", "1"},
     {"abs", "|d|, d = lp - lr", "sign(d)"},
@@ -82,13 +59,22 @@ static const struct formula modes[] = {
     {"group_mean_seq_mean_token_mean", "1 / (P G n), G judged members of the group", NULL},
 };
 
+static const struct formula unknown = {"", "as this kind defines it", "as this kind defines it"};
+
 static const struct formula *find_formula(const struct formula *table, size_t count, const char *name)
 {
-    static const struct formula unknown = {"", "as this kind defines it", "as this kind defines it"};
     for (size_t i = 0; i < count; i++)
         if (name && strcmp(table[i].name, name) == 0)
             return &table[i];
     return &unknown;
+}
+
+static struct formula find_loss(const char *name)
+{
+    for (size_t i = 0; i < OBJECTIVE_LOSS_COUNT; i++)
+        if (name && strcmp(objective_loss_texts[i].name, name) == 0)
+            return (struct formula){name, objective_loss_texts[i].value, objective_loss_texts[i].derivative};
+    return unknown;
 }
 
 /* --- what is asked for ------------------------------------------------------------------------------------ */
@@ -334,13 +320,13 @@ static double raw_term(const struct explanation *explanation)
 static void write_policy(struct explanation *explanation)
 {
     const char *kind = kind_of(explanation, "loss", "kind");
-    const struct formula *formula = find_formula(losses, ARRAY_LENGTH(losses), kind);
+    struct formula formula = find_loss(kind);
     double raw = raw_term(explanation);
     double importance = takes_importance(explanation) ? 1 : explanation->sequence.importance[explanation->token];
     double rest = explanation->policy_term - raw * importance;
     bool has_rest = fabs(rest) > 1e-12 * (fabs(raw * importance) + fabs(explanation->policy_term));
 
-    step(explanation, "token_loss", formula->value, raw);
+    step(explanation, "token_loss", formula.value, raw);
     step(explanation, "importance_weight", "weight of the off-policy correction, 0 where it rejects", importance);
     if (has_rest)
         step(explanation, "selection_term", "what selection adds, or takes away", rest);
@@ -417,16 +403,16 @@ static void gradient_step(struct explanation *explanation, const char *name, con
 static void write_gradient(struct explanation *explanation)
 {
     static const char policy_factors[] = "weight * importance_weight";
-    const struct formula *loss = find_formula(losses, ARRAY_LENGTH(losses), kind_of(explanation, "loss", "kind"));
+    struct formula loss = find_loss(kind_of(explanation, "loss", "kind"));
     const struct formula *kl = find_formula(kls, ARRAY_LENGTH(kls), kind_of(explanation, "kl", "estimator"));
     struct objective_knobs knobs;
 
     if (beta_of(explanation) == 0 || !change_knobs(explanation->knobs, "beta", json_real(0), &knobs)) {
-        gradient_step(explanation, "gradient", policy_factors, loss, explanation->gradient);
+        gradient_step(explanation, "gradient", policy_factors, &loss, explanation->gradient);
         return;
     }
     double policy = evaluate_with(explanation->objective, explanation->request, &knobs).gradient;
-    gradient_step(explanation, "policy_gradient", policy_factors, loss, policy);
+    gradient_step(explanation, "policy_gradient", policy_factors, &loss, policy);
     gradient_step(explanation, "kl_gradient", "weight * beta", kl, explanation->gradient - policy);
     step(explanation, "gradient", "policy_gradient + kl_gradient: the derivative of the loss by lp",
          explanation->gradient);
