@@ -127,6 +127,24 @@ int database_open(struct database *database, const char *path, enum database_mod
     return result;
 }
 
+static bool has_log(const char *path)
+{
+    _cleanup_free_ char *log = xasprintf("%s-wal", path);
+    return access(log, F_OK) == 0;
+}
+
+int database_open_to_verify(struct database *database, const char *path)
+{
+    bool with_log = has_log(path);
+    int result = database_open(database, path, with_log ? DATABASE_VERIFY_LOG : DATABASE_VERIFY, false, 0);
+    if (result == SQLITE_OK)
+        result = sqlite3_exec(database->handle, "SELECT 1 FROM sqlite_schema", NULL, NULL, NULL);
+    if ((result & 0xFF) != SQLITE_CANTOPEN && (result & 0xFF) != SQLITE_READONLY)
+        return result;
+    database_close(database);
+    return database_open(database, path, with_log ? DATABASE_PROBE : DATABASE_PROBE_IMMUTABLE, false, 0);
+}
+
 static int prepare(struct database *database, int which)
 {
     return sqlite3_prepare_v3(database->handle, statement_rows[which].sql, -1, SQLITE_PREPARE_PERSISTENT,
@@ -222,6 +240,18 @@ int database_first(sqlite3_stmt *statement)
     int result = sqlite3_step(statement);
     if (result != SQLITE_ROW)
         sqlite3_reset(statement);
+    return result;
+}
+
+int database_number(struct database *database, const char *sql, int64_t *ret_number)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = sqlite3_prepare_v2(database->handle, sql, -1, &statement, NULL);
+    if (result == SQLITE_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
+        *ret_number = sqlite3_column_int64(statement, 0);
+        result = SQLITE_OK;
+    }
+    sqlite3_finalize(statement);
     return result;
 }
 

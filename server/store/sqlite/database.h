@@ -35,6 +35,9 @@ enum database_mode {
  * SQLite's own. */
 int database_open(struct database *database, const char *path, enum database_mode mode, bool durability_normal,
                   size_t cache_bytes);
+/* To read all of a file that a service may have open, and leave it and its log as they are. Where nothing may be made
+ * beside the file it is read without its CHECKs, if there is no log as one that nobody changes. */
+int database_open_to_verify(struct database *database, const char *path);
 /* Statements that cannot be prepared yet, because an index is still to be built, are left to their first use if the
  * database is `incomplete`. */
 int database_prepare(struct database *database, bool writes, bool incomplete);
@@ -51,6 +54,9 @@ int database_run_plain(struct database *database, enum statement which);
 /* Steps a statement that gives at most one row: SQLITE_ROW (still to be reset), SQLITE_DONE (reset) or an error
  * (reset). */
 int database_first(sqlite3_stmt *statement);
+
+/* One number from one statement that is not kept. An SQLite result code. */
+int database_number(struct database *database, const char *sql, int64_t *ret_number);
 
 void bind_int(sqlite3_stmt *statement, int place, int64_t value);
 void bind_int_or_null(sqlite3_stmt *statement, int place, int64_t value); /* negative: null */

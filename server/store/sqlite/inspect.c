@@ -118,27 +118,14 @@ static int refuse_damaged(struct database *database, const char *path, const cha
                         detail ? detail : sqlite3_errmsg(database->handle));
 }
 
-/* One number from one statement. */
-static int read_number(struct database *database, const char *sql, int64_t *ret_number)
-{
-    sqlite3_stmt *statement = NULL;
-    int result = sqlite3_prepare_v2(database->handle, sql, -1, &statement, NULL);
-    if (result == SQLITE_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
-        *ret_number = sqlite3_column_int64(statement, 0);
-        result = SQLITE_OK;
-    }
-    sqlite3_finalize(statement);
-    return result;
-}
-
 int inspect_version(struct database *database, const char *path, char message[STORE_MESSAGE_BYTES])
 {
     int64_t application = 0;
     int64_t version = 0;
     int64_t things = 0;
-    if (read_number(database, "PRAGMA application_id", &application) != SQLITE_OK ||
-        read_number(database, "PRAGMA user_version", &version) != SQLITE_OK ||
-        read_number(database, "SELECT count(*) FROM sqlite_schema", &things) != SQLITE_OK)
+    if (database_number(database, "PRAGMA application_id", &application) != SQLITE_OK ||
+        database_number(database, "PRAGMA user_version", &version) != SQLITE_OK ||
+        database_number(database, "SELECT count(*) FROM sqlite_schema", &things) != SQLITE_OK)
         return refuse_damaged(database, path, NULL, message);
     if (application != STORE_APPLICATION_ID && (application != 0 || version != 0 || things != 0))
         return store_refuse(EMEDIUMTYPE, message, "the database %s belongs to another program; it was left untouched",
@@ -228,8 +215,8 @@ int inspect_size(struct database *database, const char *path, char message[STORE
     int64_t pages = 0;
     int64_t page_bytes = 0;
     char detail[96];
-    if (read_number(database, "PRAGMA page_count", &pages) != SQLITE_OK ||
-        read_number(database, "PRAGMA page_size", &page_bytes) != SQLITE_OK)
+    if (database_number(database, "PRAGMA page_count", &pages) != SQLITE_OK ||
+        database_number(database, "PRAGMA page_size", &page_bytes) != SQLITE_OK)
         return refuse_damaged(database, path, NULL, message);
     if (stat(path, &status) < 0)
         return store_refuse(errno, message, "the database %s cannot be read: %m", path);

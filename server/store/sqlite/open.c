@@ -1,13 +1,13 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/store/inspect.h"
+#include "server/store/sqlite/lock.h"
 #include "server/store/sqlite/migrate.h"
 #include "server/store/sqlite/store_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #define PRIVATE_MODE 0600
@@ -16,33 +16,6 @@ static const size_t default_commit_rows = 64;
 static const size_t default_queue_ops = 8192;
 static const size_t default_queue_bytes = (size_t)256 << 20;
 static const size_t default_cache_bytes = (size_t)8 << 20;
-
-static int refuse_locked(int fd, const char *path, char message[STORE_MESSAGE_BYTES])
-{
-    char pid[32] = "";
-    ssize_t length = pread(fd, pid, sizeof(pid) - 1, 0);
-    pid[length > 0 ? strcspn(pid, "\n") : 0] = '\0';
-    return store_refuse(EWOULDBLOCK, message, "the database %s is already open in process %s", path,
-                        *pid ? pid : "(unknown)");
-}
-
-/* The lock is a file of its own, because SQLite's locks live on the database file and are let go by any close() of it.
- */
-static int take_lock(struct store *store, char message[STORE_MESSAGE_BYTES])
-{
-    _cleanup_free_ char *name = xasprintf("%s-lock", store->path);
-    store->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, PRIVATE_MODE);
-    if (store->lock_fd < 0)
-        return store_refuse(errno, message, "the lock file %s cannot be opened: %m", name);
-    if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? refuse_locked(store->lock_fd, store->path, message)
-                                    : store_refuse(errno, message, "the lock file %s cannot be locked: %m", name);
-    char pid[32];
-    int length = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-    if (ftruncate(store->lock_fd, 0) < 0 || pwrite(store->lock_fd, pid, (size_t)length, 0) != length)
-        return store_refuse(errno ? errno : EIO, message, "the lock file %s cannot be written: %m", name);
-    return 0;
-}
 
 /* Prompts and completions are nobody else's business. SQLite gives the files beside the database its mode; those of an
  * older version, or of a crash, are here already. Before SQLite opens the file: any close() lets its locks go. */
@@ -124,7 +97,7 @@ static int open_steps(struct store *store, const struct store_options *options, 
     if (refused == 0)
         refused = inspect_place(store->path, message);
     if (refused == 0)
-        refused = take_lock(store, message);
+        refused = lock_take(store->path, &store->lock_fd, message);
     if (refused == 0)
         refused = inspect_file(store->path, message);
     if (refused == 0)

@@ -4,7 +4,6 @@
 #include "server/store/sqlite/store_private.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 enum { ROWS_SHOWN = 20 };
 
@@ -148,26 +147,6 @@ static void verify_all(struct verifying *verifying)
         ask(verifying, invariants[i].problem, invariants[i].sql);
 }
 
-static bool has_log(const char *path)
-{
-    _cleanup_free_ char *log = xasprintf("%s-wal", path);
-    return access(log, F_OK) == 0;
-}
-
-/* Where nothing may be made beside the file it is read without its CHECKs, if there is no log as one that nobody
- * changes. */
-static int open_to_verify(struct database *database, const char *path)
-{
-    bool with_log = has_log(path);
-    int result = database_open(database, path, with_log ? DATABASE_VERIFY_LOG : DATABASE_VERIFY, false, 0);
-    if (result == SQLITE_OK)
-        result = sqlite3_exec(database->handle, "SELECT 1 FROM sqlite_schema", NULL, NULL, NULL);
-    if ((result & 0xFF) != SQLITE_CANTOPEN && (result & 0xFF) != SQLITE_READONLY)
-        return result;
-    database_close(database);
-    return database_open(database, path, with_log ? DATABASE_PROBE : DATABASE_PROBE_IMMUTABLE, false, 0);
-}
-
 int store_verify(const char *path, struct buffer *problems, struct store_verify_report *ret_report,
                  char message[STORE_MESSAGE_BYTES])
 {
@@ -179,7 +158,7 @@ int store_verify(const char *path, struct buffer *problems, struct store_verify_
         refused = inspect_to_read(real, message);
     if (refused < 0)
         return refused;
-    int result = open_to_verify(&verifying.database, real);
+    int result = database_open_to_verify(&verifying.database, real);
     refused = result == SQLITE_OK ? inspect_version(&verifying.database, real, message)
                                   : store_refuse(EIO, message, "the database %s cannot be read: %s", real,
                                                  sqlite3_errmsg(verifying.database.handle));
