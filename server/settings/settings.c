@@ -334,6 +334,14 @@ static int parse_all(struct settings *settings, struct raw_settings *raw, char *
     return settings_parse_engines(raw, settings, ret_message);
 }
 
+/* The environment and the file, beneath what the command line gave. */
+static int gather(struct raw_settings *raw, const char *config, char *ret_message)
+{
+    if (take_environment(raw, ret_message) < 0)
+        return -1;
+    return config && *config ? settings_read_file(config, raw, ret_message) : 0;
+}
+
 static int load(int argc, char **argv, struct settings *ret_settings, struct settings_run *ret_run, char *ret_message)
 {
     _cleanup_(raw_settings_finish) struct raw_settings raw = {0};
@@ -347,9 +355,7 @@ static int load(int argc, char **argv, struct settings *ret_settings, struct set
     }
     if (ret_run->version || ret_run->help || ret_run->print)
         return 0;
-    if (take_environment(&raw, ret_message) < 0)
-        return -1;
-    if (line.config && *line.config && settings_read_file(line.config, &raw, ret_message) < 0)
+    if (gather(&raw, line.config, ret_message) < 0)
         return -1;
     if (parse_all(ret_settings, &raw, ret_message) < 0)
         return -1;
@@ -360,6 +366,32 @@ int settings_load(int argc, char **argv, struct settings *ret_settings, struct s
                   char ret_message[SETTINGS_MESSAGE_BYTES])
 {
     int result = load(argc, argv, ret_settings, ret_run, ret_message);
+    if (result < 0)
+        make_one_line(ret_message);
+    return result;
+}
+
+static int find_database(const char *config, const char *database, char **ret_database, char *ret_message)
+{
+    _cleanup_(raw_settings_finish) struct raw_settings raw = {0};
+    size_t row = (size_t)find_row("database", strlen("database"));
+    struct settings settings = {0};
+    if (database && give(&raw, row, database, "--database", ret_message) < 0)
+        return -1;
+    if (gather(&raw, config ? config : getenv(VARIABLE_PREFIX "CONFIG"), ret_message) < 0)
+        return -1;
+    if (!raw.settings[row].source)
+        raw.settings[row].source = xstrdup("the default");
+    if (setting_parse(&setting_rows[row], &raw.settings[row], &settings, ret_message) < 0)
+        return -1;
+    *ret_database = settings.database;
+    return 0;
+}
+
+int settings_find_database(const char *config, const char *database, char **ret_database,
+                           char ret_message[SETTINGS_MESSAGE_BYTES])
+{
+    int result = find_database(config, database, ret_database, ret_message);
     if (result < 0)
         make_one_line(ret_message);
     return result;

@@ -67,6 +67,12 @@ int settings_load(int argc, char **argv, struct settings *ret_settings, struct s
                   char ret_message[SETTINGS_MESSAGE_BYTES]);
 void settings_finish(struct settings *settings);
 
+/* The setting database alone, found as settings_load() finds it, for a command: `config` and `database` are those of its
+ * flags, NULL if not given. Other settings are not checked, and no token is read. 0 with a path that is the caller's to
+ * free, or -1. */
+int settings_find_database(const char *config, const char *database, char **ret_database,
+                           char ret_message[SETTINGS_MESSAGE_BYTES]);
+
 /* Each variable that begins like those of settings and is none, with the one that was probably meant, or NULL.
  * ROLLOUTD_TOKEN_NAME holds the key of an engine and is known. Reads environ; both texts live until `found` returns. */
 void settings_find_unknown(void (*found)(const char *name, const char *nearest));

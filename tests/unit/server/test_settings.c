@@ -139,6 +139,41 @@ static void test_the_environment_can_name_the_file(void **state)
     assert_int_equal(loading.settings.workers, 7);
 }
 
+static void assert_database(const char *config, const char *flag, const char *expected)
+{
+    _cleanup_free_ char *database = NULL;
+    char message[SETTINGS_MESSAGE_BYTES];
+    assert_int_equal(settings_find_database(config, flag, &database, message), 0);
+    assert_string_equal(database, expected);
+}
+
+static void test_a_command_finds_the_database_as_the_service_does(void **state)
+{
+    (void)state;
+    _cleanup_free_ char *path = write_file("settings.yaml", "database: of-file.db\nlisten: nonsense\n", 0600);
+    assert_database(NULL, NULL, "rolloutd.db");
+    assert_database(path, NULL, "of-file.db");
+    setenv("ROLLOUTD_CONFIG", path, 1);
+    assert_database(NULL, NULL, "of-file.db");
+    setenv("ROLLOUTD_DATABASE", "of-environment.db", 1);
+    assert_database(path, NULL, "of-environment.db");
+    assert_database(path, "of-flag.db", "of-flag.db");
+    unsetenv("ROLLOUTD_DATABASE");
+    unsetenv("ROLLOUTD_CONFIG");
+}
+
+static void test_a_command_is_told_of_settings_that_cannot_be_read(void **state)
+{
+    (void)state;
+    char *database = NULL;
+    char message[SETTINGS_MESSAGE_BYTES];
+    assert_int_equal(settings_find_database("/nowhere/rolloutd.yaml", NULL, &database, message), -1);
+    assert_non_null(strstr(message, "/nowhere/rolloutd.yaml"));
+    assert_int_equal(settings_find_database(NULL, "", &database, message), -1);
+    assert_non_null(strstr(message, "database"));
+    assert_null(database);
+}
+
 static void test_an_empty_file_says_nothing(void **state)
 {
     (void)state;
@@ -545,6 +580,8 @@ int main(void)
         cmocka_unit_test(test_without_anything_the_defaults_hold),
         cmocka_unit_test(test_flag_wins_over_environment_over_file_over_default),
         cmocka_unit_test(test_the_environment_can_name_the_file),
+        cmocka_unit_test(test_a_command_finds_the_database_as_the_service_does),
+        cmocka_unit_test(test_a_command_is_told_of_settings_that_cannot_be_read),
         cmocka_unit_test(test_an_empty_file_says_nothing),
         cmocka_unit_test(test_a_bad_value_is_named_with_its_source_and_what_was_expected),
         cmocka_unit_test(test_a_bad_file_is_named_with_the_line),
