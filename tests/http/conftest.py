@@ -3,12 +3,15 @@ import functools
 import os
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
 import harness
 from engines import RealEngine, ScriptedEngine, ToyEngine
 from harness import SANITIZER, Rolloutd
+
+NOBODY = 65534
 
 
 def finish(service):
@@ -105,6 +108,25 @@ def toy(tmp_path):
     made = ToyEngine(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def as_nobody():
+    """What runs a command as a user who may not write everywhere, and a folder that it can reach."""
+    if os.geteuid() != 0:
+        wrapper = []
+    elif shutil.which("setpriv"):
+        wrapper = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    else:
+        pytest.skip("root may write everywhere, and there is no setpriv")
+    folder = tempfile.mkdtemp(prefix="rolloutd-nobody-")
+    os.chmod(folder, 0o777)
+    if wrapper and subprocess.run([*wrapper, "sh", "-c", f"test -x {os.environ.get('ROLLOUTD_BINARY', 'build/rolloutd')} && touch {folder}/x"], check=False).returncode:
+        shutil.rmtree(folder)
+        pytest.skip("another user cannot reach the binary")
+    yield wrapper, folder
+    os.chmod(folder, 0o777)
+    shutil.rmtree(folder)
 
 
 def preloaded(folder, name):

@@ -1,9 +1,6 @@
 """The record on a bad day: a slow disk, a disk that hangs, a reader that holds a page, damage, a place that is read-only."""
 import os
-import shutil
 import sqlite3
-import subprocess
-import tempfile
 
 import pytest
 
@@ -14,7 +11,6 @@ from test_health import ASYNC, Watch
 from test_hostile import post
 
 LOOSE = [{"name": "regex", "options": {"pattern": "^4"}}]
-NOBODY = 65534
 
 
 @pytest.fixture
@@ -182,25 +178,6 @@ def test_a_file_that_is_damaged_in_the_middle_makes_named_errors(start, canned):
 
 
 # -- read-only ----------------------------------------------------------------------------------------------------------------
-
-@pytest.fixture
-def as_nobody():
-    """What runs a command as a user who may not write everywhere, and a folder that it can reach."""
-    if os.geteuid() != 0:
-        wrapper = []
-    elif shutil.which("setpriv"):
-        wrapper = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    else:
-        pytest.skip("root may write everywhere, and there is no setpriv")
-    folder = tempfile.mkdtemp(prefix="rolloutd-nobody-")
-    os.chmod(folder, 0o777)
-    if wrapper and subprocess.run([*wrapper, "sh", "-c", f"test -x {os.environ.get('ROLLOUTD_BINARY', 'build/rolloutd')} && touch {folder}/x"], check=False).returncode:
-        shutil.rmtree(folder)
-        pytest.skip("another user cannot reach the binary")
-    yield wrapper, folder
-    os.chmod(folder, 0o777)
-    shutil.rmtree(folder)
-
 
 @pytest.mark.parametrize("what", ["folder", "file"])
 def test_a_record_that_must_not_be_written_is_refused_and_named(start, canned, as_nobody, what):
