@@ -30,6 +30,21 @@ static const struct command commands[] = {
      "\n"
      "Exit code: 0 all is in order, 1 something is wrong, or the file is no database of rolloutd, 2 wrong usage.\n",
      verify_database_options, verify_database_command},
+    {"backup", "FILE [option]...", "Copy the database, also beside a running service.",
+     "FILE is new, and shows one moment: all that was answered before. It is written as FILE.partial, checked, and "
+     "only\n"
+     "then called FILE. Meanwhile the service continues, and its write-ahead log grows. After kill -9 FILE.partial\n"
+     "is left.\n"
+     "\n"
+     "Exit code: 0 FILE is there, 1 it is not, 2 wrong usage.\n",
+     backup_options, backup_command},
+    {"restore", "FILE [option]...", "Make a database out of a copy.",
+     "FILE is checked and stays as it is. Refused while a service has the database open, and where there is a "
+     "database\n"
+     "without --replace.\n"
+     "\n"
+     "Exit code: 0 the database is in place, 1 it is not, 2 wrong usage.\n",
+     restore_options, restore_command},
     {"help", "[command]", "Print this, or what a command takes.", NULL, NULL, help_command},
 };
 

@@ -1,7 +1,7 @@
 /* commands: THE table of what the program does besides serving: `rolloutd verify …`, `rolloutd check-references …`.
  *
  * A command is a row with its options as a table (command_line.h) and a function. They read what they are told to and
- * print; none writes to a database or listens. */
+ * print; none listens, and only `restore` puts anything into the place of a database. */
 #ifndef SERVER_COMMANDS_COMMANDS_H
 #define SERVER_COMMANDS_COMMANDS_H
 
@@ -33,5 +33,11 @@ int check_references_command(int argc, char **argv); /* commands/references.c */
 
 extern const struct command_option verify_database_options[];
 int verify_database_command(int argc, char **argv); /* commands/database.c */
+
+extern const struct command_option backup_options[];
+int backup_command(int argc, char **argv); /* commands/backup.c */
+
+extern const struct command_option restore_options[];
+int restore_command(int argc, char **argv); /* commands/backup.c */
 
 #endif

@@ -4,11 +4,13 @@
 
 #include "server/store/store.h"
 
+#define INSPECT_RESTORING ".restoring" /* behind the database's name: a restore has begun to replace it */
+
 /* The file's real path, or where it would be made. 0, or a negative errno value with a message. */
 int inspect_resolve(const char *path, char **ret_path, char message[STORE_MESSAGE_BYTES]);
 /* The directory: exists, local, writable. */
 int inspect_place(const char *path, char message[STORE_MESSAGE_BYTES]);
-/* The file: ours, not newer, not damaged, writable. An absent or empty one is fine. */
+/* The file: ours, not newer, not damaged, writable, not half replaced. An absent or empty one is fine. */
 int inspect_file(const char *path, char message[STORE_MESSAGE_BYTES]);
 /* The file has the header of a database; for whoever only reads it. */
 int inspect_to_read(const char *path, char message[STORE_MESSAGE_BYTES]);

@@ -256,6 +256,17 @@ static int inspect_lost(const char *path, char message[STORE_MESSAGE_BYTES])
                         path, path);
 }
 
+static int inspect_restored(const char *path, char message[STORE_MESSAGE_BYTES])
+{
+    _cleanup_free_ char *copy = xasprintf("%s" INSPECT_RESTORING, path);
+    if (access(copy, F_OK) != 0)
+        return 0;
+    return store_refuse(EUCLEAN, message,
+                        "the database %s was about to be replaced when that was cut off; rolloutd restore --replace "
+                        "again finishes it (%s is the new copy, and the old one is still here or in %s.replaced-...)",
+                        path, copy, path);
+}
+
 int inspect_to_read(const char *path, char message[STORE_MESSAGE_BYTES])
 {
     int present = inspect_header(path, O_RDONLY, message);
@@ -266,7 +277,9 @@ int inspect_to_read(const char *path, char message[STORE_MESSAGE_BYTES])
 
 int inspect_file(const char *path, char message[STORE_MESSAGE_BYTES])
 {
-    int present = inspect_header(path, O_RDWR, message);
+    int present = inspect_restored(path, message);
+    if (present == 0)
+        present = inspect_header(path, O_RDWR, message);
     if (present == 0)
         return inspect_lost(path, message);
     /* A rollback journal is what a first start leaves when it is killed before the file was ever a database of ours. */
