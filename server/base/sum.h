@@ -1,8 +1,37 @@
-/* sum: what rounding leaves of a sum. Pure, any thread. */
+/* sum: sums of doubles that rounding does not spoil. Pure, any thread. */
 #ifndef BASE_SUM_H
 #define BASE_SUM_H
 
 #include <float.h>
+#include <math.h>
+#include <stdbool.h>
+
+/* Neumaier's sum: the error of n additions stays near that of one. Zero-initialised. What an addition loses by Knuth's
+ * two-sum, which needs no comparison of sizes. */
+struct precise_sum {
+    double sum;
+    double lost;
+};
+
+static inline void precise_sum_add(struct precise_sum *sum, double value)
+{
+    double after = sum->sum + value;
+    double taken = after - sum->sum;
+    sum->lost += (sum->sum - (after - taken)) + (value - taken);
+    sum->sum = after;
+}
+
+static inline double precise_sum_value(const struct precise_sum *sum)
+{
+    return sum->sum + sum->lost;
+}
+
+/* The one rule of equality: largest - smallest <= 1e-12 * the largest |value|. Rounding is no difference. */
+static inline bool values_are_equal(double minimum, double maximum)
+{
+    double size = fabs(minimum) > fabs(maximum) ? fabs(minimum) : fabs(maximum);
+    return isfinite(size) && maximum - minimum <= 1e-12 * size;
+}
 
 /* 0 where a sum is nothing but the rounding of its terms; size: the sum of |term|, beyond double: the sum itself. */
 static inline double sum_or_nothing(double sum, double size)

@@ -15,7 +15,7 @@ struct walk {
     const struct objective_knobs *knobs;
     const struct objective_loss *loss;
     struct objective_meter meter;
-    struct objective_sum policy, kl;
+    struct precise_sum policy, kl;
     struct lane_exact_sum sequence_policy, sequence_kl;
     struct objective_whole whole;
     size_t index;
@@ -465,17 +465,17 @@ static void enter_sequence(struct walk *walk, size_t index)
     walk->whole = (struct objective_whole){.index = index, .n = (double)sequence->trainable_tokens};
 }
 
-static void add_sum(const struct objective_sum *part, struct objective_sum *sum)
+static void add_sum(const struct precise_sum *part, struct precise_sum *sum)
 {
-    objective_sum_add(sum, part->sum);
+    precise_sum_add(sum, part->sum);
     sum->lost += part->lost;
 }
 
 /* The sums of the sequence into those of the request. */
 static void leave_sequence(struct walk *walk, struct objective_sequence *sequence)
 {
-    struct objective_sum policy = {0};
-    struct objective_sum kl = {0};
+    struct precise_sum policy = {0};
+    struct precise_sum kl = {0};
 
     lane_exact_sum_add_to(&walk->sequence_policy, &policy);
     add_sum(&policy, &walk->policy);
@@ -484,7 +484,7 @@ static void leave_sequence(struct walk *walk, struct objective_sequence *sequenc
         add_sum(&kl, &walk->kl);
         add_sum(&kl, &policy);
     }
-    sequence->loss = objective_sum_value(&policy) + 0.0;
+    sequence->loss = precise_sum_value(&policy) + 0.0;
     meter_sequence(&walk->meter);
 }
 
@@ -504,7 +504,7 @@ static int walk_sequence(struct walk *walk, size_t index)
         return -1;
     leave_sequence(walk, sequence);
     /* Each term is within double, their sums may not be; what is beyond it once stays there. */
-    if (!isfinite(sequence->loss) || !isfinite(objective_sum_value(&walk->policy) + objective_sum_value(&walk->kl)))
+    if (!isfinite(sequence->loss) || !isfinite(precise_sum_value(&walk->policy) + precise_sum_value(&walk->kl)))
         return non_finite(walk, SIZE_MAX, "logprobs", "with its loss the sum is beyond double");
     return 0;
 }
@@ -554,8 +554,8 @@ static int walk_all(struct walk *walk)
             request->after_sequence(request->context, i);
     }
     bool scored = anything_judged(request);
-    result->policy_loss = scored ? objective_sum_value(&walk->policy) + 0.0 : NAN;
-    result->kl_loss = scored ? objective_sum_value(&walk->kl) + 0.0 : NAN;
+    result->policy_loss = scored ? precise_sum_value(&walk->policy) + 0.0 : NAN;
+    result->kl_loss = scored ? precise_sum_value(&walk->kl) + 0.0 : NAN;
     result->loss = result->policy_loss + result->kl_loss;
     result->notes = notes(walk->work);
     if (request->slices)

@@ -132,10 +132,10 @@ static void add_statistics(struct rollout_view *view, bool is_first, double x)
 
 static double total_of(const struct lane_exact_sum *lanes)
 {
-    struct objective_sum sum = {0};
+    struct precise_sum sum = {0};
 
     lane_exact_sum_add_to(lanes, &sum);
-    return objective_sum_value(&sum);
+    return precise_sum_value(&sum);
 }
 
 static void look(const struct correcting *correcting, size_t index, struct rollout_view *ret_view)
@@ -318,17 +318,17 @@ static void correct_sequence(const struct correcting *correcting, size_t index)
 static int normalise(const struct correcting *correcting)
 {
     struct objective_work *work = correcting->work;
-    struct objective_sum sum = {0};
+    struct precise_sum sum = {0};
     double tokens = 0;
 
     for (size_t i = 0; i < work->request->sequence_count; i++)
         for (size_t t = 0; work->parts[i].live && t < work->request->sequences[i].tokens; t++) {
             if (is_masked(&work->request->sequences[i], t))
                 continue;
-            objective_sum_add(&sum, correcting->own[work->parts[i].first + t]);
+            precise_sum_add(&sum, correcting->own[work->parts[i].first + t]);
             tokens++;
         }
-    double mean = objective_sum_value(&sum) / tokens;
+    double mean = precise_sum_value(&sum) / tokens;
     if (tokens == 0 || mean == 0)
         return 0;
     if (!isfinite(mean))

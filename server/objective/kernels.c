@@ -25,10 +25,10 @@ double lane_sum_value(const struct lane_sum *sum)
     return value;
 }
 
-void lane_exact_sum_add_to(const struct lane_exact_sum *lanes, struct objective_sum *sum)
+void lane_exact_sum_add_to(const struct lane_exact_sum *lanes, struct precise_sum *sum)
 {
     for (int lane = 0; lane < OBJECTIVE_LANES; lane++) {
-        objective_sum_add(sum, lanes->sum[lane]);
+        precise_sum_add(sum, lanes->sum[lane]);
         sum->lost += lanes->lost[lane];
     }
 }

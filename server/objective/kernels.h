@@ -22,12 +22,12 @@
 struct lane_sum {
     double sum[OBJECTIVE_LANES];
 };
-/* With Knuth's two-sum, as struct objective_sum. */
+/* With Knuth's two-sum, as struct precise_sum. */
 struct lane_exact_sum {
     double sum[OBJECTIVE_LANES], lost[OBJECTIVE_LANES];
 };
 double lane_sum_value(const struct lane_sum *sum);
-void lane_exact_sum_add_to(const struct lane_exact_sum *lanes, struct objective_sum *sum);
+void lane_exact_sum_add_to(const struct lane_exact_sum *lanes, struct precise_sum *sum);
 
 /* Sums over x = a log-ratio. */
 struct lane_ratio_sums {

@@ -342,7 +342,7 @@ static void reweigh(size_t n, const double *weight, const double *kept, double *
 
 /* --- the way out --- */
 
-/* objective_sum_add() in each lane. */
+/* precise_sum_add() in each lane. */
 LANES_INLINE void add_part(lanes value, lanes *sum, lanes *lost)
 {
     lanes after = *sum + value;

@@ -82,7 +82,7 @@ int work_next_xs(struct objective_work *work, size_t index, size_t *token, doubl
 static int sum_xs(struct objective_work *work, size_t index, double *ret_sum)
 {
     struct lane_exact_sum lanes = {0};
-    struct objective_sum sum = {0};
+    struct precise_sum sum = {0};
     double x[OBJECTIVE_BLOCK];
     size_t token = 0;
     size_t count;
@@ -93,7 +93,7 @@ static int sum_xs(struct objective_work *work, size_t index, double *ret_sum)
         work->kernels->add_exactly(count, x, &lanes);
     } while (count > 0);
     lane_exact_sum_add_to(&lanes, &sum);
-    *ret_sum = objective_sum_value(&sum);
+    *ret_sum = precise_sum_value(&sum);
     return 0;
 }
 
@@ -122,7 +122,7 @@ static double gspo_value(const struct objective_knobs *knobs, double ratio, doub
 static double gspo_slope(const struct objective_work *work, const struct objective_whole *whole)
 {
     const struct objective_sequence *sequence = &work->request->sequences[whole->index];
-    struct objective_sum slopes = {0};
+    struct precise_sum slopes = {0};
     bool held;
 
     if (!work->advantages && !work->weights && !work->dropped) {
@@ -135,9 +135,9 @@ static double gspo_slope(const struct objective_work *work, const struct objecti
         double weight = outer_weight(work, whole->index, t);
         double value = gspo_value(work->knobs, whole->ratio, work_advantage(work, whole->index, t), &held);
         if (!held && weight != 0)
-            objective_sum_add(&slopes, value * weight);
+            precise_sum_add(&slopes, value * weight);
     }
-    return objective_sum_value(&slopes) / whole->n;
+    return precise_sum_value(&slopes) / whole->n;
 }
 
 /* s = exp(min(sum of m x / n, log_max)). Every token's value depends on every token's log-probability through s. */
@@ -232,8 +232,8 @@ static double gmpo_clip(const struct objective_knobs *knobs, double x, double ad
 int gmpo_prepare(struct objective_work *work, struct objective_whole *whole)
 {
     const struct objective_sequence *sequence = &work->request->sequences[whole->index];
-    struct objective_sum sum = {0};
-    struct objective_sum advantages = {0};
+    struct precise_sum sum = {0};
+    struct precise_sum advantages = {0};
     double x;
 
     for (size_t t = 0; t < sequence->tokens; t++) {
@@ -243,13 +243,13 @@ int gmpo_prepare(struct objective_work *work, struct objective_whole *whole)
             return -1;
         double advantage = work_advantage(work, whole->index, t);
         double weight = outer_weight(work, whole->index, t);
-        objective_sum_add(&sum, gmpo_clip(work->knobs, x, advantage));
+        precise_sum_add(&sum, gmpo_clip(work->knobs, x, advantage));
         if (weight != 0 && advantage != 0)
-            objective_sum_add(&advantages, -advantage * weight);
+            precise_sum_add(&advantages, -advantage * weight);
     }
-    whole->log_ratio = objective_sum_value(&sum) / whole->n;
+    whole->log_ratio = precise_sum_value(&sum) / whole->n;
     whole->ratio = objective_exp(whole->log_ratio);
-    double slopes = objective_sum_value(&advantages);
+    double slopes = precise_sum_value(&advantages);
     whole->shared = slopes == 0 ? 0 : slopes * whole->ratio / whole->n;
     return 0;
 }
@@ -281,7 +281,7 @@ static double vespo_phi(double log_w, double k, double lambda)
 int vespo_prepare(struct objective_work *work, struct objective_whole *whole)
 {
     const struct objective_sequence *sequence = &work->request->sequences[whole->index];
-    struct objective_sum sum = {0};
+    struct precise_sum sum = {0};
     double x;
 
     for (size_t t = 0; t < sequence->tokens; t++) {
@@ -289,12 +289,12 @@ int vespo_prepare(struct objective_work *work, struct objective_whole *whole)
             continue;
         if (work_x(work, whole->index, t, &x) < 0)
             return -1;
-        objective_sum_add(&sum, clip(x, -20, 20));
+        precise_sum_add(&sum, clip(x, -20, 20));
         if (work->weights)
-            objective_sum_add(&sum,
-                              clip(objective_log(work->weights[work->parts[whole->index].first + t]), LOG_1E_8, 20));
+            precise_sum_add(&sum,
+                            clip(objective_log(work->weights[work->parts[whole->index].first + t]), LOG_1E_8, 20));
     }
-    double log_w = clip(objective_sum_value(&sum), LOG_1E_8, 20);
+    double log_w = clip(precise_sum_value(&sum), LOG_1E_8, 20);
     whole->log_ratio = log_w;
     whole->ratio = objective_exp(log_w);
     whole->phi_pos = vespo_phi(log_w, work->knobs->loss.k_pos, work->knobs->loss.lambda_pos);

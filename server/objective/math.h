@@ -8,6 +8,8 @@
 #ifndef OBJECTIVE_MATH_H
 #define OBJECTIVE_MATH_H
 
+#include "server/base/sum.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -48,26 +50,6 @@ static inline uint64_t objective_is_far(double x, double limit)
     memcpy(&bits, &x, sizeof bits);
     memcpy(&limit_bits, &limit, sizeof limit_bits);
     return limit_bits - 1 - (bits & (UINT64_MAX >> 1));
-}
-
-/* Neumaier's sum: the error of n additions stays near that of one. Zero-initialised. What an addition loses by Knuth's
- * two-sum, which needs no comparison of sizes. */
-struct objective_sum {
-    double sum;
-    double lost;
-};
-
-static inline void objective_sum_add(struct objective_sum *sum, double value)
-{
-    double after = sum->sum + value;
-    double taken = after - sum->sum;
-    sum->lost += (sum->sum - (after - taken)) + (value - taken);
-    sum->sum = after;
-}
-
-static inline double objective_sum_value(const struct objective_sum *sum)
-{
-    return sum->sum + sum->lost;
 }
 
 #endif

@@ -24,8 +24,8 @@ double objective_combine_rewards(size_t n, const double *scores, const double *w
 
 struct objective_statistics { /* the room's own: sums of the two passes */
     size_t count;
-    struct objective_sum sum, drift; /* drift: what rounding left of the mean, over `unit` */
-    double size;                     /* sum of |value| */
+    struct precise_sum sum, drift; /* drift: what rounding left of the mean, over `unit` */
+    double size;                   /* sum of |value| */
     double minimum, maximum;
     double mean, unit, squares;
 };

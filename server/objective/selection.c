@@ -98,7 +98,7 @@ static int top_entropy(struct objective_work *work)
 static int drift_of(struct objective_work *work, size_t index, double *ret_drift)
 {
     const struct objective_sequence *sequence = &work->request->sequences[index];
-    struct objective_sum sum = {0};
+    struct precise_sum sum = {0};
     double now;
     double rollout;
     double n = 0;
@@ -113,10 +113,10 @@ static int drift_of(struct objective_work *work, size_t index, double *ret_drift
         if (work_read(work, index, t, sequence->logprobs, "logprobs", &now) < 0 ||
             work_read(work, index, t, sequence->rollout_logprobs, "rollout_logprobs", &rollout) < 0)
             return -1;
-        objective_sum_add(&sum, rollout - now);
+        precise_sum_add(&sum, rollout - now);
         n++;
     }
-    *ret_drift = n > 0 ? objective_sum_value(&sum) / n : 0;
+    *ret_drift = n > 0 ? precise_sum_value(&sum) / n : 0;
     return 0;
 }
 
@@ -191,7 +191,7 @@ static int m2po(struct objective_work *work)
 
 struct covariance {
     struct ranking ranking;
-    struct objective_sum advantages, logprobs;
+    struct precise_sum advantages, logprobs;
     double tokens;
     double mean_advantage, mean_logprob;
 };
@@ -212,8 +212,8 @@ static int add_to_means(struct objective_work *work, size_t index, size_t token,
 
     if (logprob_of(work, index, token, &logprob) < 0)
         return -1;
-    objective_sum_add(&covariance->advantages, work_advantage(work, index, token));
-    objective_sum_add(&covariance->logprobs, logprob);
+    precise_sum_add(&covariance->advantages, work_advantage(work, index, token));
+    precise_sum_add(&covariance->logprobs, logprob);
     covariance->tokens++;
     return 0;
 }
@@ -230,8 +230,8 @@ static int covariance_init(struct objective_work *work, struct covariance *covar
     if (ranking_init(work, &covariance->ranking) < 0 || for_trained(work, add_to_means, covariance) < 0)
         return -1;
     if (covariance->tokens > 0) {
-        covariance->mean_advantage = objective_sum_value(&covariance->advantages) / covariance->tokens;
-        covariance->mean_logprob = objective_sum_value(&covariance->logprobs) / covariance->tokens;
+        covariance->mean_advantage = precise_sum_value(&covariance->advantages) / covariance->tokens;
+        covariance->mean_logprob = precise_sum_value(&covariance->logprobs) / covariance->tokens;
     }
     return 0;
 }

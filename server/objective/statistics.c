@@ -9,12 +9,6 @@ static double larger(double left, double right)
     return left > right ? left : right;
 }
 
-bool values_are_equal(double minimum, double maximum)
-{
-    double size = larger(fabs(minimum), fabs(maximum));
-    return isfinite(size) && maximum - minimum <= 1e-12 * size;
-}
-
 double add_rewards(double left, double right)
 {
     return sum_or_nothing(left + right, fabs(left) + fabs(right));
@@ -26,7 +20,7 @@ void statistics_first(struct objective_statistics *statistics, double value)
         statistics->minimum = value;
     if (statistics->count == 0 || value > statistics->maximum)
         statistics->maximum = value;
-    objective_sum_add(&statistics->sum, value);
+    precise_sum_add(&statistics->sum, value);
     statistics->size += fabs(value);
     statistics->count++;
 }
@@ -49,7 +43,7 @@ void statistics_turn(struct objective_statistics *statistics)
     else if (statistics->minimum == statistics->maximum)
         statistics->mean = statistics->minimum;
     else
-        statistics->mean = sum_or_nothing(objective_sum_value(&statistics->sum), statistics->size) / n;
+        statistics->mean = sum_or_nothing(precise_sum_value(&statistics->sum), statistics->size) / n;
     statistics->unit = unit_of(statistics);
 }
 
@@ -62,7 +56,7 @@ void statistics_second(struct objective_statistics *statistics, double value)
 {
     double deviation = deviation_of(statistics, value);
     statistics->squares += deviation * deviation;
-    objective_sum_add(&statistics->drift, deviation);
+    precise_sum_add(&statistics->drift, deviation);
 }
 
 bool statistics_constant(const struct objective_statistics *statistics)
@@ -74,13 +68,13 @@ double statistics_centred(const struct objective_statistics *statistics, double 
 {
     if (statistics_constant(statistics))
         return 0;
-    double rest = objective_sum_value(&statistics->drift) / (double)statistics->count;
+    double rest = precise_sum_value(&statistics->drift) / (double)statistics->count;
     return (deviation_of(statistics, value) - rest) * statistics->unit;
 }
 
 double statistics_squares(const struct objective_statistics *statistics)
 {
-    double drift = objective_sum_value(&statistics->drift);
+    double drift = precise_sum_value(&statistics->drift);
     /* Chan, Golub and LeVeque's corrected two-pass formula. */
     return larger(statistics->squares - drift * drift / (double)statistics->count, 0);
 }

@@ -264,8 +264,6 @@ int work_aggregation(struct objective_work *work);
 
 /* --- statistics --- */
 
-/* The one rule of equality: largest - smallest <= 1e-12 * the largest |value|. Rounding is no difference. */
-bool values_are_equal(double minimum, double maximum);
 /* left + right, 0 where that is nothing but their rounding. */
 double add_rewards(double left, double right);
 

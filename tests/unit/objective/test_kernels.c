@@ -161,7 +161,7 @@ static void test_both_forms_of_the_clip_agree_with_its_formula(void **state)
 static void check_settle(const struct objective_kernels *kernels, size_t n, uint64_t *seed)
 {
     struct lane_exact_sum policy = {0}, kl_sum = {0};
-    struct objective_sum sum = {0};
+    struct precise_sum sum = {0};
     double value[ROOM], slope[ROOM], kl[ROOM], kl_slope[ROOM];
     double contributions[ROOM + 1], slopes[ROOM + 1], want = 0;
 
@@ -180,7 +180,7 @@ static void check_settle(const struct objective_kernels *kernels, size_t n, uint
     assert_exactly(contributions[n], 7);
     assert_exactly(slopes[n], 7);
     lane_exact_sum_add_to(&policy, &sum);
-    assert_near(objective_sum_value(&sum), want, 1e-15);
+    assert_near(precise_sum_value(&sum), want, 1e-15);
     slope[n / 2] = INFINITY;
     assert_false(kernels->settle(n, &terms, &policy, &kl_sum));
     slope[n / 2] = 0;

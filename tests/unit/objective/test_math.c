@@ -175,14 +175,14 @@ static void test_a_power_of_two_keeps_the_exponent(void **state)
 
 static void test_the_compensated_sum_keeps_what_a_plain_one_loses(void **state)
 {
-    struct objective_sum sum = {0};
+    struct precise_sum sum = {0};
     (void)state;
 
-    objective_sum_add(&sum, 1);
-    objective_sum_add(&sum, 1e100);
-    objective_sum_add(&sum, 1);
-    objective_sum_add(&sum, -1e100);
-    assert_exactly(objective_sum_value(&sum), 2);
+    precise_sum_add(&sum, 1);
+    precise_sum_add(&sum, 1e100);
+    precise_sum_add(&sum, 1);
+    precise_sum_add(&sum, -1e100);
+    assert_exactly(precise_sum_value(&sum), 2);
 }
 
 int main(void)
