@@ -17,6 +17,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 ROOMS = {
     "server/base": [],
     "server/objective": [],
+    "server/statistics": [],
     "server/store": [],
     "client": [],
     "verifiers": [],
