@@ -125,6 +125,18 @@ void verdict_set_write(struct json_write *json, const struct verifier_list *list
 enum reward_missing { REWARD_MISSING_NULL, REWARD_MISSING_SKIP };
 extern const char *const reward_missing_names[]; /* "null", "skip", NULL: for FIELD_CHOICE */
 
+/* Their rule for scores alone, of a verdict or of the record. Zero-initialised. */
+struct reward_sum {
+    double value; /* of weight * score */
+    double size;  /* of |weight * score| */
+    size_t scored, missing;
+    bool shut; /* by a gate */
+};
+/* Of each verifier that rewards. score: NAN: none. */
+void reward_sum_add(struct reward_sum *sum, double score, double weight, bool gate);
+/* NAN: none, because a score is missing. */
+double reward_sum_value(const struct reward_sum *sum, enum reward_missing missing);
+
 struct reward {
     double value;  /* NAN: none */
     bool rewarded; /* false: no verifier that rewards, so value is NAN without a failure */

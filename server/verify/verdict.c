@@ -272,41 +272,49 @@ void heldout_write(struct json_write *json, const struct verifier_list *list, co
 
 const char *const reward_missing_names[] = {"null", "skip", NULL};
 
-/* Takes part in the reward: by its weight or as a gate. */
-static bool counts(const struct verifier_spec *spec)
+void reward_sum_add(struct reward_sum *sum, double score, double weight, bool gate)
 {
-    return !spec->heldout && (spec->weight != 0 || spec->gate);
+    if (weight == 0 && !gate)
+        return;
+    if (isnan(score)) {
+        sum->missing++;
+        return;
+    }
+    sum->scored++;
+    sum->value += weight * score;
+    sum->size += fabs(weight * score);
+    sum->shut = sum->shut || (gate && score == 0);
+}
+
+/* A missing score wins over a shut gate: a failure is never a number. */
+double reward_sum_value(const struct reward_sum *sum, enum reward_missing missing)
+{
+    if (sum->missing > 0 && (missing == REWARD_MISSING_NULL || sum->scored == 0))
+        return NAN;
+    return sum->shut ? 0 : sum_or_nothing(sum->value, sum->size);
 }
 
 struct reward reward_combine(const struct verifier_list *list, const struct verdict_set *set,
                              enum reward_missing missing)
 {
-    struct reward reward = {.value = 0};
-    size_t scored = 0;
-    double size = 0; /* sum of |term| */
-    bool shut = false;
+    struct reward reward = {.value = NAN};
+    struct reward_sum sum = {0};
 
     for (size_t i = 0; i < set->count; i++) {
         const struct verifier_spec *spec = &list->specs[i];
         const struct verdict_record *record = &set->verdicts[i];
+        size_t missed = sum.missing;
 
-        reward.rewarded = reward.rewarded || !spec->heldout;
-        if (!counts(spec))
+        if (spec->heldout)
             continue;
-        if (record->kind == VERDICT_UNSCORED) {
-            reward.failure = reward.failure ? reward.failure : record;
-            continue;
-        }
-        scored++;
-        reward.value += spec->weight * record->score;
-        size += fabs(spec->weight * record->score);
-        shut = shut || (spec->gate && record->score == 0);
+        reward.rewarded = true;
+        reward_sum_add(&sum, record->kind == VERDICT_UNSCORED ? NAN : record->score, spec->weight, spec->gate);
+        if (sum.missing > missed && !reward.failure)
+            reward.failure = record;
     }
-    reward.value = shut ? 0 : sum_or_nothing(reward.value, size);
-    /* A missing score wins over a shut gate: a failure is never a number. */
-    if (!reward.rewarded || (reward.failure && (missing == REWARD_MISSING_NULL || scored == 0)))
-        reward.value = NAN;
-    else
+    if (reward.rewarded)
+        reward.value = reward_sum_value(&sum, missing);
+    if (!isnan(reward.value))
         reward.failure = NULL;
     return reward;
 }
