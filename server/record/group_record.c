@@ -27,7 +27,7 @@ static bool has_shaper(const struct objective_knobs *knobs, int kind)
     return false;
 }
 
-static unsigned flags_of(const struct objective_knobs *knobs, bool with_logprobs)
+unsigned group_record_with(const struct objective_knobs *knobs, bool with_logprobs)
 {
     bool arrays = with_logprobs || has_shaper(knobs, OBJECTIVE_SHAPER_LINEAR_LENGTH) ||
                   has_shaper(knobs, OBJECTIVE_SHAPER_REPETITION);
@@ -155,7 +155,7 @@ enum store_status group_record_read(struct store_reader *reader, struct text gro
                                     const struct objective_knobs *knobs, bool with_logprobs, json_t *names,
                                     struct group_record *ret_record)
 {
-    unsigned with = flags_of(knobs, with_logprobs);
+    unsigned with = group_record_with(knobs, with_logprobs);
 
     *ret_record = (struct group_record){.has_group = with != 0};
     enum store_status status = with ? store_read_group(reader, group_id, with, &ret_record->group)

@@ -32,7 +32,8 @@ ROOMS = {
     "server/batches": ["server/spec", "server/engines", "server/record", "server/verify"],
     "server/render": ["server/spec", "server/record", "server/http/call.h"],
     "server/objective_call": ["server/input", "server/spec", "server/record"],
-    "server/api": ["server/batches", "server/render", "server/objective_call", "server/http"],
+    "server/reports": ["server/input", "server/spec", "server/record", "server/statistics"],
+    "server/api": ["server/batches", "server/render", "server/objective_call", "server/reports", "server/http"],
     "server/commands": ["server/batches", "server/render", "server/objective_call"],
     "server": ["server/api", "server/commands"],
 }
