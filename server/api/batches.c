@@ -7,7 +7,9 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/batches/admission.h"
+#include "server/batches/budget.h"
 #include "server/batches/live.h"
+#include "server/batches/runs.h"
 #include "server/render/feed.h"
 #include "server/render/render.h"
 #include "server/runtime/metrics.h"
@@ -243,12 +245,9 @@ static void begin_unstored(struct server *server, struct request *request)
     live->policy_revision = new_batch->policy_revision;
     live->sampled_revision = new_batch->policy_revision;
     live->incarnation = new_batch->incarnation;
-    live->jobs++;
     name_request(live, request_call(request)->request_id);
     waiter_add(server->loop, live, request, &(struct waiter_rules){.created = true, .until_us = NEVER_US});
     live_start(live);
-    live->jobs--;
-    live_destroy_if_done(live);
 }
 
 static void answer_refused(struct request *request)
@@ -354,14 +353,11 @@ static void begin_batch(struct creation *creation)
     live->run->revision = created->current_revision;
     live->run->incarnation = created->incarnation;
     name_request(live, creation->request_id);
-    live->jobs++; /* until its first waiter is known */
     if (creation->wait.request)
         wait_for(creation, live);
     live_start(live);
     if (!creation->wait.request && !live->has_key)
-        live_event(live, &(struct batch_event){.kind = EVENT_CANCEL});
-    live->jobs--;
-    live_destroy_if_done(live);
+        live_post(live, &(struct batch_event){.kind = EVENT_CANCEL});
 }
 
 /* The key was used before, with the same body: the same answer, running or done. */
@@ -475,9 +471,6 @@ void cancel_batch(void *owner, struct request *request)
         get_batch(server, request);
         return;
     }
-    live->jobs++;
     waiter_add(server->loop, live, request, &(struct waiter_rules){.until_us = NEVER_US});
-    live_event(live, &(struct batch_event){.kind = EVENT_CANCEL});
-    live->jobs--;
-    live_destroy_if_done(live);
+    live_post(live, &(struct batch_event){.kind = EVENT_CANCEL});
 }

@@ -6,6 +6,8 @@
 #include "server/api/store_wait.h"
 #include "server/base/json_write.h"
 #include "server/batches/live.h"
+#include "server/batches/runs.h"
+#include "server/batches/weight_update.h"
 #include "server/input/input.h"
 #include "server/spec/batch.h"
 
@@ -168,7 +170,7 @@ static void refuse(const struct store_wait *wait)
 /* On record now: what follows of it here. */
 static void declared_now(struct batches *batches, const struct store_declare_policy *declared)
 {
-    batches_declared(batches, declared);
+    runs_declared(batches, declared);
     if (declared->update.revision >= 0)
         update_cancelled(batches, declared->run, &declared->update);
     update_forget_warning(batches, declared->run);

@@ -6,6 +6,7 @@
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
 #include "server/batches/live.h"
+#include "server/batches/weight_update.h"
 #include "server/input/input.h"
 #include "server/render/render.h"
 #include "server/settings/settings.h"

@@ -6,6 +6,8 @@
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
 #include "server/batches/live.h"
+#include "server/batches/runs.h"
+#include "server/batches/weight_update.h"
 #include "server/engines/engines.h"
 #include "server/http/http.h"
 #include "server/render/render.h"

@@ -139,7 +139,6 @@ static void wait_ended(void *arg)
     struct live_batch *live = waiter->observer.live;
     bool created = waiter->rules.created;
     answer_running(live, waiter_leave(waiter), created);
-    live_destroy_if_done(live);
 }
 
 static bool hung_up(struct request *request, void *arg)
@@ -149,9 +148,7 @@ static bool hung_up(struct request *request, void *arg)
     struct live_batch *live = waiter->observer.live;
     waiter_leave(waiter);
     if (!live->observers && !live->has_key && !live->answered_async)
-        live_event(live, &(struct batch_event){.kind = EVENT_CANCEL});
-    else
-        live_destroy_if_done(live);
+        live_post(live, &(struct batch_event){.kind = EVENT_CANCEL});
     return true;
 }
 

@@ -201,6 +201,7 @@ static void sample_failed(struct batch *batch, const struct batch_event *event, 
     rollout->resample = (uint16_t)(rollout->resample + event->failure.resample);
     rollout->retry_at_us = now_us + wait_us;
     set_phase(batch, event->index, PHASE_BACKOFF);
+    act(actions, ACTION_PAUSE, event->index);
     if (rollout->retry_at_us < batch->next_retry_us)
         batch->next_retry_us = rollout->retry_at_us;
 }
@@ -356,6 +357,7 @@ static void on_group_closed(struct batch *batch, const struct batch_event *event
         return;
     batch->groups[event->index].closed = true;
     batch->open_groups--;
+    act(actions, ACTION_TELL_GROUP, event->index);
     batch_may_close(batch, actions);
 }
 

@@ -122,10 +122,12 @@ struct batch_event {
 enum action_kind {
     ACTION_DISPATCH,    /* something is queued: let the dispatcher look */
     ACTION_VERIFY,      /* rollout */
+    ACTION_PAUSE,       /* rollout: its attempt has failed, another one follows */
     ACTION_STORE,       /* rollout, by its `end` */
     ACTION_STOP_SAMPLE, /* rollout: cancel the transfer */
     ACTION_STOP_VERIFY, /* rollout */
     ACTION_CLOSE_GROUP, /* group: compute its advantages and store them */
+    ACTION_TELL_GROUP,  /* group: on disk: tell everybody who waits for groups */
     ACTION_CLOSE_BATCH, /* with `outcome` */
     ACTION_ANSWER,      /* terminal and on disk: tell everybody who waits */
 };

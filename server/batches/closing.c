@@ -1,5 +1,6 @@
 /* The end of a batch, computed on a worker from the record: totals, loss at ratio 1, summary, notes. */
-#include "server/batches/closing_group.h"
+#include "server/batches/closing.h"
+
 #include "server/batches/live.h"
 #include "server/spec/pass_at.h"
 
@@ -324,7 +325,7 @@ static void write_notes(const struct closing *closing, const struct batch_spec *
     json_array_end(&json);
 }
 
-void close_compute(struct job *job, struct store_reader *reader)
+static void close_compute(struct job *job, struct store_reader *reader)
 {
     struct close_job *close = (struct close_job *)job;
     _cleanup_(closing_finish) struct closing closing = {0};
@@ -351,4 +352,42 @@ void close_compute(struct job *job, struct store_reader *reader)
     close->scored = closing.scored;
     write_summary(&closing, close->spec, &close->summary);
     write_notes(&closing, close->spec, &close->notes);
+}
+
+/* --- on the loop ------------------------------------------------------------------------------------------ */
+
+static void close_computed(struct job *job)
+{
+    struct close_job *close = (struct close_job *)job;
+    if (close->status == STORE_UNAVAILABLE) {
+        read_again_later(&close->again, &close->job);
+        return;
+    }
+    live_store_close(close);
+}
+
+/* Worker. */
+static void close_unstored(struct job *job, struct store_reader *reader)
+{
+    struct close_job *close = (struct close_job *)job;
+    close_compute(job, reader);
+    unstored_render(close->live, close);
+}
+
+void live_close_batch(struct live_batch *live)
+{
+    static const enum store_batch_state states[] = {[BATCH_COMPLETE] = STORE_BATCH_COMPLETE,
+                                                    [BATCH_CANCELLED] = STORE_BATCH_CANCELLED,
+                                                    [BATCH_EXPIRED] = STORE_BATCH_EXPIRED};
+    struct close_job *close = xcalloc(1, sizeof(*close));
+    close->live = live;
+    close->again = live_read_again(live);
+    close->spec = live->spec;
+    close->state = states[live->batch.outcome];
+    snprintf(close->batch_id, sizeof(close->batch_id), "%s", live->id);
+    close->job.lane = LANE_BATCH;
+    close->job.run = live->unstored ? close_unstored : close_compute;
+    close->job.done = close_computed;
+    live->jobs++;
+    workers_submit_reserved(live->batches->uses.workers, &close->job);
 }

@@ -1,7 +1,9 @@
-#include "server/batches/closing_group.h"
+#include "server/batches/closing.h"
 
 #include "server/base/ids.h"
 #include "server/base/log.h"
+#include "server/batches/live.h"
+#include "server/batches/observer.h"
 #include "server/batches/unstored.h"
 
 #include <math.h>
@@ -145,11 +147,24 @@ static void groups_computed(struct job *job)
     free(self->advantages);
     free(self->shaped);
     free(self);
-    live->jobs--;
-    live_destroy_if_done(live);
+    live_leave(live);
 }
 
-void live_close_by_record(struct live_batch *live, uint32_t first, uint32_t count)
+static void cannot_be_read(void *arg)
+{
+    live_tell_held_up(arg, LIVE_NOT_READ);
+}
+
+struct read_again live_read_again(struct live_batch *live)
+{
+    return (struct read_again){.loop = live->batches->uses.loop,
+                               .workers = live->batches->uses.workers,
+                               .batch = live->id,
+                               .failed = cannot_be_read,
+                               .arg = live};
+}
+
+static void close_by_record(struct live_batch *live, uint32_t first, uint32_t count)
 {
     struct group_job *self = xcalloc(1, sizeof(*self));
 
@@ -170,4 +185,52 @@ void live_close_by_record(struct live_batch *live, uint32_t first, uint32_t coun
     self->job.done = groups_computed;
     live->jobs++;
     workers_submit_reserved(live->batches->uses.workers, &self->job);
+}
+
+/* --- by the rewards alone --- */
+
+/* Groups [first, first + count) whose advantages follow from their rewards alone. */
+static void close_by_rewards(struct live_batch *live, uint32_t first, uint32_t count)
+{
+    const struct batch_group *last = &live->batch.groups[first + count - 1];
+    uint32_t begin = live->batch.groups[first].first;
+    size_t members = last->first + last->count - begin;
+    _cleanup_free_ struct objective_sequence *sequences = xcalloc(members + 1, sizeof(*sequences));
+    _cleanup_free_ struct objective_group *groups = xcalloc(count, sizeof(*groups));
+    struct objective_knobs knobs;
+    struct objective_error error;
+
+    for (size_t i = 0; i < members; i++)
+        sequences[i] = (struct objective_sequence){.group = live->batch.rollouts[begin + i].group - first,
+                                                   .reward = live->rewards[begin + i],
+                                                   .judged = !isnan(live->rewards[begin + i])};
+    objective_at_sampling(&live->spec->objective, &knobs);
+    struct objective_request request = {
+        .knobs = &knobs, .sequences = sequences, .sequence_count = members, .groups = groups, .group_count = count};
+    bool computed = objective_advantages(&request, &error) == 0;
+    for (uint32_t g = 0; g < count; g++) {
+        const struct batch_group *group = &live->batch.groups[first + g];
+        double *advantages = xcalloc(group->count + 1, sizeof(double));
+        double *shaped = xcalloc(group->count + 1, sizeof(double));
+        for (uint32_t i = 0; i < group->count; i++) {
+            advantages[i] = computed ? sequences[group->first - begin + i].advantage : NAN;
+            shaped[i] = live->rewards[group->first + i];
+        }
+        live_store_closing(live, first + g, &groups[g], advantages, shaped);
+    }
+}
+
+/* By a rule over the whole batch advantages exist only when the last group is ready. */
+void live_close_group(struct live_batch *live, uint32_t group)
+{
+    bool whole = objective_needs_whole_batch(&live->spec->objective);
+    uint32_t first = whole ? 0 : group;
+    uint32_t count = whole ? (uint32_t)live->batch.group_count : 1;
+
+    if (whole && ++live->groups_ready < live->batch.group_count)
+        return;
+    if (group_record_is_needed(&live->spec->objective))
+        close_by_record(live, first, count);
+    else
+        close_by_rewards(live, first, count);
 }

@@ -1,7 +1,8 @@
 /* Which rollouts of a batch have log-probabilities that make importance ratios wrong, and why, for its notes. */
-#include "server/batches/closing_group.h"
+#include "server/batches/closing.h"
 
 #include "client/adapters/logprobs.h"
+#include "server/spec/batch.h"
 
 #include <stdio.h>
 

@@ -1,9 +1,12 @@
-/* The dispatcher: which rollout goes to which engine next. Each named pool has a queue of its own; in it batches take
- * turns, one rollout each, so that a small batch does not wait behind a large one. A sample is sent only when its
- * places in all later queues and its bytes are reserved. */
-#include "server/batches/live.h"
+#include "server/batches/dispatch.h"
 
 #include "server/base/clock.h"
+#include "server/batches/budget.h"
+#include "server/batches/flight.h"
+#include "server/batches/live.h"
+#include "server/batches/queues.h"
+#include "server/batches/runs.h"
+#include "server/batches/weight_update.h"
 #include "server/engines/engines.h"
 
 #include <stdio.h>
@@ -14,103 +17,9 @@
 #define DESCRIPTOR_WAIT_US (50 * US_PER_MS) /* the end of another sample is mostly sooner */
 #define REPLY_BYTES_BASE ((size_t)64 * 1024)
 
-/* --- queues -------------------------------------------------------------------------------------------- */
-
-struct pool_queue *dispatch_queue(struct batches *batches, struct text pool)
-{
-    struct named_pool *named = pool_named(batches->uses.pool, pool);
-    struct pool_queue *queue;
-    for (size_t i = 0; i < batches->queue_count; i++)
-        if (batches->queues[i]->pool == named)
-            return batches->queues[i];
-    queue = xcalloc(1, sizeof(*queue));
-    queue->pool = named;
-    batches->queues = xrealloc(batches->queues, (batches->queue_count + 1) * sizeof(struct pool_queue *));
-    batches->queues[batches->queue_count++] = queue;
-    return queue;
-}
-
-void dispatch_finish(struct batches *batches)
-{
-    for (size_t i = 0; i < batches->queue_count; i++)
-        free(batches->queues[i]);
-    free(batches->queues);
-}
-
-static struct live_batch **ring_of(const struct live_batch *live)
-{
-    return live->queue ? &live->queue->ring : &live->batches->given_ring;
-}
-
-void dispatch_add(struct live_batch *live)
-{
-    struct live_batch **ring = ring_of(live);
-    if (live->in_dispatch)
-        return;
-    live->in_dispatch = true;
-    if (!*ring) {
-        live->ring_next = live->ring_previous = live;
-        *ring = live;
-        return;
-    }
-    live->ring_next = *ring;
-    live->ring_previous = (*ring)->ring_previous;
-    live->ring_previous->ring_next = live;
-    live->ring_next->ring_previous = live;
-}
-
-void dispatch_remove(struct live_batch *live)
-{
-    struct live_batch **ring = ring_of(live);
-    if (!live->in_dispatch)
-        return;
-    live->in_dispatch = false;
-    if (*ring == live)
-        *ring = live->ring_next == live ? NULL : live->ring_next;
-    live->ring_previous->ring_next = live->ring_next;
-    live->ring_next->ring_previous = live->ring_previous;
-}
-
-static bool still_samples(const struct live_batch *live)
-{
-    const size_t *in_phase = live->batch.in_phase;
-    if (live->spec->origin == BATCH_GIVEN)
-        return false;
-    return in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] + in_phase[PHASE_SAMPLING] > 0;
-}
-
-static bool has_begun(const struct live_batch *live)
-{
-    return live->batch.in_phase[PHASE_QUEUED] < live->batch.rollout_count;
-}
-
-/* `other` comes first: it has the pool, or it was there before a batch of the run that has it, which could keep the
- * pool for ever with one batch after the other. */
-static bool comes_before(const struct live_batch *other, const struct live_batch *live)
-{
-    bool earlier = other->admitted_us < live->admitted_us;
-    if (other->queue != live->queue || other->run == live->run || !still_samples(other))
-        return false;
-    return live->queue->run == live->run ? earlier : other->run == live->queue->run && (earlier || has_begun(other));
-}
-
-/* A pool has one run's weights: another run's batch waits until those of the first that came before it, or have begun,
- * have nothing left to sample there. */
-bool live_waits_for_pool(const struct live_batch *live)
-{
-    const struct batches *batches = live->batches;
-    const struct pool_queue *queue = live->queue;
-    if (!queue || (queue->run == live->run && has_begun(live)) || pool_named_is_shared(batches->uses.pool, queue->pool))
-        return false;
-    for (const struct live_batch *other = batches->first; other; other = other->next)
-        if (comes_before(other, live))
-            return true;
-    return false;
-}
-
 static bool pool_may_serve(const struct live_batch *live)
 {
-    if (live_waits_for_pool(live))
+    if (queues_wait_for_run(live))
         return false;
     live->queue->run = live->run;
     return true;
@@ -127,7 +36,7 @@ static bool reserve_place(struct batches *batches)
 
 static void dispatch_again(void *arg)
 {
-    dispatch(arg);
+    batches_wake(arg);
 }
 
 static void come_back(struct batches *batches, int64_t at_us, int64_t now_us)
@@ -157,9 +66,16 @@ static const char *reserve(struct batches *batches, size_t bytes)
     return later;
 }
 
+/* At once, and not posted: the next look into the queue depends on it. It brings no actions. */
+static void note_dispatched(struct live_batch *live, uint32_t rollout, unsigned sent)
+{
+    batch_step(&live->batch, &(struct batch_event){.kind = EVENT_DISPATCHED, .index = rollout, .sent = sent},
+               clock_monotonic_us(), &live->actions);
+}
+
 static void send_one(struct live_batch *live, uint32_t rollout, struct engine *engine, size_t bytes)
 {
-    live_event(live, &(struct batch_event){.kind = EVENT_DISPATCHED, .index = rollout, .sent = 1});
+    note_dispatched(live, rollout, 1);
     struct flight *flight = flight_create(live, rollout);
     flight->dispatched = true;
     flight->reserved_bytes = bytes;
@@ -169,7 +85,7 @@ static void send_one(struct live_batch *live, uint32_t rollout, struct engine *e
 /* Nothing is sent, and nothing is repeated. */
 static void fail_one(struct live_batch *live, uint32_t rollout, const struct sample_error *error)
 {
-    live_event(live, &(struct batch_event){.kind = EVENT_DISPATCHED, .index = rollout});
+    note_dispatched(live, rollout, 0);
     struct flight *flight = flight_create(live, rollout);
     flight->engine = NULL;
     flight_fail(flight, error);
@@ -281,7 +197,7 @@ static bool sample_next(struct batches *batches, struct pool_queue *queue)
         bool held = false;
         int64_t rollout = update_next_rollout(live, &held);
         if (rollout < 0 && !held) {
-            dispatch_remove(live);
+            queues_remove(live);
             continue;
         }
         queue->ring = live->ring_next;
@@ -304,13 +220,13 @@ static bool take_next_given(struct batches *batches)
         struct live_batch *live = batches->given_ring;
         int64_t rollout = batch_peek_queued(&live->batch);
         if (rollout < 0) {
-            dispatch_remove(live);
+            queues_remove(live);
             continue;
         }
         if (!reserve_place(batches))
             return false;
         batches->given_ring = live->ring_next;
-        live_event(live, &(struct batch_event){.kind = EVENT_DISPATCHED, .index = (uint32_t)rollout});
+        note_dispatched(live, (uint32_t)rollout, 0);
         struct flight *flight = flight_create(live, (uint32_t)rollout);
         flight->dispatched = true;
         flight_take_given(flight);
@@ -321,16 +237,13 @@ static bool take_next_given(struct batches *batches)
 
 void dispatch(struct batches *batches)
 {
-    if (batches->dispatching)
-        return;
-    batches->dispatching = true;
+    batches->awake = false;
     for (size_t refused = 0; refused <= batches->queue_count;) { /* until nobody can go on */
         size_t turn = batches->turn;
         bool sent = turn == 0 ? take_next_given(batches) : sample_next(batches, batches->queues[turn - 1]);
         batches->turn = turn < batches->queue_count ? turn + 1 : 0;
         refused = sent ? 0 : refused + 1;
     }
-    batches->dispatching = false;
     if (pool_wants_probe(batches->uses.pool))
         engines_probe(batches->uses.engines);
 }

@@ -1,9 +1,12 @@
 /* One rollout on its way: its life, the exchange with the engine, the parsing. */
-#include "server/batches/live.h"
+#include "server/batches/flight.h"
 
 #include "server/base/clock.h"
 #include "server/base/hash.h"
 #include "server/base/log.h"
+#include "server/batches/budget.h"
+#include "server/batches/runs.h"
+#include "server/batches/weight_update.h"
 #include "server/engines/engines.h"
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
@@ -54,7 +57,7 @@ static void give_back(struct flight *flight)
     batches_give_flight_bytes(batches, flight->reserved_bytes);
     if (!flight->op.reserved)
         store_release(flight->live->batches->uses.store, 1);
-    dispatch(batches);
+    batches_wake(batches);
 }
 
 void flight_destroy(struct flight *flight)
@@ -79,8 +82,7 @@ void flight_destroy(struct flight *flight)
     buffer_finish(&flight->heldout_json);
     buffer_finish(&flight->segments_json);
     free(flight);
-    live->jobs--;
-    live_destroy_if_done(live);
+    live_leave(live);
 }
 
 const struct group_spec *flight_group(const struct flight *flight)
@@ -108,6 +110,7 @@ uint64_t flight_seed(const struct flight *flight)
 void flight_submit(struct flight *flight, void (*run)(struct job *job, struct store_reader *reader),
                    void (*done)(struct job *job))
 {
+    flight->on_worker = true;
     flight->job.lane = LANE_BATCH;
     flight->job.run = run;
     flight->job.done = done;
@@ -128,6 +131,7 @@ static void leave_engine(struct flight *flight, const struct sample_error *error
     int64_t now_us = clock_monotonic_us();
     metric_observe_us(METRIC_ENGINE_SECONDS, now_us - flight->dispatched_us);
     enum engine_state before = flight->engine->state;
+    flight->at_engine = false;
     pool_end(uses->pool, flight->engine, &result, now_us);
     engine_log_change(flight->engine, before);
     if (error)
@@ -211,8 +215,7 @@ static void note_failure(struct flight *flight)
     *failed_at = flight->engine;
 }
 
-/* The sample cannot come from this attempt. If the machine wants another one, this flight is over. (The flight keeps
- * the batch alive through the event.) */
+/* The sample cannot come from this attempt. If the machine wants another one, ACTION_PAUSE ends this flight. */
 static void sample_failed(struct flight *flight)
 {
     struct live_batch *live = flight->live;
@@ -224,11 +227,7 @@ static void sample_failed(struct flight *flight)
         event.failure.retry_after_us = pool_retry_after_us(live->batches->uses.pool, flight->engine, &flight->error);
     log_failed_attempt(flight);
     note_failure(flight);
-    live_event(live, &event);
-    if (live->batch.rollouts[flight->rollout].phase != PHASE_BACKOFF)
-        return; /* it will be stored as failed */
-    metric_add(METRIC_ENGINE_RETRIES, 0, 1);
-    flight_destroy(flight);
+    live_post(live, &event);
 }
 
 void flight_fail(struct flight *flight, const struct sample_error *error)
@@ -293,6 +292,7 @@ static void parsed(struct job *job)
     struct flight *flight = (struct flight *)job;
     struct live_batch *live = flight->live;
 
+    flight->on_worker = false;
     if (flight->has_sample && !flight->detached && is_of_another_prompt(flight))
         refuse_another_prompt(flight);
     bool failed = flight->outcome == EXCHANGE_ERROR;
@@ -317,10 +317,10 @@ static void parsed(struct job *job)
     learn_prompt(flight, flight->sample.prompt_ids, flight->sample.prompt_id_count);
     flight->engine_us = clock_monotonic_us() - flight->dispatched_us;
     update_stamp_end(flight);
-    live_event(live, &(struct batch_event){.kind = EVENT_SAMPLED,
-                                           .index = flight->rollout,
-                                           .judged = flight_group(flight)->verifiers->count == 0,
-                                           .sent = flight->resends});
+    live_post(live, &(struct batch_event){.kind = EVENT_SAMPLED,
+                                          .index = flight->rollout,
+                                          .judged = flight_group(flight)->verifiers->count == 0,
+                                          .sent = flight->resends});
 }
 
 /* Worker: reads the reply; a sample's frame for the verifiers is built here too. */
@@ -384,16 +384,23 @@ static void replied(void *arg, struct transfer_reply *reply)
                                           .retry_after = text_of(flight->reply_retry_after),
                                           .body = buffer_text(&flight->reply_body),
                                           .now_utc_us = clock_utc_us()};
-    flight->stage = FLIGHT_PARSING;
     flight_submit(flight, parse, parsed);
+}
+
+/* What becomes of it says nothing about the engine. */
+static void leave_untold(struct flight *flight)
+{
+    if (!flight->at_engine)
+        return;
+    flight->at_engine = false;
+    pool_end_cancelled(flight->live->batches->uses.pool, flight->engine);
 }
 
 static void send_call(struct flight *flight)
 {
     struct live_batch *live = flight->live;
-    flight->stage = FLIGHT_SAMPLING;
     if (!exchange_build(&flight->exchange, &flight->call, &flight->error)) {
-        pool_end_cancelled(live->batches->uses.pool, flight->engine);
+        leave_untold(flight);
         sample_failed(flight);
         return;
     }
@@ -465,6 +472,7 @@ void flight_dispatch(struct flight *flight, struct engine *engine)
     flight->dispatched_us = clock_monotonic_us();
     flight->allowed_us = batch_time_left(&live->batch, flight->rollout, flight->dispatched_us);
     pool_begin(live->batches->uses.pool, engine, flight->dispatched_us);
+    flight->at_engine = true;
     if (live->batch.rollouts[flight->rollout].tries == 1)
         pool_count_first(live->batches->uses.pool, engine, &live->retries);
     else
@@ -479,7 +487,7 @@ void flight_stop_sampling(struct flight *flight)
     struct live_batch *live = flight->live;
     if (!flight)
         return;
-    if (flight->stage == FLIGHT_PARSING) { /* a worker has it: parsed() ends it */
+    if (flight->on_worker) { /* parsed() or prepared() ends it */
         flight->detached = true;
         live->flights[flight->rollout] = NULL;
         return;
@@ -488,6 +496,6 @@ void flight_stop_sampling(struct flight *flight)
         transport_cancel(TAKE_PTR(flight->transfer));
         abort_at_engine(flight);
     }
-    pool_end_cancelled(live->batches->uses.pool, flight->engine);
+    leave_untold(flight);
     flight_destroy(flight);
 }

@@ -1,8 +1,9 @@
 /* One rollout on its way: what the verifiers say of it, and completions that came with the request. */
-#include "server/batches/live.h"
+#include "server/batches/flight.h"
 
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
+#include "server/batches/runs.h"
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
 
@@ -13,14 +14,15 @@
 static void judged(struct job *job)
 {
     struct flight *flight = (struct flight *)job;
+    flight->on_worker = false;
     if (flight->detached) {
         flight_destroy(flight);
         return;
     }
-    live_event(flight->live, &(struct batch_event){
-                                 .kind = flight->reward.failure ? EVENT_VERIFY_FAILED : EVENT_JUDGED,
-                                 .index = flight->rollout,
-                             });
+    live_post(flight->live, &(struct batch_event){
+                                .kind = flight->reward.failure ? EVENT_VERIFY_FAILED : EVENT_JUDGED,
+                                .index = flight->rollout,
+                            });
 }
 
 /* Worker: reads the verdicts, combines the reward, writes what the record keeps. */
@@ -53,14 +55,12 @@ static void verified(struct verify_job *verify)
     flight->verify_us = clock_monotonic_us() - flight->verify_began_us;
     metric_observe_us(METRIC_VERIFY_SECONDS, flight->verify_us);
     buffer_finish(&flight->frame);
-    flight->stage = FLIGHT_JUDGING;
     flight_submit(flight, judge, judged);
 }
 
 void flight_verify(struct flight *flight)
 {
     char group_id[ID_BYTES];
-    flight->stage = FLIGHT_VERIFYING;
     flight->verify_began_us = clock_monotonic_us();
     flight->verify.frame = flight->frame.data;
     flight->verify.frame_bytes = flight->frame.length_bytes;
@@ -84,17 +84,19 @@ void flight_verify(struct flight *flight)
         flight->verify.failure_message = "the queue of the text workers is full";
         metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_VERIFY, 1);
     }
-    flight->stage = FLIGHT_JUDGING;
     flight_submit(flight, judge, judged);
 }
 
 void flight_stop_verifying(struct flight *flight)
 {
-    if (flight->stage == FLIGHT_JUDGING) { /* a worker has it: judged() ends it */
+    if (flight->on_worker) { /* judged() ends it */
         flight->detached = true;
         flight->live->flights[flight->rollout] = NULL;
         return;
     }
+    if (flight->has_verdicts) /* they came behind what ends it */
+        verdict_set_finish(&flight->verdicts);
+    flight->has_verdicts = false;
     verify_cancel_job(flight->live->batches->uses.verify_pool, &flight->verify);
 }
 
@@ -108,13 +110,14 @@ static bool given_failed(const struct flight *flight)
 static void prepared(struct job *job)
 {
     struct flight *flight = (struct flight *)job;
+    flight->on_worker = false;
     if (flight->detached) {
         flight_destroy(flight);
         return;
     }
-    live_event(flight->live, &(struct batch_event){.kind = given_failed(flight) ? EVENT_SAMPLE_FAILED : EVENT_SAMPLED,
-                                                   .index = flight->rollout,
-                                                   .judged = flight_group(flight)->verifiers->count == 0});
+    live_post(flight->live, &(struct batch_event){.kind = given_failed(flight) ? EVENT_SAMPLE_FAILED : EVENT_SAMPLED,
+                                                  .index = flight->rollout,
+                                                  .judged = flight_group(flight)->verifiers->count == 0});
 }
 
 /* Worker: the frame for the verifiers; if there are none to ask, the rewards of the request are the whole judgement. */
@@ -136,7 +139,6 @@ static void prepare(struct job *job, struct store_reader *reader)
 
 void flight_take_given(struct flight *flight)
 {
-    flight->stage = FLIGHT_PARSING;
     flight->dispatched_us = clock_monotonic_us();
     flight_submit(flight, prepare, prepared);
 }

@@ -3,6 +3,9 @@
 
 #include "server/base/clock.h"
 #include "server/base/hash.h"
+#include "server/batches/queues.h"
+#include "server/batches/runs.h"
+#include "server/batches/weight_update.h"
 #include "server/engines/engines.h"
 #include "server/spec/objective.h"
 
@@ -39,7 +42,7 @@ static const char *waits_for(const struct live_batch *live, char why[ENGINE_SENT
         return "the store, which cannot write";
     if (in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] > 0 && update_holds(live))
         return "a weight update of its run, which is open";
-    if (in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] > 0 && live_waits_for_pool(live))
+    if (in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] > 0 && queues_wait_for_run(live))
         return "the engines, which serve another run";
     if (in_phase[PHASE_QUEUED] + in_phase[PHASE_BACKOFF] > 0 && live->queue &&
         pool_say_why(live->batches->uses.engines, live->queue->pool, false, why))

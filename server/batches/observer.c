@@ -18,6 +18,7 @@ void live_unobserve(struct live_observer *observer)
         observer->live->observers = observer->next;
     if (observer->next)
         observer->next->previous = observer->previous;
+    live_look(observer->live);
 }
 
 void live_tell_group_closed(const struct live_batch *live, uint32_t group)
@@ -32,6 +33,11 @@ void live_tell_held_up(const struct live_batch *live, enum live_trouble trouble)
         next = observer->next;
         observer->calls->held_up(observer, trouble);
     }
+}
+
+void live_tell_not_stored(const struct live_batch *live, enum store_status status)
+{
+    live_tell_held_up(live, status == STORE_DISK_FULL ? LIVE_DISK_FULL : LIVE_NOT_WRITTEN);
 }
 
 void live_tell_ended(struct live_batch *live)

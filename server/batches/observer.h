@@ -2,6 +2,8 @@
 #ifndef SERVER_BATCHES_OBSERVER_H
 #define SERVER_BATCHES_OBSERVER_H
 
+#include "server/store/store.h"
+
 #include <stdint.h>
 
 struct live_batch;
@@ -31,11 +33,13 @@ struct live_observer {
 };
 
 void live_observe(struct live_batch *live, struct live_observer *observer, const struct live_observer_calls *calls);
-/* Call live_destroy_if_done() when the batch is not needed any more. */
+/* The batch may go with its last observer, soon. */
 void live_unobserve(struct live_observer *observer);
 
 void live_tell_group_closed(const struct live_batch *live, uint32_t group);
 void live_tell_held_up(const struct live_batch *live, enum live_trouble trouble);
+/* The same, from the status of an operation that failed for now. */
+void live_tell_not_stored(const struct live_batch *live, enum store_status status);
 void live_tell_ended(struct live_batch *live);
 void live_tell_service_ends(struct live_batch *live);
 

@@ -5,6 +5,10 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/batches/live.h"
+#include "server/batches/runs.h"
+#include "server/batches/unread.h"
+#include "server/batches/weight_update.h"
+#include "server/runtime/workers.h"
 #include "server/store/request.h"
 
 #include <math.h>
@@ -219,12 +223,12 @@ static void resumed_all(struct job *job)
         if (resumed->spec)
             go_on(resume->batches, resumed);
         else
-            batches_add_unread(resume->batches, resumed->id, resumed->deadline_us);
+            unread_add(resume->batches, resumed->id, resumed->deadline_us);
         resumed_destroy(resumed);
     }
     if (resume->failed > 0)
         log_event(LOG_LEVEL_ERROR, "unfinished batches could not be read back", NULL);
-    batches_resumed(resume->batches);
+    runs_resumed(resume->batches);
     resume->done(resume->arg);
     free(resume);
 }

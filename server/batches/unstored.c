@@ -3,6 +3,7 @@
 #include "server/batches/unstored.h"
 
 #include "server/base/clock.h"
+#include "server/batches/closing.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -180,7 +181,7 @@ static void fill_batch(const struct live_batch *live, const struct close_job *cl
     *batch = (struct store_batch){.run = spec->run,
                                   .incarnation = live->incarnation,
                                   .purpose = (enum store_purpose)spec->purpose,
-                                  .state = live_end_state(live),
+                                  .state = close->state,
                                   .policy_revision = live->policy_revision,
                                   .seed = spec->seed,
                                   .created_at_us = live->admitted_utc_us,

@@ -4,7 +4,10 @@
 #ifndef SERVER_BATCHES_UNSTORED_H
 #define SERVER_BATCHES_UNSTORED_H
 
+#include "server/batches/flight.h"
 #include "server/batches/live.h"
+
+struct close_job;
 
 #define UNSTORED_REPLY_MAX_BYTES ((size_t)1 << 30)
 

@@ -2,7 +2,10 @@
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
+#include "server/batches/flight.h"
 #include "server/batches/live.h"
+#include "server/batches/runs.h"
+#include "server/record/store_desk.h"
 
 #include <stdio.h>
 
@@ -74,9 +77,7 @@ static void make_room(struct batches *batches)
 
 static struct run_state *run_of(const struct weight_update *update)
 {
-    struct run_state *run;
-    HASH_FIND(hh, update->batches->runs, update->run, strlen(update->run), run);
-    return run;
+    return runs_find(update->batches, text_of(update->run));
 }
 
 /* --- who waits ------------------------------------------------------------------------------------------------ */
@@ -162,6 +163,7 @@ static void resume(struct weight_update *update)
         return;
     run->update = NULL;
     run->resumed_us = clock_monotonic_us();
+    runs_forget_if_idle(batches, run);
 }
 
 static void update_expired(struct store_op *op);
@@ -209,7 +211,7 @@ static void expire(void *arg)
     record_expiry(update);
     tell_waiters(update, BEGIN_CUT_SHORT);
     resume(update);
-    dispatch(batches);
+    batches_wake(batches);
 }
 
 /* Members without a row are sampled at the new revision; store.h says of which batches. */
@@ -234,7 +236,7 @@ static void leave(struct weight_update *update, enum store_update_state state)
     tell_waiters(update, BEGIN_CUT_SHORT);
     resume(update);
     forget(update);
-    dispatch(batches);
+    batches_wake(batches);
 }
 
 void update_cancelled(struct batches *batches, struct text run, const struct store_policy_update *record)
@@ -253,7 +255,7 @@ void update_ended(struct batches *batches, const struct store_op *op)
     if (step->update.state == STORE_UPDATE_COMMITTED) {
         struct store_declare_policy declared = {
             .run = step->run, .current_revision = step->current_revision, .incarnation = step->incarnation};
-        batches_declared(batches, &declared);
+        runs_declared(batches, &declared);
     }
     if (!update)
         return;
@@ -274,9 +276,8 @@ static struct weight_update *add(struct batches *batches, struct text run, const
     update->run = xstrndup(run.data, run.length_bytes);
     update->record = *record;
     HASH_ADD_KEYPTR(hh, batches->updates, update->run, run.length_bytes, update);
-    state = run_of(update);
-    if (state)
-        state->update = update;
+    state = runs_find_or_add(batches, run);
+    state->update = update;
     loop_timer_set(batches->uses.loop, &update->timer, clock_monotonic_us() + record->deadline_us - clock_utc_us(),
                    expire, update);
     return update;
@@ -293,16 +294,12 @@ void update_restore(struct batches *batches, struct text run, const struct store
 static void abort_samples(const struct weight_update *update)
 {
     const struct run_state *run = run_of(update);
-    for (struct live_batch *live = update->batches->first, *next; live; live = next) {
-        next = live->next;
+    for (struct live_batch *live = update->batches->first; live; live = live->next) {
         if (live->run != run || live->spec->origin != BATCH_SAMPLED)
             continue;
-        live->jobs++;
         for (uint32_t i = 0; i < live->batch.rollout_count; i++)
             if (live->batch.rollouts[i].phase == PHASE_SAMPLING)
-                live_event(live, &(struct batch_event){.kind = EVENT_ABORTED, .index = i});
-        live->jobs--;
-        live_destroy_if_done(live);
+                live_post(live, &(struct batch_event){.kind = EVENT_ABORTED, .index = i});
     }
 }
 

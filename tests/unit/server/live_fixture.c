@@ -113,7 +113,7 @@ void server_cancel_all(void)
 {
     for (struct live_batch *live = server.batches->first, *next; live; live = next) {
         next = live->next;
-        live_event(live, &(struct batch_event){.kind = EVENT_CANCEL});
+        live_post(live, &(struct batch_event){.kind = EVENT_CANCEL});
     }
 }
 

@@ -4,6 +4,7 @@
 #define TESTS_SERVER_LIVE_FIXTURE_H
 
 #include "server/api/server.h"
+#include "server/batches/runs.h"
 #include "tests/unit/store/fixture.h"
 
 #include "server/batches/live.h"

@@ -86,8 +86,10 @@ static void test_a_batch_of_two_groups_is_scored_closed_and_answered_in_this_ord
     score(&life, 2);
     assert_true(acted(&life, ACTION_CLOSE_GROUP, 1));
     happen(&life, EVENT_GROUP_CLOSED, 1);
-    assert_int_equal(life.actions.count, 0);
+    assert_true(acted(&life, ACTION_TELL_GROUP, 1));
+    assert_int_equal(life.actions.count, 1);
     happen(&life, EVENT_GROUP_CLOSED, 0);
+    assert_true(acted(&life, ACTION_TELL_GROUP, 0));
     assert_true(acted(&life, ACTION_CLOSE_BATCH, 0));
     assert_false(batch_is_terminal(&life.batch));
     happen(&life, EVENT_BATCH_CLOSED, 0);

@@ -10,9 +10,8 @@ static int64_t incarnation_when_resumed;
 
 static void declare(const char *run, int64_t revision, int64_t incarnation)
 {
-    batches_declared(
-        server.batches,
-        &(struct store_declare_policy){.run = text_of(run), .current_revision = revision, .incarnation = incarnation});
+    runs_declared(server.batches, &(struct store_declare_policy){
+                                      .run = text_of(run), .current_revision = revision, .incarnation = incarnation});
 }
 
 static void note_runs(void)

@@ -130,13 +130,13 @@ void live_write_running(struct json_write *json, const struct live_batch *of)
     json_put_string(json, "id", of->id);
 }
 
-void live_event(struct live_batch *of, const struct batch_event *event)
+void live_post(struct live_batch *of, const struct batch_event *event)
 {
     assert_ptr_equal(of, &live);
     cancels += event->kind == EVENT_CANCEL;
 }
 
-void live_destroy_if_done(struct live_batch *of)
+void live_look(struct live_batch *of)
 {
     assert_ptr_equal(of, &live);
     looks++;

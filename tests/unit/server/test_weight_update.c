@@ -1,8 +1,11 @@
 /* Weight updates and who waits for their begins. The test stands for the store, the dispatcher and live.c; the machine
- * of the batch is the real one. */
-#include "server/batches/live.h"
+ * of the batch and the registry of runs are the real ones. */
+#include "server/batches/weight_update.h"
 
 #include "server/base/clock.h"
+#include "server/batches/flight.h"
+#include "server/batches/live.h"
+#include "server/batches/runs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,28 +49,17 @@ bool store_submit(struct store *store, struct store_op *op)
     return true;
 }
 
-void dispatch(struct batches *of)
+void batches_wake(struct batches *of)
 {
     assert_ptr_equal(of, &batches);
     dispatches++;
 }
 
-void batches_declared(struct batches *of, const struct store_declare_policy *declared)
-{
-    assert_ptr_equal(of, &batches);
-    run.revision = declared->current_revision;
-}
-
-void live_event(struct live_batch *of, const struct batch_event *event)
+void live_post(struct live_batch *of, const struct batch_event *event)
 {
     batch_step(&of->batch, event, clock_monotonic_us(), &of->actions);
     of->actions.count = 0;
     update_look(of->run);
-}
-
-void live_destroy_if_done(struct live_batch *of)
-{
-    assert_ptr_equal(of, &live);
 }
 
 /* --- a run with a batch of one group ------------------------------------------------------------------------ */
@@ -78,8 +70,8 @@ static int set_up(void **state)
     static char name[] = RUN;
     (void)state;
     loop = loop_create();
-    batches = (struct batches){.uses.loop = loop, .first = &live};
-    run = (struct run_state){.name = name, .revision = 1};
+    batches = (struct batches){.uses.loop = loop, .resumed = true, .first = &live};
+    run = (struct run_state){.name = name, .revision = 1, .batches = 1};
     spec = (struct batch_spec){.origin = BATCH_SAMPLED, .purpose = STORE_TRAIN};
     live = (struct live_batch){.spec = &spec, .run = &run, .sampled_revision = 1, .group_revisions = group_revisions};
     group_revisions[0] = 1;
@@ -89,7 +81,7 @@ static int set_up(void **state)
     batch_init(&live.batch,
                &(struct batch_rules){.deadline_us = NEVER_US, .rollout_timeout_us = HOUR_US, .attempts_max = 1},
                members, 1);
-    live_event(&live, &(struct batch_event){.kind = EVENT_STARTED});
+    live_post(&live, &(struct batch_event){.kind = EVENT_STARTED});
     return loop ? 0 : -1;
 }
 
@@ -107,13 +99,13 @@ static int tear_down(void **state)
 static uint32_t send_sample(void)
 {
     uint32_t rollout = (uint32_t)batch_peek_queued(&live.batch);
-    live_event(&live, &(struct batch_event){.kind = EVENT_DISPATCHED, .index = rollout, .sent = 1});
+    live_post(&live, &(struct batch_event){.kind = EVENT_DISPATCHED, .index = rollout, .sent = 1});
     return rollout;
 }
 
 static void end_sample(uint32_t rollout)
 {
-    live_event(&live, &(struct batch_event){.kind = EVENT_SAMPLED, .index = rollout, .judged = true});
+    live_post(&live, &(struct batch_event){.kind = EVENT_SAMPLED, .index = rollout, .judged = true});
 }
 
 static void tell(void *arg, enum begin_end end, const struct store_policy_update *record)

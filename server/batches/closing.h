@@ -1,21 +1,55 @@
-/* close_group: groups whose advantages need more of their members than the reward, closed from the record.
+/* closing: groups whose members are stored get their advantages, the batch whose groups are closed its totals, loss and
+ * summary; both come on record.
  *
- * Shaping asks for lengths, ids and finish reasons, some estimators for token counts or scores by name. A worker reads
- * the members, the loop stores what was found. */
-#ifndef SERVER_BATCHES_CLOSING_GROUP_H
-#define SERVER_BATCHES_CLOSING_GROUP_H
+ * Advantages that need more of a member than its reward (shaping, token counts, scores by name) and the end of a batch
+ * are computed by a worker from the record; the loop stores what it found. */
+#ifndef SERVER_BATCHES_CLOSING_H
+#define SERVER_BATCHES_CLOSING_H
 
-#include "server/batches/live.h"
+#include "server/base/ids.h"
+#include "server/base/json_write.h"
+#include "server/objective/objective.h"
 #include "server/record/group_record.h"
+#include "server/record/read_again.h"
+#include "server/record/store_desk.h"
+#include "server/runtime/workers.h"
+#include "server/store/store.h"
+
+struct batch_spec;
+struct live_batch;
+
+/* closing_group.c. By a rule over the whole batch advantages exist only when the last group is ready. */
+void live_close_group(struct live_batch *live, uint32_t group);
+/* For a job that reads the record to close something: what becomes of it while it cannot be read. */
+struct read_again live_read_again(struct live_batch *live);
+
+/* closing.c */
+void live_close_batch(struct live_batch *live);
+
+struct close_job {
+    struct job job;
+    struct read_again again;
+    struct live_batch *live;
+    const struct batch_spec *spec;
+    char batch_id[ID_BYTES];
+    enum store_batch_state state; /* how it ends */
+    enum store_status status;
+    double loss;
+    struct objective_totals totals;
+    size_t scored;
+    struct buffer notes;
+    struct buffer summary;
+    struct store_errand errand;
+};
+/* closing_store.c: EVENT_BATCH_CLOSED once it is on disk. Takes the job. */
+void live_store_close(struct close_job *close);
 
 /* Worker: the members of one group, from the record or from memory. group_record_finish() is needed either way. */
 enum store_status live_read_group(const struct live_batch *live, struct store_reader *reader, uint32_t group,
                                   const struct objective_knobs *knobs, bool with_logprobs, json_t *names,
                                   struct group_record *ret_record);
 
-/* Loop: groups [first, first + count), all of whose members are on record. */
-void live_close_by_record(struct live_batch *live, uint32_t first, uint32_t count);
-/* live_store.c. Takes both arrays, one value for each member. */
+/* closing_store.c. Takes both arrays, one value for each member. */
 void live_store_closing(struct live_batch *live, uint32_t group, const struct objective_group *statistics,
                         double *advantages, double *shaped);
 
