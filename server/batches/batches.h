@@ -12,11 +12,11 @@
 #include <stdint.h>
 
 struct engines;
-struct flight;
 struct live_batch;
 struct memory_trim;
 struct pool;
 struct pool_queue;
+struct row;
 struct run_state;
 struct settings;
 struct transport;
@@ -74,8 +74,8 @@ struct batches {
     size_t creations; /* batches that the store is about to create */
 
     /* row.c: rows that found the store's queue full */
-    struct flight *backlog_first;
-    struct flight **backlog_last;
+    struct row *backlog_first;
+    struct row **backlog_last;
     struct loop_timer backlog_timer;
 
     struct unread_batch *unread; /* unread.c */

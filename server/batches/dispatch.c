@@ -1,7 +1,7 @@
 #include "server/batches/dispatch.h"
 
 #include "server/base/clock.h"
-#include "server/batches/budget.h"
+#include "server/batches/attempt.h"
 #include "server/batches/flight.h"
 #include "server/batches/live.h"
 #include "server/batches/queues.h"
@@ -25,15 +25,6 @@ static bool pool_may_serve(const struct live_batch *live)
     return true;
 }
 
-/* In every later queue. */
-static bool reserve_place(struct batches *batches)
-{
-    if (batches->places >= batches->places_max || !store_reserve(batches->uses.store, 1))
-        return false;
-    batches->places++;
-    return true;
-}
-
 static void dispatch_again(void *arg)
 {
     batches_wake(arg);
@@ -48,22 +39,18 @@ static void come_back(struct batches *batches, int64_t at_us, int64_t now_us)
 }
 
 /* NULL, or what is used up. */
-static const char *reserve(struct batches *batches, size_t bytes)
+static const char *reserve(struct batches *batches, size_t bytes, struct reservation *ret_reservation)
 {
-    static const char later[] = "a place in the verifiers' and the store's queues";
+    static const char *const used_up[] = {
+        [NO_PLACE] = "a place in the verifiers' and the store's queues",
+        [NO_BYTES] = "the memory budget, which is used up by what runs",
+    };
     if (!transport_has_room(batches->uses.transport)) {
         int64_t now_us = clock_monotonic_us();
         come_back(batches, now_us + DESCRIPTOR_WAIT_US, now_us);
         return "a connection to an engine, of which the limit of open files allows no more";
     }
-    if (batches->places >= batches->places_max)
-        return later;
-    if (!batches_take_flight_bytes(batches, bytes))
-        return "the memory budget, which is used up by what runs";
-    if (reserve_place(batches))
-        return NULL;
-    batches_give_flight_bytes(batches, bytes);
-    return later;
+    return used_up[reservation_take(batches, bytes, ret_reservation)];
 }
 
 /* At once, and not posted: the next look into the queue depends on it. It brings no actions. */
@@ -73,22 +60,11 @@ static void note_dispatched(struct live_batch *live, uint32_t rollout, unsigned 
                clock_monotonic_us(), &live->actions);
 }
 
-static void send_one(struct live_batch *live, uint32_t rollout, struct engine *engine, size_t bytes)
-{
-    note_dispatched(live, rollout, 1);
-    struct flight *flight = flight_create(live, rollout);
-    flight->dispatched = true;
-    flight->reserved_bytes = bytes;
-    flight_dispatch(flight, engine);
-}
-
 /* Nothing is sent, and nothing is repeated. */
 static void fail_one(struct live_batch *live, uint32_t rollout, const struct sample_error *error)
 {
     note_dispatched(live, rollout, 0);
-    struct flight *flight = flight_create(live, rollout);
-    flight->engine = NULL;
-    flight_fail(flight, error);
+    attempt_fail(live, rollout, error);
 }
 
 /* No engine of its pool serves the model, or can be asked for what the sampling says; at the POST that was not known. */
@@ -168,10 +144,11 @@ static enum dispatched dispatch_one(struct batches *batches, struct live_batch *
     live->short_of = NULL;
     switch (pool_pick(batches->uses.pool, &want, now_us, &engine, &at_us)) {
     case POOL_PICKED:
-        live->short_of = reserve(batches, bytes);
+        live->short_of = reserve(batches, bytes, &live->flights[rollout].reserved);
         if (live->short_of)
             return FULL;
-        send_one(live, rollout, engine, bytes);
+        note_dispatched(live, rollout, 1);
+        attempt_send(live, rollout, engine);
         return DISPATCHED;
     case POOL_DOWN:
         fail_for_pool(live, rollout);
@@ -223,13 +200,11 @@ static bool take_next_given(struct batches *batches)
             queues_remove(live);
             continue;
         }
-        if (!reserve_place(batches))
+        if (reservation_take(batches, 0, &live->flights[rollout].reserved) != RESERVED)
             return false;
         batches->given_ring = live->ring_next;
         note_dispatched(live, (uint32_t)rollout, 0);
-        struct flight *flight = flight_create(live, (uint32_t)rollout);
-        flight->dispatched = true;
-        flight_take_given(flight);
+        flight_take_given(live, (uint32_t)rollout);
         return true;
     }
     return false;

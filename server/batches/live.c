@@ -103,7 +103,7 @@ struct live_batch *live_create(struct batches *batches, struct batch_spec *spec,
     snprintf(live->id, sizeof(live->id), "%s", id);
     init_machine(live, live->admitted_us + deadline_utc_us - live->admitted_utc_us);
 
-    live->flights = xcalloc(spec->rollout_count, sizeof(struct flight *));
+    live->flights = xcalloc(spec->rollout_count, sizeof(struct flight));
     live->rewards = xcalloc(spec->rollout_count, sizeof(double));
     live->failed_at = xcalloc(spec->rollout_count, sizeof(struct engine *));
     live->group_revisions = xcalloc(spec->group_count, sizeof(int64_t));
@@ -179,4 +179,37 @@ void live_destroy(struct live_batch *live)
     batch_spec_destroy(live->spec);
     free(live);
     batches_wake(batches); /* another run may have waited for this one to leave the pool */
+}
+
+/* --- one rollout -------------------------------------------------------------------------------------- */
+
+const struct group_spec *live_group(const struct live_batch *live, uint32_t rollout)
+{
+    return &live->spec->groups[live->batch.rollouts[rollout].group];
+}
+
+static uint32_t place_in_group(const struct live_batch *live, uint32_t rollout)
+{
+    return rollout - live->batch.groups[live->batch.rollouts[rollout].group].first;
+}
+
+const struct completion_spec *live_given(const struct live_batch *live, uint32_t rollout)
+{
+    const struct group_spec *group = live_group(live, rollout);
+    return group->completions ? &group->completions[place_in_group(live, rollout)] : NULL;
+}
+
+int64_t live_sample_index(const struct live_batch *live, uint32_t rollout)
+{
+    return live_group(live, rollout)->first_sample_index + place_in_group(live, rollout);
+}
+
+uint64_t live_seed(const struct live_batch *live, uint32_t rollout)
+{
+    const struct group_spec *group = live_group(live, rollout);
+    const struct completion_spec *given = live_given(live, rollout);
+    if (given)
+        return given->seed < 0 ? 0 : (uint64_t)given->seed;
+    return sample_seed(live->spec->seed, live->sampled_revision, group->task, group->draw,
+                       live_sample_index(live, rollout), live->batch.rollouts[rollout].resample);
 }

@@ -11,12 +11,12 @@
 #include "server/base/json_write.h"
 #include "server/batches/batch.h"
 #include "server/batches/batches.h"
+#include "server/batches/flight.h"
 #include "server/runtime/loop.h"
 #include "server/spec/batch.h"
 
 #include <uthash.h>
 
-struct flight;
 struct live_observer;
 struct unstored;
 
@@ -35,7 +35,7 @@ struct live_batch {
     int64_t admitted_us;
     int64_t admitted_utc_us;
     int64_t deadline_utc_us;
-    struct flight **flights;     /* [rollout]; NULL: nothing under way */
+    struct flight *flights;      /* [rollout] */
     double *rewards;             /* [rollout]; NAN: none */
     struct engine **failed_at;   /* [rollout]; the engine of the last failed attempt, held */
     int64_t *group_revisions;    /* [group]; at its first dispatch, -1 before */
@@ -86,6 +86,13 @@ void live_post(struct live_batch *live, const struct batch_event *event);
 void live_look(struct live_batch *live);
 /* A worker or the store has one thing less of it. */
 void live_leave(struct live_batch *live);
+/* What was asked for one rollout. */
+const struct group_spec *live_group(const struct live_batch *live, uint32_t rollout);
+/* The completion that the request brought, or NULL. */
+const struct completion_spec *live_given(const struct live_batch *live, uint32_t rollout);
+int64_t live_sample_index(const struct live_batch *live, uint32_t rollout);
+/* What it is sampled with now. Of a completion that was sampled elsewhere: what the request says, or 0. */
+uint64_t live_seed(const struct live_batch *live, uint32_t rollout);
 /* For step.c: it has ended, and nothing keeps it. */
 bool live_is_done(const struct live_batch *live);
 void live_destroy(struct live_batch *live);

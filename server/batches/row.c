@@ -2,7 +2,8 @@
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
-#include "server/batches/flight.h"
+#include "server/batches/attempt.h"
+#include "server/batches/judgement.h"
 #include "server/batches/live.h"
 #include "server/batches/observer.h"
 #include "server/batches/unstored.h"
@@ -11,35 +12,35 @@
 
 #include <math.h>
 
+#define SEGMENTS_MAX_BYTES ((size_t)16 << 20)
+
 /* --- what it says ------------------------------------------------------------------------------------------- */
 
 /* An evaluation may be meant of older weights than the run's: then only a change while the sample was in flight counts.
  */
-static int64_t revision_at_end(const struct flight *flight)
+static int64_t revision_at_end(const struct live_batch *live, const struct attempt *attempt)
 {
-    const struct live_batch *live = flight->live;
-    bool changed = flight->end_revision != flight->run_revision;
-    if (flight->mixed_revision >= 0)
-        return flight->mixed_revision;
+    bool changed = attempt->end_revision != attempt->run_revision;
+    if (attempt->mixed_revision >= 0)
+        return attempt->mixed_revision;
     if (live->spec->purpose == STORE_EVAL && !live->was_current && !changed)
-        return flight->revision;
-    return flight->end_revision >= 0 ? flight->end_revision : flight->revision;
+        return attempt->revision;
+    return attempt->end_revision >= 0 ? attempt->end_revision : attempt->revision;
 }
 
 /* A weight update may have reached the engine before the sample was complete: its revision changed, the trainer went
  * back to a checkpoint (perhaps to one of the same number), or an update in mode straddle was open. */
-static bool straddles(const struct flight *flight)
+static bool straddles(const struct store_rollout *values, const struct attempt *attempt)
 {
-    return flight->row.revision_at_end != flight->row.policy_revision ||
-           flight->end_incarnation != flight->incarnation || flight->mixed_revision >= 0;
+    return values->revision_at_end != values->policy_revision || attempt->end_incarnation != attempt->incarnation ||
+           attempt->mixed_revision >= 0;
 }
 
 /* Only where the engine named several: the weights of a whole sample are its engine_revision. */
-static void write_segments(struct flight *flight)
+static void write_segments(const struct sample *sample, struct buffer *out)
 {
-    const struct sample *sample = &flight->sample;
     struct json_write json;
-    json_write_init(&json, &flight->segments_json);
+    json_write_init(&json, out);
     json_array_begin(&json);
     for (size_t i = 0; i < sample->segment_count; i++) {
         json_object_begin(&json);
@@ -51,135 +52,200 @@ static void write_segments(struct flight *flight)
     json_array_end(&json);
 }
 
-static void fill_sample(struct flight *flight)
+static void fill_sample(struct row *row, const struct attempt *attempt)
 {
-    struct store_rollout *row = &flight->row;
-    const struct sample *sample = &flight->sample;
-    row->text = sample->text;
-    row->text_replaced = (int64_t)sample->text_replaced;
-    row->completion_ids = sample->ids;
-    row->logprobs = sample->logprobs;
-    row->token_count = sample->id_count;
-    row->completion_tokens = (int64_t)sample->id_count;
-    row->finish_reason = text_of(finish_reason_names[sample->finish]);
-    row->eos_in_ids = sample->ids ? (sample->eos_in_ids ? STORE_KNOWN_YES : STORE_KNOWN_NO) : STORE_KNOWN_UNKNOWN;
-    row->trainable = sample->trainable;
-    row->logprobs_mode = sample->logprobs_mode == LOGPROBS_RAW         ? STORE_LOGPROBS_RAW
-                         : sample->logprobs_mode == LOGPROBS_PROCESSED ? STORE_LOGPROBS_PROCESSED
-                                                                       : STORE_LOGPROBS_UNKNOWN;
-    row->engine_revision = sample->engine_revision;
-    row->seed_sent = (int64_t)sample->seed_sent;
-    row->seed_honoured = sample->seed_honoured ? STORE_KNOWN_YES : STORE_KNOWN_NO;
-    row->revision_at_end = revision_at_end(flight);
-    row->straddles = straddles(flight) || sample->segment_count > 1;
+    struct store_rollout *values = &row->values;
+    const struct sample *sample = &attempt->sample;
+    values->text = sample->text;
+    values->text_replaced = (int64_t)sample->text_replaced;
+    values->completion_ids = sample->ids;
+    values->logprobs = sample->logprobs;
+    values->token_count = sample->id_count;
+    values->completion_tokens = (int64_t)sample->id_count;
+    values->finish_reason = text_of(finish_reason_names[sample->finish]);
+    values->eos_in_ids = sample->ids ? (sample->eos_in_ids ? STORE_KNOWN_YES : STORE_KNOWN_NO) : STORE_KNOWN_UNKNOWN;
+    values->trainable = sample->trainable;
+    values->logprobs_mode = sample->logprobs_mode == LOGPROBS_RAW         ? STORE_LOGPROBS_RAW
+                            : sample->logprobs_mode == LOGPROBS_PROCESSED ? STORE_LOGPROBS_PROCESSED
+                                                                          : STORE_LOGPROBS_UNKNOWN;
+    values->engine_revision = sample->engine_revision;
+    values->seed_sent = (int64_t)sample->seed_sent;
+    values->seed_honoured = sample->seed_honoured ? STORE_KNOWN_YES : STORE_KNOWN_NO;
+    values->revision_at_end = revision_at_end(row->live, attempt);
+    values->straddles = straddles(values, attempt) || sample->segment_count > 1;
     if (sample->segment_count <= 1)
         return;
-    write_segments(flight);
-    row->segments = buffer_text(&flight->segments_json);
+    write_segments(sample, &row->segments_json);
+    values->segments = buffer_text(&row->segments_json);
 }
 
 /* Sampled elsewhere: what is not said about it is not known. */
-static void fill_given(struct flight *flight)
+static void fill_given(struct store_rollout *values, const struct completion_spec *given)
 {
-    struct store_rollout *row = &flight->row;
-    const struct completion_spec *given = flight->given;
-    row->text = given->text;
-    row->completion_ids = given->ids;
-    row->logprobs = given->logprobs;
-    row->completion_mask = given->mask;
-    row->token_count = given->token_count;
-    row->completion_tokens = (int64_t)given->token_count;
-    row->finish_reason = given->finish_reason;
-    row->trainable = given->ids != NULL;
-    row->engine = given->engine;
-    row->seed_sent = given->seed;
-    row->revision_at_end = row->policy_revision;
+    values->text = given->text;
+    values->completion_ids = given->ids;
+    values->logprobs = given->logprobs;
+    values->completion_mask = given->mask;
+    values->token_count = given->token_count;
+    values->completion_tokens = (int64_t)given->token_count;
+    values->finish_reason = given->finish_reason;
+    values->trainable = given->ids != NULL;
+    values->engine = given->engine;
+    values->seed_sent = given->seed;
+    values->revision_at_end = values->policy_revision;
 }
 
-static void fill_common(struct flight *flight)
+static void fill_judgement(struct store_rollout *values, const struct judgement *judgement)
 {
-    struct live_batch *live = flight->live;
-    const struct batch_rollout *rollout = &live->batch.rollouts[flight->rollout];
-    flight->row = (struct store_rollout){
-        .sample_index = flight_sample_index(flight),
-        .incarnation = flight->incarnation,
+    values->verify_us = judgement->verify_us;
+    if (!judgement->has_verdicts)
+        return;
+    values->verdicts = buffer_text(&judgement->verdicts_json);
+    values->rewards = buffer_text(&judgement->rewards_json);
+    values->heldout = buffer_text(&judgement->heldout_json);
+}
+
+static void fill_attempt(struct row *row, const struct attempt *attempt)
+{
+    struct store_rollout *values = &row->values;
+    values->incarnation = attempt->incarnation;
+    values->policy_revision = attempt->revision;
+    values->seed = attempt->seed;
+    values->engine = attempt->engine ? text_of(attempt->engine->name) : TEXT_NONE;
+    values->engine_us = attempt->engine_us;
+}
+
+/* When it left the queue; now, if it never did. */
+static int64_t taken_us(const struct flight *flight)
+{
+    if (flight->attempt && flight->attempt->dispatched_us)
+        return flight->attempt->dispatched_us;
+    if (!flight->attempt && flight->judgement)
+        return flight->judgement->taken_us;
+    return clock_monotonic_us();
+}
+
+static void fill_common(struct row *row)
+{
+    struct live_batch *live = row->live;
+    const struct flight *flight = &live->flights[row->rollout];
+    const struct batch_rollout *rollout = &live->batch.rollouts[row->rollout];
+    const struct completion_spec *given = live_given(live, row->rollout);
+    row->values = (struct store_rollout){
+        .sample_index = live_sample_index(live, row->rollout),
         .reward = NAN,
         .advantage = NAN,
         .shaped_reward = NAN,
-        .policy_revision = flight->revision >= 0 ? flight->revision : live->sampled_revision,
+        .policy_revision = live->group_revisions[rollout->group],
         .revision_at_end = -1,
         .resample = rollout->resample,
         .attempts = rollout->attempts,
-        .seed = flight_seed(flight),
+        .seed = live_seed(live, row->rollout),
         .seed_sent = -1,
         .seed_honoured = STORE_KNOWN_UNKNOWN,
         .eos_in_ids = STORE_KNOWN_UNKNOWN,
-        .engine = flight->engine ? text_of(flight->engine->name) : TEXT_NONE,
-        .queued_us = (flight->dispatched_us ? flight->dispatched_us : clock_monotonic_us()) - live->admitted_us,
-        .engine_us = flight->engine_us,
-        .verify_us = flight->verify_us,
+        .queued_us = taken_us(flight) - live->admitted_us,
     };
-    if (flight->has_sample)
-        fill_sample(flight);
-    if (flight->given)
-        fill_given(flight);
-    if (!flight->has_verdicts)
-        return;
-    flight->row.verdicts = buffer_text(&flight->verdicts_json);
-    flight->row.rewards = buffer_text(&flight->rewards_json);
-    flight->row.heldout = buffer_text(&flight->heldout_json);
+    if (flight->attempt)
+        fill_attempt(row, flight->attempt);
+    if (row->values.policy_revision < 0)
+        row->values.policy_revision = live->sampled_revision;
+    if (flight->attempt && flight->attempt->has_sample)
+        fill_sample(row, flight->attempt);
+    if (given)
+        fill_given(&row->values, given);
+    if (flight->judgement)
+        fill_judgement(&row->values, flight->judgement);
 }
 
-static void fill_failure(struct flight *flight, enum rollout_end end)
+static void fill_cut(struct store_failure *failure, enum rollout_end end)
 {
-    struct store_failure *failure = &flight->row.failure;
-    failure->attempts = flight->live->batch.rollouts[flight->rollout].attempts;
-    failure->stage = flight->has_sample || flight->given ? TEXT_LITERAL("verify") : TEXT_LITERAL("sample");
     if (end == END_DEADLINE) {
         failure->code = TEXT_LITERAL("deadline");
         failure->message = TEXT_LITERAL("the batch's deadline passed before this rollout was finished");
         failure->retryable = true;
-    } else if (end == END_CANCELLED) {
+    } else {
         failure->code = TEXT_LITERAL("cancelled");
         failure->message = TEXT_LITERAL("the batch was cancelled");
-    } else if (flight->given && flight->given->failure.code.data) {
-        *failure = flight->given->failure;
-    } else if (flight->has_verdicts) {
-        failure->code = text_of(flight->reward.failure->failure_code);
-        failure->message = text_of(flight->reward.failure->failure_message);
-        failure->retryable = flight->reward.failure->retryable;
-    } else {
-        failure->code = text_of(sample_failure_names[flight->error.code]);
-        failure->message = text_of(flight->error.message);
-        failure->retryable = flight->error.retryable;
     }
 }
 
-static void fill_row(struct flight *flight)
+static void fill_failure(struct row *row, enum rollout_end end)
 {
-    struct live_batch *live = flight->live;
-    enum rollout_end end = live->batch.rollouts[flight->rollout].end;
-    fill_common(flight);
+    struct live_batch *live = row->live;
+    struct store_failure *failure = &row->values.failure;
+    const struct completion_spec *given = live_given(live, row->rollout);
+    const struct attempt *attempt = live->flights[row->rollout].attempt;
+    const struct judgement *judgement = live->flights[row->rollout].judgement;
+    bool sampled = given || (attempt && attempt->has_sample);
+
+    failure->attempts = live->batch.rollouts[row->rollout].attempts;
+    failure->stage = sampled ? TEXT_LITERAL("verify") : TEXT_LITERAL("sample");
+    if (end != END_FAILED) {
+        fill_cut(failure, end);
+    } else if (given && given->failure.code.data) {
+        *failure = given->failure;
+    } else if (judgement && judgement->has_verdicts) {
+        failure->code = text_of(judgement->reward.failure->failure_code);
+        failure->message = text_of(judgement->reward.failure->failure_message);
+        failure->retryable = judgement->reward.failure->retryable;
+    } else if (attempt) {
+        failure->code = text_of(sample_failure_names[attempt->error.code]);
+        failure->message = text_of(attempt->error.message);
+        failure->retryable = attempt->error.retryable;
+    }
+}
+
+static void fill(struct row *row)
+{
+    struct live_batch *live = row->live;
+    const struct judgement *judgement = live->flights[row->rollout].judgement;
+    enum rollout_end end = live->batch.rollouts[row->rollout].end;
+    fill_common(row);
     if (end == END_SCORED) {
-        flight->row.state = STORE_ROLLOUT_SCORED;
-        flight->row.reward = flight->has_verdicts && flight->reward.rewarded ? flight->reward.value : NAN;
-        live->rewards[flight->rollout] = flight->row.reward;
+        bool rewarded = judgement && judgement->has_verdicts && judgement->reward.rewarded;
+        row->values.state = STORE_ROLLOUT_SCORED;
+        row->values.reward = rewarded ? judgement->reward.value : NAN;
+        live->rewards[row->rollout] = row->values.reward;
         return;
     }
-    flight->row.state = end == END_CANCELLED ? STORE_ROLLOUT_CANCELLED : STORE_ROLLOUT_FAILED;
-    fill_failure(flight, end);
+    row->values.state = end == END_CANCELLED ? STORE_ROLLOUT_CANCELLED : STORE_ROLLOUT_FAILED;
+    fill_failure(row, end);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------- */
+
+struct row *row_create(struct live_batch *live, uint32_t rollout,
+                       void (*stored)(struct live_batch *live, uint32_t rollout))
+{
+    struct row *row = xcalloc(1, sizeof(*row));
+    row->live = live;
+    row->rollout = rollout;
+    row->stored = stored;
+    buffer_init(&row->segments_json, SEGMENTS_MAX_BYTES);
+    id_of_group(live->id, live->batch.rollouts[rollout].group, row->group_id);
+    live->jobs++;
+    fill(row);
+    return row;
+}
+
+void row_destroy(struct row *row)
+{
+    if (!row)
+        return;
+    buffer_finish(&row->segments_json);
+    live_leave(row->live);
+    free(row);
 }
 
 /* --- to the store ------------------------------------------------------------------------------------------- */
 
-static void submit_or_queue(struct flight *flight)
+static void queue(struct row *row)
 {
-    struct batches *batches = flight->live->batches;
-    if (!batches->backlog_first && store_submit(batches->uses.store, &flight->op))
-        return;
-    flight->backlog_next = NULL;
-    *batches->backlog_last = flight;
-    batches->backlog_last = &flight->backlog_next;
+    struct batches *batches = row->live->batches;
+    row->backlog_next = NULL;
+    *batches->backlog_last = row;
+    batches->backlog_last = &row->backlog_next;
 }
 
 void rows_pump_backlog(struct batches *batches)
@@ -191,83 +257,63 @@ void rows_pump_backlog(struct batches *batches)
     }
 }
 
-/* Kept in memory is stored. */
-static void keep_unstored(struct flight *flight)
-{
-    struct live_batch *live = flight->live;
-    uint32_t rollout = flight->rollout;
-    unstored_keep_rollout(flight);
-    flight_destroy(flight);
-    live_post(live, &(struct batch_event){.kind = EVENT_STORED, .index = rollout});
-}
-
-static void rollout_stored(struct store_op *op);
-
-void live_store_rollout(struct live_batch *live, uint32_t rollout)
-{
-    struct flight *flight = live->flights[rollout];
-    uint32_t group = live->batch.rollouts[rollout].group;
-    if (!flight)
-        flight = flight_create(live, rollout);
-    fill_row(flight);
-    if (live->unstored) {
-        keep_unstored(flight);
-        return;
-    }
-    id_of_group(live->id, group, flight->group_id);
-    flight->op = (struct store_op){
-        .kind = STORE_INSERT_ROLLOUT, .reserved = flight->dispatched, .done = rollout_stored, .context = flight};
-    flight->op.insert_rollout = (struct store_insert_rollout){.group_id = flight->group_id,
-                                                              .rollout = &flight->row,
-                                                              .prompt_ids = live->group_prompt_ids[group],
-                                                              .prompt_id_count = live->group_prompt_id_counts[group]};
-    submit_or_queue(flight);
-}
-
-/* --- what the store says ------------------------------------------------------------------------------------ */
-
 static void pump(void *arg)
 {
     rows_pump_backlog(arg);
 }
 
-/* Nothing is given up: the row is written again until the disk takes it. */
-static void write_again(struct flight *flight)
+static void write_again(struct row *row)
 {
-    struct batches *batches = flight->live->batches;
-    flight->op.reserved = false;
-    flight->backlog_next = NULL;
-    *batches->backlog_last = flight;
-    batches->backlog_last = &flight->backlog_next;
+    struct batches *batches = row->live->batches;
+    row->op.reserved = false;
+    queue(row);
     loop_timer_set(batches->uses.loop, &batches->backlog_timer, clock_monotonic_us() + STORE_RETRY_US, pump, batches);
-    live_tell_not_stored(flight->live, flight->op.status);
+    live_tell_not_stored(row->live, row->op.status);
 }
 
-static void log_refused_row(const struct flight *flight)
+static void log_refused_row(const struct row *row)
 {
     char rollout_id[ID_BYTES];
-    id_of_rollout(flight->group_id, flight->row.sample_index, rollout_id);
-    log_event(LOG_LEVEL_ERROR, "a rollout was refused by the store", "batch", flight->live->id, "rollout", rollout_id,
-              "why", flight->op.message, NULL);
+    id_of_rollout(row->group_id, row->values.sample_index, rollout_id);
+    log_event(LOG_LEVEL_ERROR, "a rollout was refused by the store", "batch", row->live->id, "rollout", rollout_id,
+              "why", row->op.message, NULL);
 }
 
 static void rollout_stored(struct store_op *op)
 {
-    struct flight *flight = op->context;
-    struct live_batch *live = flight->live;
-    uint32_t rollout = flight->rollout;
+    struct row *row = op->context;
 
     if (store_failed_for_now(op->status)) {
-        write_again(flight);
+        write_again(row);
         return;
     }
     if (op->status != STORE_OK && op->status != STORE_EXISTS)
-        log_refused_row(flight);
-    metric_add(METRIC_ROLLOUTS, flight->row.state, 1);
-    if (flight->row.failure.code.data)
-        metric_add_named(METRIC_FAILURES, flight->row.failure.code.data, 1);
-    metric_add(METRIC_COMPLETION_TOKENS, 0, flight->row.completion_tokens);
-    flight->op.reserved = true; /* its place in the queue is used up */
-    flight_destroy(flight);
-    live_post(live, &(struct batch_event){.kind = EVENT_STORED, .index = rollout});
+        log_refused_row(row);
+    metric_add(METRIC_ROLLOUTS, row->values.state, 1);
+    if (row->values.failure.code.data)
+        metric_add_named(METRIC_FAILURES, row->values.failure.code.data, 1);
+    metric_add(METRIC_COMPLETION_TOKENS, 0, row->values.completion_tokens);
+    row->stored(row->live, row->rollout);
+}
+
+void row_store(struct row *row)
+{
+    struct live_batch *live = row->live;
+    struct flight *flight = &live->flights[row->rollout];
+    uint32_t group = live->batch.rollouts[row->rollout].group;
+
+    if (live->unstored) { /* kept in memory is stored */
+        unstored_keep_rollout(live, row->rollout, &row->values, flight->judgement);
+        row->stored(live, row->rollout);
+        return;
+    }
+    row->op = (struct store_op){
+        .kind = STORE_INSERT_ROLLOUT, .reserved = flight->reserved.row, .done = rollout_stored, .context = row};
+    flight->reserved.row = false;
+    row->op.insert_rollout = (struct store_insert_rollout){.group_id = row->group_id,
+                                                           .rollout = &row->values,
+                                                           .prompt_ids = live->group_prompt_ids[group],
+                                                           .prompt_id_count = live->group_prompt_id_counts[group]};
+    if (live->batches->backlog_first || !store_submit(live->batches->uses.store, &row->op))
+        queue(row);
 }

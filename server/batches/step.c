@@ -9,7 +9,6 @@
 #include "server/batches/live.h"
 #include "server/batches/observer.h"
 #include "server/batches/queues.h"
-#include "server/batches/row.h"
 #include "server/batches/runs.h"
 #include "server/batches/weight_update.h"
 #include "server/runtime/metrics.h"
@@ -22,25 +21,10 @@ static void do_dispatch(struct live_batch *live, uint32_t index)
     queues_add(live);
 }
 
-static void do_verify(struct live_batch *live, uint32_t index)
-{
-    flight_verify(live->flights[index]);
-}
-
 static void do_pause(struct live_batch *live, uint32_t index)
 {
     metric_add(METRIC_ENGINE_RETRIES, 0, 1);
-    flight_destroy(live->flights[index]);
-}
-
-static void do_stop_sample(struct live_batch *live, uint32_t index)
-{
-    flight_stop_sampling(live->flights[index]);
-}
-
-static void do_stop_verify(struct live_batch *live, uint32_t index)
-{
-    flight_stop_verifying(live->flights[index]);
+    flight_end(live, index);
 }
 
 static void do_tell_group(struct live_batch *live, uint32_t index)
@@ -70,11 +54,11 @@ static void do_answer(struct live_batch *live, uint32_t index)
 
 static void (*const effects[])(struct live_batch *live, uint32_t index) = {
     [ACTION_DISPATCH] = do_dispatch,
-    [ACTION_VERIFY] = do_verify,
+    [ACTION_VERIFY] = flight_verify,
     [ACTION_PAUSE] = do_pause,
-    [ACTION_STORE] = live_store_rollout,
-    [ACTION_STOP_SAMPLE] = do_stop_sample,
-    [ACTION_STOP_VERIFY] = do_stop_verify,
+    [ACTION_STORE] = flight_store,
+    [ACTION_STOP_SAMPLE] = flight_stop_sampling,
+    [ACTION_STOP_VERIFY] = flight_stop_verifying,
     [ACTION_CLOSE_GROUP] = live_close_group,
     [ACTION_TELL_GROUP] = do_tell_group,
     [ACTION_CLOSE_BATCH] = do_close_batch,

@@ -4,6 +4,8 @@
 
 #include "server/base/clock.h"
 #include "server/batches/closing.h"
+#include "server/batches/judgement.h"
+#include "server/batches/live.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -82,20 +84,26 @@ static void keep_failure(struct store_failure *failure, struct unstored_row *row
     failure->message.data = row->failure_message;
 }
 
-void unstored_keep_rollout(struct flight *flight)
+static void take_texts(struct unstored_row *row, struct judgement *judgement)
 {
-    struct live_batch *live = flight->live;
-    struct unstored_row *row = &live->unstored->rows[flight->rollout];
-    struct store_rollout *rollout = &live->unstored->rollouts[flight->rollout];
+    row->verdicts = take_buffer(&judgement->verdicts_json);
+    row->rewards = take_buffer(&judgement->rewards_json);
+    row->heldout = take_buffer(&judgement->heldout_json);
+}
+
+void unstored_keep_rollout(struct live_batch *live, uint32_t index, const struct store_rollout *values,
+                           struct judgement *judgement)
+{
+    struct unstored_row *row = &live->unstored->rows[index];
+    struct store_rollout *rollout = &live->unstored->rollouts[index];
     char group_id[ID_BYTES];
 
-    *rollout = flight->row;
+    *rollout = *values;
     rollout->incarnation = live->incarnation;
-    id_of_group(live->id, live->batch.rollouts[flight->rollout].group, group_id);
+    id_of_group(live->id, live->batch.rollouts[index].group, group_id);
     id_of_rollout(group_id, rollout->sample_index, rollout->id);
-    row->verdicts = take_buffer(&flight->verdicts_json);
-    row->rewards = take_buffer(&flight->rewards_json);
-    row->heldout = take_buffer(&flight->heldout_json);
+    if (judgement)
+        take_texts(row, judgement);
     rollout->verdicts = buffer_text(&row->verdicts);
     rollout->rewards = buffer_text(&row->rewards);
     rollout->heldout = buffer_text(&row->heldout);

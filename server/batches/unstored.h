@@ -4,10 +4,10 @@
 #ifndef SERVER_BATCHES_UNSTORED_H
 #define SERVER_BATCHES_UNSTORED_H
 
-#include "server/batches/flight.h"
 #include "server/batches/live.h"
 
 struct close_job;
+struct judgement;
 
 #define UNSTORED_REPLY_MAX_BYTES ((size_t)1 << 30)
 
@@ -21,8 +21,10 @@ void unstored_destroy(struct unstored *unstored, size_t rollout_count); /* NULL 
 /* What its rows take, roughly. */
 size_t unstored_bytes(const struct batch_spec *spec);
 
-/* Takes the flight's row and what it points to; the texts of the request stay with the spec. */
-void unstored_keep_rollout(struct flight *flight);
+/* Copies the row and takes what it points to; the texts of the request stay with the spec. judgement: whose texts the
+ * row has; NULL: none. */
+void unstored_keep_rollout(struct live_batch *live, uint32_t index, const struct store_rollout *row,
+                           struct judgement *judgement);
 void unstored_close_group(struct live_batch *live, uint32_t index, const struct store_close_group *close);
 
 /* Worker: the rows as the record would give them. Nothing to finish. */

@@ -2,7 +2,6 @@
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
-#include "server/batches/flight.h"
 #include "server/batches/live.h"
 #include "server/batches/runs.h"
 #include "server/record/store_desk.h"
@@ -345,13 +344,10 @@ int64_t update_next_rollout(struct live_batch *live, bool *ret_held)
     return next;
 }
 
-void update_stamp_end(struct flight *flight)
+int64_t update_mixed_revision(const struct run_state *run)
 {
-    const struct run_state *run = flight->live->run;
     const struct weight_update *update = run->update;
-    flight->end_revision = run->revision;
-    flight->end_incarnation = run->incarnation;
-    flight->mixed_revision = update && hold_mixes(&update->hold) ? update->record.revision : -1;
+    return update && hold_mixes(&update->hold) ? update->record.revision : -1;
 }
 
 bool update_holds(const struct live_batch *live)

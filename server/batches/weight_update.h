@@ -11,7 +11,6 @@
 #include "server/store/store.h"
 
 struct batches;
-struct flight;
 struct live_batch;
 struct run_state;
 struct weight_update;
@@ -61,9 +60,9 @@ void update_look(const struct run_state *run);
 
 /* The next rollout of the batch that its run may dispatch, or -1. *ret_held: only the update is in the way. */
 int64_t update_next_rollout(struct live_batch *live, bool *ret_held);
-/* The sample of a flight is complete: which revision the run has now, and that of an update in mode straddle, by which
- * it may have been made in part. */
-void update_stamp_end(struct flight *flight);
+/* A sample that ends now may have been made in part by the revision of an open update in mode straddle: which; -1: none
+ * is open. */
+int64_t update_mixed_revision(const struct run_state *run);
 bool update_holds(const struct live_batch *live);
 
 /* An update as people see it. */

@@ -3,7 +3,6 @@
 #include "server/batches/weight_update.h"
 
 #include "server/base/clock.h"
-#include "server/batches/flight.h"
 #include "server/batches/live.h"
 #include "server/batches/runs.h"
 
@@ -204,13 +203,12 @@ static void test_a_begin_in_mode_straddle_does_not_wait_for_samples(void **state
     (void)state;
     struct told told = {0};
     struct store_policy_update record = to_revision_2(STORE_UPDATE_STRADDLE);
-    struct flight flight = {.live = &live};
     send_sample();
     begin(&record, STORE_OK, &told);
     assert_told(&told, BEGIN_HOLDS, STORE_UPDATE_OPEN);
-    update_stamp_end(&flight);
-    assert_int_equal(flight.mixed_revision, 2);
-    assert_int_equal(flight.end_revision, 1);
+    assert_int_equal(update_mixed_revision(&run), 2);
+    end(&record, STORE_UPDATE_COMMITTED);
+    assert_int_equal(update_mixed_revision(&run), -1);
 }
 
 static void test_a_begin_in_mode_abort_takes_samples_back_and_is_answered_at_once(void **state)
