@@ -432,7 +432,10 @@ static void batch_created(struct store_op *op)
 
 void answer_batch(struct call *call)
 {
-    render_answer_batch(call, text_of(call->subject));
+    if (call->accept_safetensors)
+        batch_tensors_answer(call, text_of(call->subject));
+    else
+        render_answer_batch(call, text_of(call->subject));
 }
 
 /* --- GET and DELETE ----------------------------------------------------------------------------------------------- */

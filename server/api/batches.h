@@ -9,4 +9,7 @@
  * request's `return`. */
 void answer_batch(struct call *call);
 
+/* Worker, api/batch_tensors.c: the same as a file of tensors; JSON while it runs, and for a refusal. */
+void batch_tensors_answer(struct call *call, struct text batch_id);
+
 #endif

@@ -70,6 +70,10 @@ static void put_raw_if_present(struct json_write *json, const char *key, struct 
 
 static void put_prompt_ids(struct json_write *json, const struct store_group *group, const struct render_scope *scope)
 {
+    if (scope->columns) {
+        render_columns_add_group(scope->columns, group);
+        return;
+    }
     if (scope->arrays == JSON_ARRAYS_NONE || !(scope->fields & render_field(TEXT_LITERAL("prompt_ids"))))
         return;
     if (group->prompt_ids)
@@ -325,22 +329,46 @@ static struct stream *batch_stream_create(const struct store_batch *batch, enum 
     return &self->stream;
 }
 
+/* 0, or -1 with the call refused. */
+static int read_batch(struct call *call, struct text batch_id, struct store_batch *ret_batch)
+{
+    enum store_status status = call->reader ? store_read_batch(call->reader, batch_id, ret_batch) : STORE_UNAVAILABLE;
+    if (status == STORE_OK)
+        return 0;
+    if (status == STORE_NOT_FOUND)
+        return call_refuse(call, ERR_NOT_FOUND, "id", "no batch has this id");
+    return call_refuse_unreadable(call);
+}
+
 void render_answer_batch(struct call *call, struct text batch_id)
 {
     struct store_batch batch = {0};
     int arrays = JSON_ARRAYS_PLAIN;
-    if (call_query_arrays(call, &arrays) < 0)
+    if (call_query_arrays(call, &arrays) < 0 || read_batch(call, batch_id, &batch) < 0)
         return;
-    enum store_status status = call->reader ? store_read_batch(call->reader, batch_id, &batch) : STORE_UNAVAILABLE;
-    if (status == STORE_OK) {
-        call->reply.status = 200;
-        call->reply.content_type = "application/json";
-        call->reply.stream = batch_stream_create(&batch, (enum json_arrays)arrays);
-        return;
+    call->reply.status = 200;
+    call->reply.content_type = "application/json";
+    call->reply.stream = batch_stream_create(&batch, (enum json_arrays)arrays);
+}
+
+int render_batch_columns(struct call *call, struct text batch_id, struct render_columns *columns,
+                         struct buffer *ret_json)
+{
+    struct store_batch batch = {0};
+    int arrays = JSON_ARRAYS_PLAIN;
+    if (call_query_arrays(call, &arrays) < 0 || read_batch(call, batch_id, &batch) < 0)
+        return -1;
+    if (batch.state == STORE_BATCH_RUNNING) {
+        store_batch_finish(&batch);
+        return 1;
     }
-    if (status == STORE_NOT_FOUND)
-        call_refuse(call, ERR_NOT_FOUND, "id", "no batch has this id");
-    else
-        call_refuse_unreadable(call);
-    store_batch_finish(&batch);
+    columns->arrays = arrays == JSON_ARRAYS_NONE ? 0 : returns_stored(batch.returns);
+    struct batch_stream *self = (struct batch_stream *)batch_stream_create(&batch, (enum json_arrays)arrays);
+    self->scope.columns = columns;
+    self->stream.room_bytes = SIZE_MAX;
+    int state = batch_stream_produce(&self->stream, call->reader, ret_json);
+    batch_stream_destroy(&self->stream);
+    if (state == STREAM_LAST)
+        return 0;
+    return call_refuse_unreadable(call);
 }

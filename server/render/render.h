@@ -9,6 +9,7 @@
 #include "server/base/nearest.h"
 #include "server/http/call.h"
 #include "server/objective/objective.h"
+#include "server/render/columns.h"
 #include "server/store/store.h"
 
 #include <jansson.h>
@@ -44,6 +45,7 @@ struct render_scope {
     enum store_batch_state batch_state; /* says what a member without a row is: pending, or lost with its batch */
     const struct render_terms *terms;   /* NULL: no surrogates and no contributions */
     const struct store_group *group;    /* the rollout stands inside; set by render_group() */
+    struct render_columns *columns;     /* where arrays go in place of the JSON; NULL: into the JSON */
     bool alone; /* not inside its group or batch: says which run, batch, group and task it is of */
 };
 
@@ -72,5 +74,9 @@ void update_write_record(struct json_write *json, const struct store_policy_upda
 /* Answers with a batch from the record, streamed by groups; while it runs without them. 404 if there is none.
  * Honours ?arrays= and the request's `return`. */
 void render_answer_batch(struct call *call, struct text batch_id);
+/* The same in one piece, for a reply in tensors: its JSON without arrays, and they in columns (which the caller has
+ * initialised; `arrays` is set here). 0; 1: the batch runs, and has none yet; -1: the call is refused. */
+int render_batch_columns(struct call *call, struct text batch_id, struct render_columns *columns,
+                         struct buffer *ret_json);
 
 #endif

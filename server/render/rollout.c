@@ -280,7 +280,7 @@ static bool is_wanted(const struct render_scope *scope, size_t index)
     const struct member *member = &members[index];
     if (!(scope->fields & BIT(index)) || (member->flags & ALONE && !scope->alone))
         return false;
-    return !(member->with & STORE_WITH_ARRAYS && scope->arrays == JSON_ARRAYS_NONE);
+    return !(member->with & STORE_WITH_ARRAYS && (scope->arrays == JSON_ARRAYS_NONE || scope->columns));
 }
 
 /* The rollout among the members of its group, where its terms depend on them: filter, means over groups, real. */
@@ -352,6 +352,8 @@ void render_rollout(struct json_write *json, const struct store_rollout *rollout
         if (is_wanted(scope, i))
             write_member(&render, &members[i]);
     json_object_end(json);
+    if (scope->columns)
+        render_columns_add_rollout(scope->columns, rollout, render.surrogates, render.contributions);
     free(render.surrogates);
     free(render.contributions);
 }
