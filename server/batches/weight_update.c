@@ -213,7 +213,7 @@ static void expire(void *arg)
     batches_wake(batches);
 }
 
-/* Members without a row are sampled at the new revision; store.h says of which batches. */
+/* Members without a row are sampled at the new revision; store/policy_update.h says of which batches. */
 static void move_batches(struct batches *batches, const struct run_state *run, const struct store_policy_update *record)
 {
     int64_t previous = record->previous_revision < 0 ? 0 : record->previous_revision;

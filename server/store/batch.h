@@ -120,7 +120,7 @@ struct store_batches {
     size_t scanned;
     struct store_memory *memory;
 };
-/* run TEXT_NONE: any; state -1: any. Newest first if descending. INVALID_CURSOR as above. */
+/* run TEXT_NONE: any; state -1: any. Newest first if descending. INVALID_CURSOR: it is of another list. */
 enum store_status store_list_batches(struct store_reader *reader, struct text run, int state, bool descending,
                                      struct text cursor, const struct store_page_limits *limits,
                                      struct store_batches *ret_batches);

@@ -62,7 +62,7 @@ struct store_objective_sums {
     char next[64];
     struct store_memory *memory;
 };
-/* optimizer_step, ppo_epoch: -1: any. NOT_FOUND: no such run. INVALID_CURSOR as above. */
+/* optimizer_step, ppo_epoch: -1: any. NOT_FOUND: no such run. INVALID_CURSOR: it is of another list. */
 enum store_status store_list_objective_sums(struct store_reader *reader, struct text run, int64_t optimizer_step,
                                             int64_t ppo_epoch, struct text cursor, size_t limit,
                                             struct store_objective_sums *ret_sums);

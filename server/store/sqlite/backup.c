@@ -1,7 +1,7 @@
 #include "server/store/backup.h"
 
-#include "server/store/inspect.h"
 #include "server/store/sqlite/copy.h"
+#include "server/store/sqlite/inspect.h"
 
 #include <errno.h>
 #include <limits.h>

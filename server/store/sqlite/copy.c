@@ -2,8 +2,8 @@
  * transaction. So the source is: it sees one moment, and the copy ends. */
 #include "server/store/sqlite/copy.h"
 
-#include "server/store/inspect.h"
 #include "server/store/sqlite/database.h"
+#include "server/store/sqlite/inspect.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -35,30 +35,20 @@ static struct store_engine read_engine(sqlite3_stmt *row, struct store_memory *m
     return engine;
 }
 
-/* How many there are is not known here: the array doubles. */
-static bool make_room(struct store_engines *engines, size_t *capacity)
-{
-    if (engines->count < *capacity)
-        return true;
-    size_t larger = *capacity ? *capacity * 2 : 16;
-    struct store_engine *moved = store_memory_take(engines->memory, larger, sizeof(*moved));
-    if (!moved)
-        return false;
-    if (engines->count)
-        memcpy(moved, engines->engines, engines->count * sizeof(*moved));
-    engines->engines = moved;
-    *capacity = larger;
-    return true;
-}
-
 enum store_status store_list_engines(struct store_reader *reader, struct store_engines *ret_engines)
 {
     *ret_engines = (struct store_engines){.memory = store_memory_create()};
     sqlite3_stmt *rows = database_statement(&reader->database, SQL_LIST_ENGINES);
     size_t capacity = 0;
     int result;
-    while ((result = sqlite3_step(rows)) == SQLITE_ROW && make_room(ret_engines, &capacity))
-        ret_engines->engines[ret_engines->count++] = read_engine(rows, ret_engines->memory);
+    while ((result = sqlite3_step(rows)) == SQLITE_ROW) {
+        struct store_engine *engines = store_memory_grow(ret_engines->memory, ret_engines->engines, ret_engines->count,
+                                                         &capacity, sizeof(*engines));
+        if (!engines)
+            break;
+        ret_engines->engines = engines;
+        engines[ret_engines->count++] = read_engine(rows, ret_engines->memory);
+    }
     reader_end(reader);
     return reader_status(reader, result, ret_engines->memory);
 }

@@ -1,4 +1,4 @@
-#include "server/store/inspect.h"
+#include "server/store/sqlite/inspect.h"
 
 #include "server/base/clock.h"
 #include "server/store/sqlite/database.h"

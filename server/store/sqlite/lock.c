@@ -1,6 +1,6 @@
 #include "server/store/sqlite/lock.h"
 
-#include "server/store/inspect.h"
+#include "server/store/sqlite/inspect.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -90,6 +90,21 @@ void *store_memory_take(struct store_memory *memory, size_t count, size_t size_b
     return piece;
 }
 
+void *store_memory_grow(struct store_memory *memory, void *array, size_t count, size_t *capacity, size_t size_bytes)
+{
+    enum { CAPACITY_AT_FIRST = 16 };
+    if (count < *capacity)
+        return array;
+    size_t larger = *capacity ? *capacity * 2 : CAPACITY_AT_FIRST;
+    void *moved = store_memory_take(memory, larger, size_bytes);
+    if (!moved)
+        return NULL;
+    if (count)
+        memcpy(moved, array, count * size_bytes);
+    *capacity = larger;
+    return moved;
+}
+
 struct text store_memory_text(struct store_memory *memory, const void *bytes, size_t length_bytes)
 {
     char *copy = store_memory_take(memory, length_bytes + 1, 1);

@@ -15,6 +15,9 @@ void store_memory_destroyp(struct store_memory **memory);
 
 /* Zeroed and aligned for anything. NULL if there is no memory, and then store_memory_failed() stays true. */
 void *store_memory_take(struct store_memory *memory, size_t count, size_t size_bytes);
+/* An array of `count` elements, NULL at first, with room for one more; it doubles, and may have moved. NULL: there is no
+ * memory. */
+void *store_memory_grow(struct store_memory *memory, void *array, size_t count, size_t *capacity, size_t size_bytes);
 /* A copy, followed by a NUL. */
 struct text store_memory_text(struct store_memory *memory, const void *bytes, size_t length_bytes);
 size_t store_memory_bytes(const struct store_memory *memory); /* taken so far */

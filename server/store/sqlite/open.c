@@ -1,6 +1,6 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
-#include "server/store/inspect.h"
+#include "server/store/sqlite/inspect.h"
 #include "server/store/sqlite/lock.h"
 #include "server/store/sqlite/migrate.h"
 #include "server/store/sqlite/store_private.h"

@@ -357,22 +357,6 @@ enum store_status store_list_batches(struct store_reader *reader, struct text ru
     return status;
 }
 
-/* How many can be unfinished is bounded by admission, but not known here: the array doubles. */
-static bool grow_batches(struct store_batches *batches, size_t *capacity)
-{
-    if (batches->count < *capacity)
-        return true;
-    size_t larger = *capacity ? *capacity * 2 : 64;
-    struct store_batch *moved = store_memory_take(batches->memory, larger, sizeof(*moved));
-    if (!moved)
-        return false;
-    if (batches->count)
-        memcpy(moved, batches->batches, batches->count * sizeof(*moved));
-    batches->batches = moved;
-    *capacity = larger;
-    return true;
-}
-
 enum store_status store_unfinished_batches(struct store_reader *reader, struct store_batches *ret_batches)
 {
     *ret_batches = (struct store_batches){.memory = store_memory_create()};
@@ -380,8 +364,14 @@ enum store_status store_unfinished_batches(struct store_reader *reader, struct s
     bind_text(rows, 1, text_of(reader->owner));
     size_t capacity = 0;
     int result;
-    while ((result = sqlite3_step(rows)) == SQLITE_ROW && grow_batches(ret_batches, &capacity))
-        read_batch_row(rows, ret_batches->memory, &ret_batches->batches[ret_batches->count++]);
+    while ((result = sqlite3_step(rows)) == SQLITE_ROW) {
+        struct store_batch *batches = store_memory_grow(ret_batches->memory, ret_batches->batches, ret_batches->count,
+                                                        &capacity, sizeof(*batches));
+        if (!batches)
+            break;
+        ret_batches->batches = batches;
+        read_batch_row(rows, ret_batches->memory, &batches[ret_batches->count++]);
+    }
     reader_end(reader);
     return reader_status(reader, result, ret_batches->memory);
 }

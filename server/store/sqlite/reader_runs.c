@@ -60,30 +60,20 @@ enum store_status store_list_runs(struct store_reader *reader, struct text curso
     return ret_runs->runs ? list_runs(reader, after, limit, ret_runs) : STORE_UNAVAILABLE;
 }
 
-/* There is no bound but that of admission: the array doubles. */
-static bool grow_runs(struct store_runs *runs, size_t *capacity)
-{
-    if (runs->count < *capacity)
-        return true;
-    size_t larger = *capacity ? *capacity * 2 : 16;
-    struct store_run *moved = store_memory_take(runs->memory, larger, sizeof(*moved));
-    if (!moved)
-        return false;
-    if (runs->count)
-        memcpy(moved, runs->runs, runs->count * sizeof(*moved));
-    runs->runs = moved;
-    *capacity = larger;
-    return true;
-}
-
 enum store_status store_read_open_updates(struct store_reader *reader, struct store_runs *ret_runs)
 {
     *ret_runs = (struct store_runs){.memory = store_memory_create()};
     sqlite3_stmt *rows = database_statement(&reader->database, SQL_OPEN_UPDATES);
     size_t capacity = 0;
     int result;
-    while ((result = sqlite3_step(rows)) == SQLITE_ROW && grow_runs(ret_runs, &capacity))
-        read_run_row(rows, ret_runs->memory, &ret_runs->runs[ret_runs->count++]);
+    while ((result = sqlite3_step(rows)) == SQLITE_ROW) {
+        struct store_run *runs =
+            store_memory_grow(ret_runs->memory, ret_runs->runs, ret_runs->count, &capacity, sizeof(*runs));
+        if (!runs)
+            break;
+        ret_runs->runs = runs;
+        read_run_row(rows, ret_runs->memory, &runs[ret_runs->count++]);
+    }
     reader_end(reader);
     return reader_status(reader, result, ret_runs->memory);
 }

@@ -1,8 +1,8 @@
 /* A copy takes the place of a database in one step that cannot be half done: the rename of NAME.restoring to NAME. While
  * a file NAME.restoring is there, the old files may be partly moved away, so no service opens the database. */
 #include "server/store/backup.h"
-#include "server/store/inspect.h"
 #include "server/store/sqlite/copy.h"
+#include "server/store/sqlite/inspect.h"
 #include "server/store/sqlite/lock.h"
 
 #include <errno.h>

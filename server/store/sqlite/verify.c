@@ -1,5 +1,5 @@
 /* The whole check of a record, by `rolloutd verify-database`: what a start has no time for. */
-#include "server/store/inspect.h"
+#include "server/store/sqlite/inspect.h"
 #include "server/store/sqlite/migrate.h"
 #include "server/store/sqlite/store_private.h"
 

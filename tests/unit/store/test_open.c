@@ -1,7 +1,7 @@
 /* What store_open() refuses, and that it leaves what it refuses as it was. */
 #include "tests/unit/store/fixture.h"
 
-#include "server/store/inspect.h"
+#include "server/store/sqlite/inspect.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* inspect: may this file be our database? Nothing is written to it. Private to the room. */
-#ifndef STORE_INSPECT_H
-#define STORE_INSPECT_H
+#ifndef SERVER_STORE_SQLITE_INSPECT_H
+#define SERVER_STORE_SQLITE_INSPECT_H
 
 #include "server/store/store.h"
 
