@@ -1,5 +1,6 @@
 #include "server/tables.h"
 
+#include "client/adapters/adapter.h"
 #include "server/api/routes.h"
 #include "server/base/buffer.h"
 #include "server/base/json_write.h"

@@ -13,9 +13,17 @@ const char *const finish_reason_names[] = {
     [FINISH_TOOL_CALLS] = "tool_calls",
 };
 
+#define ENGINE_KIND(name) #name,
+const char *const engine_kinds[] = {
+#include "client/adapters/kinds.def"
+    NULL};
+#undef ENGINE_KIND
+
+#define ENGINE_KIND(name) &adapter_##name,
 const struct engine_adapter *const engine_adapters[] = {
-    &adapter_vllm, &adapter_vllm_generate, &adapter_sglang, &adapter_llamacpp, &adapter_openai_compat, NULL,
-};
+#include "client/adapters/kinds.def"
+    NULL};
+#undef ENGINE_KIND
 
 const struct engine_adapter *engine_adapter_find(struct text kind)
 {

@@ -162,8 +162,32 @@ enum logprobs_source {
 
 enum exchange_outcome { EXCHANGE_NEXT, EXCHANGE_SAMPLE, EXCHANGE_ERROR };
 
+/* How a probe asks for the tokens of a text: POST /tokenize {"model":…, text_key: text, special_key: false}. */
+struct tokenize_words {
+    const char *text_key; /* NULL: this kind is not asked */
+    const char *special_key;
+};
+
+/* How a probe asks for two samples at once. */
+struct two_samples_words {
+    const char *path; /* NULL: this kind is not asked */
+    const char *prompt_key;
+    const char *max_tokens_key;
+    const char *sampling_key; /* of the object with the sampling parameters; NULL: they stand beside the prompt */
+};
+
+struct engine_get; /* client/adapters/get.h */
+
 struct engine_adapter {
     const char *kind; /* as in the settings */
+
+    /* for probes */
+    const struct engine_get *gets; /* ended by one without path; the first shows that an engine is of this kind */
+    bool only_by_settings;         /* no GET shows this kind: the settings must name it */
+    struct tokenize_words tokenize;
+    struct two_samples_words two_samples;
+
+    /* for samples */
     enum logprobs_source logprobs;
     size_t token_bytes; /* of a reply, at most, for each token asked for; 0: 512 */
     /* The field of `sampling` that is set and that it cannot be asked for, or NULL; may be NULL. */
@@ -179,8 +203,9 @@ struct engine_adapter {
     bool repeats_seed;                    /* its replies say which seed was used */
 };
 
-/* The table, ended by NULL: a file and a row make a new kind. */
+/* Both are made of kinds.def, in its order, and ended by NULL. */
 extern const struct engine_adapter *const engine_adapters[];
+extern const char *const engine_kinds[];                            /* their names */
 const struct engine_adapter *engine_adapter_find(struct text kind); /* NULL: no such kind */
 /* The field of `sampling` that this kind of engine cannot be asked for; NULL: everything can be sent. */
 const char *engine_adapter_lacks(const struct engine_adapter *adapter, const struct sampling *sampling);

@@ -367,8 +367,54 @@ static enum exchange_outcome parse(struct exchange *exchange, const struct engin
     return take_completion(exchange, reply, ret_sample, ret_error);
 }
 
+/* --- what it is ------------------------------------------------------------------------------------ */
+
+static void read_generation_defaults(struct engine_findings *findings, struct json_scan *scan)
+{
+    struct text key;
+
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "n_ctx"))
+            findings->context_tokens = scan_integer_or(scan, 0);
+        else
+            json_scan_skip(scan);
+    }
+}
+
+static void read_props(struct engine_findings *findings, struct json_scan *scan)
+{
+    struct text key;
+
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "total_slots")) {
+            findings->slots = scan_integer_or(scan, -1);
+            findings->found |= findings->slots >= 0;
+        } else if (text_equals(key, "default_generation_settings") && json_scan_peek(scan) == JSON_KIND_OBJECT) {
+            read_generation_defaults(findings, scan);
+        } else if (text_equals(key, "model_alias")) {
+            scan_string_or_null(scan, &findings->model);
+        } else if (text_equals(key, "build_info")) {
+            scan_string_or_null(scan, &findings->version);
+        } else if (text_equals(key, "chat_template") && json_scan_peek(scan) == JSON_KIND_STRING) {
+            json_scan_string(scan, &findings->chat_template);
+        } else {
+            json_scan_skip(scan);
+        }
+    }
+}
+
+static const struct engine_get gets[] = {
+    {.path = "/props", .read = read_props},
+    GET_MODELS_AS_LAST_RESORT,
+    GET_HEALTH,
+    GET_END,
+};
+
 const struct engine_adapter adapter_llamacpp = {
     .kind = "llamacpp",
+    .gets = gets,
+    .tokenize = {"content", "add_special"},
+    .two_samples = {"/completion", "prompt", "n_predict"},
     .logprobs = LOGPROBS_OF_MODEL,
     .token_bytes = 2048, /* an event has the token three times: as text, as bytes, among the likeliest */
     .lacks = lacks,

@@ -7,6 +7,7 @@
 #define CLIENT_ADAPTERS_REPLY_H
 
 #include "client/adapters/adapter.h"
+#include "client/adapters/get.h"
 #include "server/base/json_scan.h"
 #include "server/base/json_write.h"
 
@@ -230,7 +231,10 @@ uint64_t seed_of_63_bits(uint64_t seed);
 uint64_t seed_of_31_bits(uint64_t seed);
 
 extern const struct sampling_dialect vllm_dialect;
-extern const struct engine_adapter adapter_vllm, adapter_vllm_generate, adapter_sglang, adapter_llamacpp,
-    adapter_openai_compat;
+extern const struct engine_get vllm_gets[];
+
+#define ENGINE_KIND(name) extern const struct engine_adapter adapter_##name;
+#include "client/adapters/kinds.def"
+#undef ENGINE_KIND
 
 #endif

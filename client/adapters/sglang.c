@@ -167,8 +167,35 @@ static void abort_request(struct text request_id, struct engine_call *ret_call)
     json_object_end(&json);
 }
 
+/* --- what it is ------------------------------------------------------------------------------------ */
+
+static void read_model_info(struct engine_findings *findings, struct json_scan *scan)
+{
+    struct text key;
+
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "model_path"))
+            findings->found = scan_string_or_null(scan, &findings->model);
+        else if (text_equals(key, "weight_version") && json_scan_peek(scan) == JSON_KIND_STRING)
+            json_scan_string(scan, &findings->weight_version);
+        else
+            json_scan_skip(scan);
+    }
+}
+
+static const struct engine_get gets[] = {
+    {.path = "/model_info", .read = read_model_info},
+    GET_MODELS,
+    {.path = "/get_model_info", .read = read_model_info, .is_last_resort = true}, /* before 0.5 */
+    GET_HEALTH,
+    GET_END,
+};
+
 const struct engine_adapter adapter_sglang = {
     .kind = "sglang",
+    .gets = gets,
+    .tokenize = {"prompt", "add_special_tokens"},
+    .two_samples = {"/generate", "text", "max_new_tokens", "sampling_params"},
     .logprobs = LOGPROBS_BEHIND_TEMPERATURE,
     .prepares = prepares,
     .build = build,

@@ -87,8 +87,47 @@ static enum exchange_outcome parse(struct exchange *exchange, const struct engin
     return draft_take(exchange, &facts, reply, ret_sample, ret_error);
 }
 
+/* --- what it is ------------------------------------------------------------------------------------ */
+
+static void read_version(struct engine_findings *findings, struct json_scan *scan)
+{
+    struct text key;
+
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "version")) {
+            findings->found = scan_string_or_null(scan, &findings->version);
+        } else {
+            findings->is_ambiguous = true; /* many services have a version */
+            json_scan_skip(scan);
+        }
+    }
+}
+
+static void read_weight_info(struct engine_findings *findings, struct json_scan *scan)
+{
+    struct text key;
+
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "weight_version") && json_scan_peek(scan) == JSON_KIND_STRING)
+            findings->found = json_scan_string(scan, &findings->weight_version);
+        else
+            json_scan_skip(scan);
+    }
+}
+
+const struct engine_get vllm_gets[] = {
+    {.path = "/version", .read = read_version},
+    GET_MODELS,
+    {.path = "/weight_info", .read = read_weight_info},
+    GET_HEALTH,
+    GET_END,
+};
+
 const struct engine_adapter adapter_vllm = {
     .kind = "vllm",
+    .gets = vllm_gets,
+    .tokenize = {"prompt", "add_special_tokens"},
+    .two_samples = {"/v1/completions", "prompt", "max_tokens"},
     .prepares = prepares,
     .build = build,
     .parse = parse,

@@ -131,6 +131,9 @@ static enum exchange_outcome parse(struct exchange *exchange, const struct engin
 
 const struct engine_adapter adapter_vllm_generate = {
     .kind = "vllm_generate",
+    .gets = vllm_gets,
+    .only_by_settings = true, /* it is the same server as vllm */
+    .tokenize = {"prompt", "add_special_tokens"},
     .lacks = lacks,
     .lacks_why = "cannot stop at strings: it answers with ids alone",
     .prepares = prepares,

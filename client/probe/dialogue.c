@@ -8,7 +8,7 @@
 void probe_init(struct probe *probe, const struct probe_rules *rules)
 {
     *probe = (struct probe){.rules = *rules, .facts = {.adapter = rules->adapter, .serves_wanted = true}};
-    probe->step = gets_next(-1, rules->adapter, false);
+    gets_next(probe);
 }
 
 void probe_finish(struct probe *probe)
@@ -48,7 +48,7 @@ bool probe_build(struct probe *probe, struct engine_call *ret_call)
     *ret_call = (struct engine_call){.method = "GET"};
     buffer_init(&ret_call->body, 64 * 1024);
     if (probe->phase == PROBE_PHASE_GETS)
-        ret_call->path = gets_path(probe->step);
+        ret_call->path = probe->get->path;
     else if (probe->phase == PROBE_PHASE_TOKENS)
         tokens_build(probe, ret_call);
     else if (probe->phase != PROBE_PHASE_QUESTIONS)
@@ -90,7 +90,6 @@ static bool begin_asking(struct probe *probe)
 {
     struct engine_call call;
 
-    probe->step = 0;
     probe->phase = probe->rules.ask_samples ? PROBE_PHASE_QUESTIONS : PROBE_PHASE_OVER;
     if (!probe->recognised || !probe->facts.adapter) {
         probe->recognised = false;
@@ -111,13 +110,13 @@ static bool take_get(struct probe *probe, const struct engine_reply *reply)
     struct sample_error error = {.code = SAMPLE_ENGINE_ERROR, .status = reply->status};
 
     gets_read(probe, reply);
-    probe->step = gets_next(probe->step, probe->facts.adapter, probe->recognised);
+    gets_next(probe);
     if ((reply->status >= 502 && reply->status <= 504) ||
-        (probe->step < 0 && !probe->recognised && probe->is_busy)) { /* another time */
+        (!probe->get && !probe->recognised && probe->is_busy)) { /* another time */
         refuse_status(&error, reply);
         return fail(probe, &error);
     }
-    return probe->step >= 0 || begin_asking(probe);
+    return probe->get || begin_asking(probe);
 }
 
 bool probe_take(struct probe *probe, const struct engine_reply *reply, const struct sample_error *transport_error)

@@ -92,19 +92,24 @@ struct probe_answer { /* to one question */
 
 #define PROBE_QUESTIONS 7
 
+struct engine_get; /* client/adapters/get.h */
+
 struct probe {
     struct probe_rules rules;
     struct engine_facts facts;
-    bool recognised;           /* it answered one of the GETs as its kind does */
-    bool is_busy;              /* 429 */
-    unsigned denials;          /* answers that an engine of its kind does not give */
-    char heard[200];           /* "404 for GET /version, …": what was no answer of its kind */
-    int64_t samples_until_us;  /* the caller's: when the questions must end; 0: not begun */
-    struct sample_error error; /* message "": none */
-    int step;                  /* of the GETs, then of the questions */
-    int phase;                 /* enum probe_phase */
-    bool in_vain;              /* it refused for now: ask another time */
-    unsigned round;            /* of the questions: once more with other seeds */
+    bool recognised;                      /* it answered one of the GETs as its kind does */
+    bool is_busy;                         /* 429 */
+    unsigned denials;                     /* answers that an engine of its kind does not give */
+    char heard[200];                      /* "404 for GET /version, …": what was no answer of its kind */
+    int64_t samples_until_us;             /* the caller's: when the questions must end; 0: not begun */
+    struct sample_error error;            /* message "": none */
+    const struct engine_get *get;         /* the one that is asked; NULL: none is left */
+    const struct engine_adapter *suspect; /* the kind that `get` shows, while the kind is unknown */
+    size_t suspects;                      /* kinds that were tried so */
+    int step;                             /* of the questions */
+    int phase;                            /* enum probe_phase */
+    bool in_vain;                         /* it refused for now: ask another time */
+    unsigned round;                       /* of the questions: once more with other seeds */
     struct probe_answer answers[PROBE_QUESTIONS];
     struct sample_request request;
     struct exchange exchange;

@@ -17,12 +17,12 @@ enum probe_question {
     QUESTION_TWO,
 };
 
-/* probe/gets.c. The first step that suits the kind, after `step`; -1: there is none. Of what has answered like
- * its kind (`recognised`) less is asked. */
-int gets_next(int step, const struct engine_adapter *adapter, bool recognised);
-const char *gets_path(int step);
+/* probe/gets.c */
+/* Moves to the GET that comes next (probe->get): of its kind; where that is not known, of the kinds in turn. False:
+ * there is none. */
+bool gets_next(struct probe *probe);
 void gets_read(struct probe *probe, const struct engine_reply *reply);
-/* Of what was not recognised: what was asked, and what came. */
+/* What was asked of an engine that was not recognised, and what came. */
 void gets_say_stranger(const struct probe *probe, char ret_why[SAMPLE_MESSAGE_BYTES]);
 
 /* probe/samples.c */

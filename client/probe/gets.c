@@ -1,4 +1,4 @@
-/* What an engine tells for nothing: a few GETs, cheapest evidence first. */
+/* The GETs of a probe: what an engine tells without sampling. */
 #include "client/adapters/reply.h"
 #include "client/probe/dialogue_private.h"
 #include "server/base/hash.h"
@@ -6,212 +6,35 @@
 #include <stdio.h>
 #include <string.h>
 
-struct findings {
-    bool found;       /* the reply has what this kind of engine writes */
-    bool with_others; /* and members that this kind does not write there */
-    struct buffer model;
-    struct buffer models; /* all of them, each with a line feed behind it */
-    struct buffer version;
-    struct buffer weight_version;
-    struct buffer chat_template;
-    struct text wanted;
-    bool lists_models;
-    bool serves_wanted;
-    int64_t context_tokens;
-    int64_t slots;
-};
+/* --- the order ------------------------------------------------------------------------------------ */
 
-/* --- reading ------------------------------------------------------------------------------------- */
-
-static void read_version(struct findings *findings, struct json_scan *scan)
+/* While the kind is unknown: the first GET of each kind in turn, which shows that kind. */
+static const struct engine_get *next_suspect(struct probe *probe)
 {
-    struct text key;
-
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "version")) {
-            findings->found = scan_string_or_null(scan, &findings->version);
-        } else {
-            findings->with_others = true; /* many services have a version */
-            json_scan_skip(scan);
-        }
+    while ((probe->suspect = engine_adapters[probe->suspects])) {
+        probe->suspects++;
+        if (!probe->suspect->only_by_settings)
+            return probe->suspect->gets;
     }
+    return NULL;
 }
 
-static void read_weight_info(struct findings *findings, struct json_scan *scan)
+static const struct engine_get *next_of_kind(const struct probe *probe)
 {
-    struct text key;
+    const struct engine_get *get = probe->get ? probe->get + 1 : probe->facts.adapter->gets;
 
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "weight_version") && json_scan_peek(scan) == JSON_KIND_STRING)
-            findings->found = json_scan_string(scan, &findings->weight_version);
-        else
-            json_scan_skip(scan);
-    }
+    while (get->path && get->is_last_resort && probe->recognised)
+        get++;
+    return get->path ? get : NULL;
 }
 
-static void read_model_info(struct findings *findings, struct json_scan *scan)
+bool gets_next(struct probe *probe)
 {
-    struct text key;
-
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "model_path"))
-            findings->found = scan_string_or_null(scan, &findings->model);
-        else if (text_equals(key, "weight_version") && json_scan_peek(scan) == JSON_KIND_STRING)
-            json_scan_string(scan, &findings->weight_version);
-        else
-            json_scan_skip(scan);
-    }
+    probe->get = probe->facts.adapter ? next_of_kind(probe) : next_suspect(probe);
+    return probe->get;
 }
 
-static void read_generation_defaults(struct findings *findings, struct json_scan *scan)
-{
-    struct text key;
-
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "n_ctx"))
-            findings->context_tokens = scan_integer_or(scan, 0);
-        else
-            json_scan_skip(scan);
-    }
-}
-
-static void read_props(struct findings *findings, struct json_scan *scan)
-{
-    struct text key;
-
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "total_slots")) {
-            findings->slots = scan_integer_or(scan, -1);
-            findings->found |= findings->slots >= 0;
-        } else if (text_equals(key, "default_generation_settings") && json_scan_peek(scan) == JSON_KIND_OBJECT) {
-            read_generation_defaults(findings, scan);
-        } else if (text_equals(key, "model_alias")) {
-            scan_string_or_null(scan, &findings->model);
-        } else if (text_equals(key, "build_info")) {
-            scan_string_or_null(scan, &findings->version);
-        } else if (text_equals(key, "chat_template") && json_scan_peek(scan) == JSON_KIND_STRING) {
-            json_scan_string(scan, &findings->chat_template);
-        } else {
-            json_scan_skip(scan);
-        }
-    }
-}
-
-static void read_model(struct findings *findings, struct json_scan *scan, bool first)
-{
-    struct text key;
-    struct buffer id;
-    bool is_other = false; /* a file, a user, … */
-
-    buffer_init(&id, PROBE_REPLY_BYTES);
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "id"))
-            scan_string_or_null(scan, &id);
-        else if (text_equals(key, "object") && json_scan_peek(scan) == JSON_KIND_STRING)
-            is_other = !text_equals(json_scan_raw(scan), "\"model\"");
-        else if (first && text_equals(key, "max_model_len"))
-            findings->context_tokens = scan_integer_or(scan, 0);
-        else
-            json_scan_skip(scan);
-    }
-    if (id.length_bytes && !is_other) {
-        findings->found = findings->lists_models = true;
-        buffer_append(&findings->models, id.data, id.length_bytes);
-        buffer_append_byte(&findings->models, '\n');
-        if (first)
-            buffer_append(&findings->model, id.data, id.length_bytes);
-        if (text_same(buffer_text(&id), findings->wanted))
-            findings->serves_wanted = true;
-    }
-    buffer_finish(&id);
-}
-
-/* {"status":"ok"} and nothing else. */
-static void read_health(struct findings *findings, struct json_scan *scan)
-{
-    struct text key;
-    struct buffer status;
-
-    buffer_init(&status, PROBE_REPLY_BYTES);
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "status") && json_scan_peek(scan) == JSON_KIND_STRING) {
-            json_scan_string(scan, &status);
-        } else {
-            findings->with_others = true;
-            json_scan_skip(scan);
-        }
-    }
-    findings->found = !findings->with_others && text_equals(buffer_text(&status), "ok");
-    buffer_finish(&status);
-}
-
-/* The first model is the base; what follows are its adapters. A server may have none at the moment. */
-static void read_models(struct findings *findings, struct json_scan *scan)
-{
-    struct text key;
-    bool listed = false;
-    bool is_list = false;
-    size_t count = 0;
-
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "data") && json_scan_peek(scan) == JSON_KIND_ARRAY) {
-            for (json_scan_array(scan); json_scan_element(scan); count++)
-                read_model(findings, scan, count == 0);
-            listed = true;
-        } else if (text_equals(key, "object")) {
-            is_list = text_equals(json_scan_raw(scan), "\"list\"");
-        } else {
-            json_scan_skip(scan);
-        }
-    }
-    findings->found |= listed && is_list && count == 0;
-}
-
-/* --- steps --------------------------------------------------------------------------------------- */
-
-static const struct {
-    const char *path;
-    void (*read)(struct findings *findings, struct json_scan *scan);
-    const struct engine_adapter *proves; /* what an engine is that answers so; NULL: nothing */
-    const char *also_for;                /* kinds that learn something here, too */
-    bool last;                           /* asked only of what has not answered like its kind so far */
-} steps[] = {
-    {"/version", read_version, &adapter_vllm, "vllm_generate", false},
-    {"/model_info", read_model_info, &adapter_sglang, "", false},
-    {"/props", read_props, &adapter_llamacpp, "", false},
-    {"/v1/models", read_models, &adapter_openai_compat, "vllm vllm_generate sglang", false},
-    {"/weight_info", read_weight_info, NULL, "vllm vllm_generate", false},
-    {"/get_model_info", read_model_info, NULL, "sglang", true}, /* before 0.5 */
-    {"/v1/models", read_models, NULL, "llamacpp", true},
-    {"/health", read_health, NULL, "vllm vllm_generate sglang llamacpp openai_compat", true},
-};
-
-static bool names_kind(const char *kinds, const char *kind)
-{
-    size_t kind_bytes = strlen(kind);
-
-    for (const char *at = kinds; (at = strstr(at, kind)); at += kind_bytes)
-        if ((at == kinds || at[-1] == ' ') && (at[kind_bytes] == ' ' || !at[kind_bytes]))
-            return true;
-    return false;
-}
-
-int gets_next(int step, const struct engine_adapter *adapter, bool recognised)
-{
-    for (int i = step + 1; i < (int)ARRAY_LENGTH(steps); i++) {
-        bool fits = adapter ? adapter == steps[i].proves || names_kind(steps[i].also_for, adapter->kind)
-                            : steps[i].proves != NULL;
-
-        if (fits && !(steps[i].last && recognised))
-            return i;
-    }
-    return -1;
-}
-
-const char *gets_path(int step)
-{
-    return steps[step].path;
-}
+/* --- what is kept ---------------------------------------------------------------------------------- */
 
 /* Copied whole or not at all: half a name is another name. */
 static void take_word(const struct buffer *from, char *to, size_t size)
@@ -220,7 +43,7 @@ static void take_word(const struct buffer *from, char *to, size_t size)
         snprintf(to, size, "%.*s", (int)from->length_bytes, from->data);
 }
 
-static void adopt(struct probe *probe, const struct findings *findings)
+static void adopt(struct probe *probe, const struct engine_findings *findings)
 {
     struct engine_facts *facts = &probe->facts;
     uint8_t digest[SHA256_BYTES];
@@ -254,8 +77,9 @@ bool engine_facts_list(const struct engine_facts *facts, struct text model)
 
 /* --- whether it is an engine at all ---------------------------------------------------------------- */
 
-static bool reads_as(const struct engine_reply *reply, void (*read)(struct findings *findings, struct json_scan *scan),
-                     struct findings *findings)
+static bool reads_as(const struct engine_reply *reply,
+                     void (*read)(struct engine_findings *findings, struct json_scan *scan),
+                     struct engine_findings *findings)
 {
     struct json_scan scan;
 
@@ -290,11 +114,11 @@ static const char *form_of(const struct engine_reply *reply)
 
 static void note_stranger(struct probe *probe, const struct engine_reply *reply)
 {
-    struct findings stub = {.found = false};
+    struct engine_findings stub = {.found = false};
     size_t length = strlen(probe->heard);
 
     snprintf(probe->heard + length, sizeof(probe->heard) - length, "%s%d%s for GET %s", length ? ", " : "",
-             reply->status, form_of(reply), steps[probe->step].path);
+             reply->status, form_of(reply), probe->get->path);
     probe->facts.wants_key |= reply->status == 401 || reply->status == 403;
     probe->is_busy |= reply->status == 429;
     /* What breaks, or says {"status":"ok"} to everything, does not say that it has no such route. */
@@ -309,7 +133,7 @@ static bool is_narrow_key(const struct probe *probe, const struct engine_reply *
     struct text key;
     bool has_error = false;
 
-    if (reply->status != 403 || !probe->rules.has_key || steps[probe->step].read != read_models)
+    if (reply->status != 403 || !probe->rules.has_key || !probe->get->may_be_forbidden)
         return false;
     json_scan_init(&scan, reply->body);
     if (json_scan_peek(&scan) == JSON_KIND_OBJECT)
@@ -319,34 +143,28 @@ static bool is_narrow_key(const struct probe *probe, const struct engine_reply *
 }
 
 /* A health check alone shows an engine only where nothing says otherwise. */
-static bool recognises(const struct probe *probe, const struct findings *findings)
+static bool recognises(const struct probe *probe, const struct engine_findings *findings)
 {
-    if (steps[probe->step].read == read_health)
-        return probe->denials == 0;
-    return !(steps[probe->step].read == read_version && findings->with_others);
+    return probe->get->is_weak ? probe->denials == 0 : !findings->is_ambiguous;
 }
 
 void gets_read(struct probe *probe, const struct engine_reply *reply)
 {
-    struct findings findings = {.wanted = probe->rules.model};
-    struct buffer *const words[] = {&findings.model, &findings.models, &findings.version, &findings.weight_version,
-                                    &findings.chat_template};
+    struct engine_findings findings;
     bool found;
 
-    for (size_t i = 0; i < ARRAY_LENGTH(words); i++)
-        buffer_init(words[i], 3 * PROBE_REPLY_BYTES);
-    found = status_is_success(reply->status) && reads_as(reply, steps[probe->step].read, &findings);
+    engine_findings_init(&findings, probe->rules.model, 3 * PROBE_REPLY_BYTES);
+    found = status_is_success(reply->status) && reads_as(reply, probe->get->read, &findings);
     if (found) {
         if (!probe->facts.adapter)
-            probe->facts.adapter = steps[probe->step].proves;
+            probe->facts.adapter = probe->suspect;
         adopt(probe, &findings);
     }
     if ((found && recognises(probe, &findings)) || is_narrow_key(probe, reply))
         probe->recognised = true;
     else
         note_stranger(probe, reply);
-    for (size_t i = 0; i < ARRAY_LENGTH(words); i++)
-        buffer_finish(words[i]);
+    engine_findings_finish(&findings);
 }
 
 void gets_say_stranger(const struct probe *probe, char ret_why[SAMPLE_MESSAGE_BYTES])

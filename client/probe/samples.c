@@ -26,17 +26,6 @@ static const char prompt_text[] = "A list of random words:";
 
 /* --- the tokens of a text -------------------------------------------------------------------------- */
 
-static const struct {
-    const struct engine_adapter *adapter;
-    const char *text_key;
-    const char *special_key;
-} tokenizers[] = {
-    {&adapter_vllm, "prompt", "add_special_tokens"},
-    {&adapter_vllm_generate, "prompt", "add_special_tokens"},
-    {&adapter_sglang, "prompt", "add_special_tokens"},
-    {&adapter_llamacpp, "content", "add_special"},
-};
-
 static struct text model_of(const struct probe *probe)
 {
     if (probe->rules.model.data)
@@ -46,22 +35,20 @@ static struct text model_of(const struct probe *probe)
 
 bool tokens_build(const struct probe *probe, struct engine_call *ret_call)
 {
+    const struct tokenize_words *words = &probe->facts.adapter->tokenize;
     struct json_write json;
 
-    for (size_t i = 0; i < ARRAY_LENGTH(tokenizers); i++) {
-        if (tokenizers[i].adapter != probe->facts.adapter)
-            continue;
-        ret_call->method = "POST";
-        ret_call->path = "/tokenize";
-        json_write_init(&json, &ret_call->body);
-        json_object_begin(&json);
-        put_optional_text(&json, "model", model_of(probe));
-        json_put_string(&json, tokenizers[i].text_key, tokenized_text);
-        json_put_bool(&json, tokenizers[i].special_key, false);
-        json_object_end(&json);
-        return true;
-    }
-    return false;
+    if (!words->text_key)
+        return false;
+    ret_call->method = "POST";
+    ret_call->path = "/tokenize";
+    json_write_init(&json, &ret_call->body);
+    json_object_begin(&json);
+    put_optional_text(&json, "model", model_of(probe));
+    json_put_string(&json, words->text_key, tokenized_text);
+    json_put_bool(&json, words->special_key, false);
+    json_object_end(&json);
+    return true;
 }
 
 void tokens_read(struct probe *probe, const struct engine_reply *reply)
@@ -105,44 +92,31 @@ static const struct {
 };
 _Static_assert(ARRAY_LENGTH(questions) == PROBE_QUESTIONS, "an answer for each question");
 
-/* {"model":…,"prompt":…,"n":2,"max_tokens":1,…} in the words of each. */
-static const struct {
-    const struct engine_adapter *adapter;
-    const char *path, *prompt_key, *max_key;
-    bool nested; /* the sampling parameters stand in an object of their own */
-} twos[] = {
-    {&adapter_vllm, "/v1/completions", "prompt", "max_tokens", false},
-    {&adapter_openai_compat, "/v1/completions", "prompt", "max_tokens", false},
-    {&adapter_sglang, "/generate", "text", "max_new_tokens", true},
-    {&adapter_llamacpp, "/completion", "prompt", "n_predict", false},
-};
-
+/* {"model":…,"prompt":…,"n":2,"max_tokens":1,"temperature":1} in the words of the kind. */
 static bool build_two(const struct probe *probe, struct engine_call *ret_call)
 {
+    const struct two_samples_words *words = &probe->facts.adapter->two_samples;
     struct json_write json;
 
-    for (size_t i = 0; i < ARRAY_LENGTH(twos); i++) {
-        if (twos[i].adapter != probe->facts.adapter)
-            continue;
-        ret_call->method = "POST";
-        ret_call->path = twos[i].path;
-        json_write_init(&json, &ret_call->body);
+    if (!words->path)
+        return false;
+    ret_call->method = "POST";
+    ret_call->path = words->path;
+    json_write_init(&json, &ret_call->body);
+    json_object_begin(&json);
+    put_optional_text(&json, "model", model_of(probe));
+    json_put_string(&json, words->prompt_key, prompt_text);
+    if (words->sampling_key) {
+        json_key(&json, words->sampling_key);
         json_object_begin(&json);
-        put_optional_text(&json, "model", model_of(probe));
-        json_put_string(&json, twos[i].prompt_key, prompt_text);
-        if (twos[i].nested) {
-            json_key(&json, "sampling_params");
-            json_object_begin(&json);
-        }
-        json_put_int(&json, "n", 2);
-        json_put_int(&json, twos[i].max_key, 1);
-        json_put_double(&json, "temperature", 1);
-        if (twos[i].nested)
-            json_object_end(&json);
-        json_object_end(&json);
-        return true;
     }
-    return false;
+    json_put_int(&json, "n", 2);
+    json_put_int(&json, words->max_tokens_key, 1);
+    json_put_double(&json, "temperature", 1);
+    if (words->sampling_key)
+        json_object_end(&json);
+    json_object_end(&json);
+    return true;
 }
 
 static void open_exchange(struct probe *probe)
@@ -287,8 +261,7 @@ bool questions_take(struct probe *probe, const struct engine_reply *reply)
         return false; /* it refuses: more of the same would only disturb it */
     }
     probe->step++;
-    return probe->step < QUESTION_TWO ||
-           (probe->step == QUESTION_TWO && probe->facts.adapter != &adapter_vllm_generate);
+    return probe->step < QUESTION_TWO || (probe->step == QUESTION_TWO && probe->facts.adapter->two_samples.path);
 }
 
 /* --- judging ------------------------------------------------------------------------------------------ */

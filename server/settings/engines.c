@@ -202,10 +202,8 @@ static char *without_slashes(const char *url)
 
 static const char *find_kind(const char *kind)
 {
-    for (size_t i = 0; engine_kinds[i]; i++)
-        if (strcmp(kind, engine_kinds[i]) == 0)
-            return engine_kinds[i];
-    return NULL;
+    const struct engine_adapter *adapter = engine_adapter_find(text_of(kind));
+    return adapter ? adapter->kind : NULL;
 }
 
 static void list_kinds(char *ret_text, size_t size)

@@ -1,4 +1,5 @@
 /* The file of settings, written from the table. */
+#include "client/adapters/adapter.h"
 #include "server/base/cleanup.h"
 #include "server/settings/table.h"
 

@@ -23,8 +23,6 @@ struct engine_settings {
     bool shared;       /* several runs may use it at the same time */
 };
 
-extern const char *const engine_kinds[]; /* NULL-terminated */
-
 /* The C type of each kind of setting; table.h says what the value is. */
 #define SETTING_TYPE_TEXT char *
 #define SETTING_TYPE_INT int64_t

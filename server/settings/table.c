@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-const char *const engine_kinds[] = {"vllm", "vllm_generate", "sglang", "llamacpp", "openai_compat", NULL};
-
 #define DAYS(days) ((days)*INT64_C(86400) * US_PER_S)
 #define GIB(number) ((number)*INT64_C(1073741824))
 #define RANGE(least, most) .minimum = (least), .maximum = (most)

@@ -92,9 +92,13 @@ static enum exchange_outcome parse(struct exchange *exchange, const struct engin
     return draft_take(exchange, &facts, reply, ret_sample, ret_error);
 }
 
+static const struct engine_get gets[] = {GET_MODELS, GET_HEALTH, GET_END};
+
 /* 31 bits: the narrowest of the servers that may stand behind these routes. */
 const struct engine_adapter adapter_openai_compat = {
     .kind = "openai_compat",
+    .gets = gets,
+    .two_samples = {"/v1/completions", "prompt", "max_tokens"},
     .prepares = prepares,
     .build = build,
     .parse = parse,
