@@ -1,6 +1,6 @@
 #include "server/tables.h"
 
-#include "client/adapters/adapter.h"
+#include "client/pool/pool.h"
 #include "server/api/routes.h"
 #include "server/base/buffer.h"
 #include "server/base/json_write.h"
@@ -88,6 +88,7 @@ static void print_tables(void)
     json_object_begin(&json);
     write_verifier_names(&json);
     write_words(&json, "engine_kinds", engine_kinds);
+    write_words(&json, "engine_states", engine_state_names);
     write_error_codes(&json);
     write_knob_choices(&json);
     json_object_end(&json);

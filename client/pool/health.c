@@ -20,9 +20,14 @@ bool engine_is_sound(const struct engine *engine)
            !engine->broken && !engine->draining && !engine->removed;
 }
 
-static bool is_lost(enum engine_state state)
+static bool state_is_lost(enum engine_state state)
 {
     return state == ENGINE_UNKNOWN || state == ENGINE_DOWN || state == ENGINE_REFUSED;
+}
+
+bool engine_is_lost(const struct engine *engine)
+{
+    return state_is_lost(engine->state);
 }
 
 void engine_set_state(struct engine *engine, enum engine_state state, int64_t now_us, const char *format, ...)
@@ -34,9 +39,9 @@ void engine_set_state(struct engine *engine, enum engine_state state, int64_t no
     va_end(arguments);
     if (state == engine->state)
         return;
-    if (!is_lost(state))
+    if (!state_is_lost(state))
         engine->lost_us = 0;
-    else if (!is_lost(engine->state))
+    else if (!engine_is_lost(engine))
         engine->lost_us = now_us;
     engine->state = state;
     engine->since_us = now_us;
@@ -83,7 +88,7 @@ static void cool_down(const struct pool_rules *rules, struct engine *engine, con
     int64_t asked_us = error->retry_after_us;
     int64_t until_us;
 
-    if (is_lost(engine->state))
+    if (engine_is_lost(engine))
         return;
     if (!pausing) {
         engine->failures++;
@@ -137,7 +142,7 @@ void engine_failed(const struct pool_rules *rules, struct engine *engine, const 
         cool_down(rules, engine, error, now_us);
         return;
     }
-    if (is_lost(engine->state))
+    if (engine_is_lost(engine))
         return;
     if (error->not_connected) {
         engine->failures++;
@@ -151,7 +156,7 @@ void engine_failed(const struct pool_rules *rules, struct engine *engine, const 
 void engine_gave_sample(struct engine *engine, int64_t now_us)
 {
     engine->doubts = engine->trials = 0;
-    if (is_lost(engine->state) || engine->state == ENGINE_COOLING)
+    if (engine_is_lost(engine) || engine->state == ENGINE_COOLING)
         return;
     engine->broken = false;
     engine->failures = 0;
@@ -179,7 +184,7 @@ void engine_probe_ended(struct engine *engine, const struct sample_error *error,
 {
     engine->probing = false;
     engine->probed_at_us = now_us;
-    if (!is_lost(engine->state)) {
+    if (!engine_is_lost(engine)) {
         check_ended(engine, error, now_us);
         return;
     }

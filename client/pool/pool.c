@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const engine_state_names[] = {ENGINE_STATE_WORDS(WORD_TEXT)};
+const char *const engine_state_names[] = {ENGINE_STATE_WORDS(WORD_TEXT) NULL};
 
 /* --- settings ------------------------------------------------------------------------------------ */
 

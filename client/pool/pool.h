@@ -76,7 +76,7 @@ struct pool_engine {
 /* DRAINING and PROBING (UNKNOWN, while it is being asked) are never in engine.state: engine_shown_state() says them. */
 #define ENGINE_STATE(name, word) ENGINE_##name,
 enum engine_state { ENGINE_STATE_WORDS(ENGINE_STATE) ENGINE_STATE_COUNT };
-extern const char *const engine_state_names[]; /* as on the wire */
+extern const char *const engine_state_names[]; /* as on the wire; ended by NULL */
 
 struct named_pool; /* the engines of one name; a handle that stays valid as long as the pool */
 

@@ -52,6 +52,8 @@ void engine_probe_ended(struct engine *engine, const struct sample_error *error,
 void engine_refresh(struct engine *engine, int64_t now_us);
 /* It can get work, at least now and then. */
 bool engine_is_usable(const struct engine *engine);
+/* It gets no work until a probe has succeeded. */
+bool engine_is_lost(const struct engine *engine);
 /* It can be trusted with what others failed at. */
 bool engine_is_sound(const struct engine *engine);
 int64_t pool_pause_us(unsigned failures);

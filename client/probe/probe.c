@@ -10,11 +10,6 @@
 
 /* --- begin and end --------------------------------------------------------------------------------- */
 
-static bool is_lost(const struct engine *engine)
-{
-    return engine->state == ENGINE_UNKNOWN || engine->state == ENGINE_DOWN || engine->state == ENGINE_REFUSED;
-}
-
 static bool should_ask(const struct engine *engine, int64_t now_us)
 {
     if (engine->gone || (!engine->facts.capabilities.asked && engine->asked_in_vain == 0))
@@ -29,7 +24,7 @@ static void begin_probe(const struct pool *pool, struct engine *engine, int64_t 
                                 .url = engine->url,
                                 .model = engine->model_is_set ? text_of(engine->model) : TEXT_NONE,
                                 .has_key = engine->token != NULL,
-                                .ask_tokens = ask_samples || (pool->rules.ask_samples && is_lost(engine)),
+                                .ask_tokens = ask_samples || (pool->rules.ask_samples && engine_is_lost(engine)),
                                 .ask_samples = ask_samples};
 
     if (engine->gone && !engine->kind_is_set)
@@ -161,7 +156,7 @@ static void take_facts(struct engine *engine, struct probe *probe, int64_t now_u
     }
     bool another = engine->facts.adapter && is_another(engine, &probe->facts);
 
-    if (another && !is_lost(engine)) {
+    if (another && !engine_is_lost(engine)) {
         begin_anew(engine, now_us);
         return;
     }
@@ -251,7 +246,7 @@ static int64_t due_at_us(const struct pool *pool, const struct engine *engine)
 {
     if (engine->probing)
         return NEVER_US;
-    if (is_lost(engine))
+    if (engine_is_lost(engine))
         return engine->paused_until_us;
     if (engine->trial_by_probe)
         return engine->trial_at_us;

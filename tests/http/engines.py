@@ -2,12 +2,15 @@
 import importlib.util
 import itertools
 import os
+import re
 import subprocess
 import sys
 import threading
 
 from harness import ROOT, eventually, http_request
 
+with open(os.path.join(ROOT, "client", "adapters", "kinds.def"), encoding="utf-8") as _file:
+    ENGINE_KINDS = re.findall(r"^ENGINE_KIND\((\w+)\)", _file.read(), re.M)
 REPORTS_ENGINE = os.path.join(ROOT, "tests", "tools", "reports_engine.py")
 COUNTER = itertools.count()
 

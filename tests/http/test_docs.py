@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from engines import ENGINE_KINDS
+
 ROOT = Path(__file__).resolve().parents[2]
 DECISIONS = ROOT / "docs" / "decisions"
 DECISION_PAGES = sorted(page for page in DECISIONS.glob("*.md") if page.name != "README.md")
@@ -83,6 +85,28 @@ def test_paths_of_the_program_are_found_in_prose_and_in_blocks(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("Read `server/main.c`, client/gone.c.\n```\nverifiers/\n```\n`tests/unit/server/x.c` `verifiers/graders/NAME.c`\n", encoding="utf-8")
     assert program_paths(page) == ["client/gone.c", "server/main.c", "verifiers/", "verifiers/graders/*.c"]
+
+
+# -- engines -------------------------------------------------------------------------------------------------------------------------
+
+def tables_that_begin_with(heading):
+    """The first column of each table of docs/engines.md under that heading."""
+    blocks = re.split(r"\n\n+", (ROOT / "docs" / "engines.md").read_text(encoding="utf-8"))
+    return [re.findall(r"\n\| `(\w+)` \|", block) for block in blocks if block.startswith(f"| {heading} |")]
+
+
+def test_the_page_of_engines_has_a_row_for_each_kind():
+    [kinds] = tables_that_begin_with("`kind`")
+    assert kinds == ENGINE_KINDS
+
+
+def test_the_page_of_engines_has_a_row_for_each_state():
+    words = (ROOT / "server" / "base" / "words.h").read_text(encoding="utf-8").partition("#define ENGINE_STATE_WORDS(WORD)")[2]
+    states = re.findall(r'WORD\(\w+, "(\w+)"\)', words.partition("\n\n")[0])
+    tables = tables_that_begin_with("state")
+    assert len(tables) == 2
+    for table in tables:
+        assert sorted(table) == sorted(states)
 
 
 # -- kinds of faults -----------------------------------------------------------------------------------------------------------------

@@ -7,11 +7,10 @@ import socket
 import pytest
 import yaml
 
-from engines import ScriptedEngine
+from engines import ENGINE_KINDS, ScriptedEngine
 from harness import ROOT, eventually
 from material import make_batch, make_group, rollouts
 
-KINDS = ["vllm", "vllm_generate", "sglang", "llamacpp", "openai_compat"]
 PROMPTS = {"prompt": "What is 6*7?", "prompt_ids": [1, 411, 907], "messages": [{"role": "user", "content": "What is 6*7?"}]}
 with open(os.path.join(ROOT, "schema", "openapi.yaml"), encoding="utf-8") as file:
     FIELDS = list(yaml.safe_load(file)["components"]["schemas"]["Sampling"]["properties"])
@@ -37,7 +36,7 @@ def test_the_table_has_every_field_of_the_contract():
     assert set(TABLE) == set(FIELDS)
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=ENGINE_KINDS)
 def served(request, shared_factory):
     engine = ScriptedEngine(request.param)
     service = shared_factory(engine)

@@ -8,11 +8,11 @@ import threading
 
 import pytest
 
-from engines import ScriptedEngine
+from engines import ENGINE_KINDS, ScriptedEngine
 from harness import eventually
 from material import make_batch
 
-KINDS = ["vllm", "vllm_generate", "sglang", "llamacpp", "openai_compat", None]
+KINDS = [*ENGINE_KINDS, None]
 QUICK = {"engine.check_interval": "100ms", "engine.down_timeout": "2s"}
 ASKING = {**QUICK, "engine.probe_samples": "true"}
 OK = b'{"status":"ok"}'
