@@ -56,7 +56,7 @@ void exchange_finish(struct exchange *exchange)
 
 bool exchange_is_preparing(const struct exchange *exchange)
 {
-    return exchange->adapter->prepares(exchange);
+    return exchange->adapter->prepares && exchange->adapter->prepares(exchange);
 }
 
 bool exchange_build(const struct exchange *exchange, struct engine_call *ret_call, struct sample_error *ret_error)
@@ -84,7 +84,7 @@ bool exchange_build_abort(const struct exchange *exchange, struct engine_call *r
 {
     const struct engine_adapter *adapter = exchange->adapter;
 
-    if (!adapter->abort || !exchange->request->request_id.data || adapter->prepares(exchange))
+    if (!adapter->abort || !exchange->request->request_id.data || exchange_is_preparing(exchange))
         return false;
     *ret_call = (struct engine_call){.method = "POST"};
     buffer_init(&ret_call->body, ENGINE_CALL_BODY_BYTES);

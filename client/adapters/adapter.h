@@ -193,7 +193,7 @@ struct engine_adapter {
     /* The field of `sampling` that is set and that it cannot be asked for, or NULL; may be NULL. */
     const char *(*lacks)(const struct sampling *sampling);
     const char *lacks_why;                             /* for people: "cannot stop …" */
-    bool (*prepares)(const struct exchange *exchange); /* the current step samples nothing */
+    bool (*prepares)(const struct exchange *exchange); /* the current step samples nothing; NULL: each samples */
     void (*build)(const struct exchange *exchange, struct engine_call *ret_call);
     enum exchange_outcome (*parse)(struct exchange *exchange, const struct engine_reply *reply,
                                    struct sample *ret_sample, struct sample_error *ret_error);

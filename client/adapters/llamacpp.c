@@ -136,21 +136,15 @@ static enum exchange_outcome take_rendered(struct exchange *exchange, const stru
 {
     static const struct draft_member members[] = {{"prompt", draft_read_text}};
     struct reply_draft draft;
-    struct json_scan scan;
-    enum exchange_outcome outcome = EXCHANGE_NEXT;
+    enum exchange_outcome outcome;
 
     draft_init(&draft, reply->body);
-    json_scan_init(&scan, reply->body);
-    draft_read_members(&draft, &scan, members, ARRAY_LENGTH(members));
+    outcome = draft_read_body(&draft, reply, members, ARRAY_LENGTH(members), ret_error);
     buffer_clear(&exchange->rendered);
     buffer_append(&exchange->rendered, draft.text.data, draft.text.length_bytes);
-    if (!json_scan_end(&scan))
-        outcome = refuse_bytes(ret_error, &scan, reply);
-    else if (draft.problem[0])
-        outcome = refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "%s", draft.problem);
-    else if (!draft.has_text || draft.text.failed || exchange->rendered.failed)
+    if (outcome == EXCHANGE_NEXT && (!draft.has_text || draft.text.failed || exchange->rendered.failed))
         outcome = refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the engine did not render the chat");
-    else
+    else if (outcome == EXCHANGE_NEXT)
         exchange->step++;
     draft_finish(&draft);
     return outcome;
@@ -168,15 +162,7 @@ static void read_probabilities(struct reply_draft *draft, struct json_scan *scan
     static const struct draft_member members[] = {
         {"id", draft_read_entry_id}, {"logprob", draft_read_entry_logprob}, {"prob", read_probability}};
 
-    if (json_scan_null(scan))
-        return;
-    draft->has_logprobs = true;
-    for (json_scan_array(scan); json_scan_element(scan);) {
-        draft->entry = (struct draft_entry){.id = ID_UNNAMED};
-        draft_read_members(draft, scan, members, ARRAY_LENGTH(members));
-        if (json_scan_ok(scan))
-            draft_add_entry(draft);
-    }
+    draft_read_entries(draft, scan, members, ARRAY_LENGTH(members));
 }
 
 static void read_seed(struct reply_draft *draft, struct json_scan *scan)

@@ -6,17 +6,6 @@
  * that they do not know. */
 #include "client/adapters/reply.h"
 
-static bool is_chat(const struct exchange *exchange)
-{
-    return !exchange->request->prompt_ids && !exchange->request->prompt.data;
-}
-
-static bool prepares(const struct exchange *exchange)
-{
-    (void)exchange;
-    return false;
-}
-
 static void put_filters(struct json_write *json, const struct sampling *sampling, bool off_too)
 {
     if (off_too || sampling->top_k > 0)
@@ -33,7 +22,7 @@ static void put_prompt(struct json_write *json, const struct exchange *exchange)
 {
     const struct sample_request *request = exchange->request;
 
-    if (is_chat(exchange)) {
+    if (exchange_is_chat(exchange)) {
         json_put_raw(json, "messages", request->messages);
         if (request->tools.data)
             json_put_raw(json, "tools", request->tools);
@@ -64,7 +53,7 @@ void put_openai_request(struct json_write *json, const struct exchange *exchange
     json_put_double(json, "top_p", sampling->top_p);
     put_soft_double(json, sampling, "presence_penalty", 0);
     put_soft_double(json, sampling, "frequency_penalty", 0);
-    put_filters(json, sampling, !is_chat(exchange));
+    put_filters(json, sampling, !exchange_is_chat(exchange));
     put_stops(json, sampling, true);
     json_put_int(json, "seed", (int64_t)exchange->adapter->seed_sent(request->seed));
     json_put_bool(json, "stream", false);
@@ -75,7 +64,7 @@ static void build(const struct exchange *exchange, struct engine_call *ret_call)
 {
     struct json_write json;
 
-    ret_call->path = is_chat(exchange) ? "/v1/chat/completions" : "/v1/completions";
+    ret_call->path = exchange_is_chat(exchange) ? "/v1/chat/completions" : "/v1/completions";
     json_write_init(&json, &ret_call->body);
     json_object_begin(&json);
     put_openai_request(&json, exchange);
@@ -99,7 +88,6 @@ const struct engine_adapter adapter_openai_compat = {
     .kind = "openai_compat",
     .gets = gets,
     .two_samples = {"/v1/completions", "prompt", "max_tokens"},
-    .prepares = prepares,
     .build = build,
     .parse = parse,
     .seed_sent = seed_of_31_bits,

@@ -132,9 +132,10 @@ void draft_read_revision(struct reply_draft *draft, struct json_scan *scan);   /
 /* Behind what the list holds already. */
 void draft_append_ids(struct reply_draft *draft, struct id_list *list, struct json_scan *scan);
 void draft_read_logprobs(struct reply_draft *draft, struct json_scan *scan); /* or null */
-/* One entry at a time, where they are not plain arrays. */
-void draft_add_logprob(struct reply_draft *draft, double logprob, uint32_t beside);
-void draft_add_entry(struct reply_draft *draft); /* the one that was read last */
+void draft_add_entry(struct reply_draft *draft);                             /* the one that was read last */
+/* An array of entries, each an object of these members, or null. */
+void draft_read_entries(struct reply_draft *draft, struct json_scan *scan, const struct draft_member *members,
+                        size_t count);
 void draft_read_entry_logprob(struct reply_draft *draft, struct json_scan *scan);
 void draft_read_entry_id(struct reply_draft *draft, struct json_scan *scan);
 void draft_add_id(struct reply_draft *draft, struct id_list *list, uint32_t id);
@@ -187,16 +188,20 @@ enum exchange_outcome refuse_status(struct sample_error *ret_error, const struct
 enum exchange_outcome refuse_engine_error(struct sample_error *ret_error, int status, const struct engine_error *error,
                                           const struct engine_reply *reply);
 void error_message(struct sample_error *error, const char *format, ...) _printf_(2, 3);
-int64_t retry_after_parse_us(struct text value, int64_t now_utc_us); /* 0: none or malformed; at most an hour */
 void engine_error_finish(struct engine_error *error);
 bool status_is_success(int status);
 
+/* A body that is one object of these members, into the draft: NEXT or ERROR. (An engine's error in it is the caller's.) */
+enum exchange_outcome draft_read_body(struct reply_draft *draft, const struct engine_reply *reply,
+                                      const struct draft_member *members, size_t count, struct sample_error *ret_error);
 /* The ids of a /tokenize reply ({"tokens":[…]}) into the exchange: NEXT or ERROR. */
 enum exchange_outcome exchange_take_prompt_ids(struct exchange *exchange, const struct engine_reply *reply,
                                                struct sample_error *ret_error);
 
 /* --- requests ---------------------------------------------------------------------------------------- */
 
+/* The prompt is given as messages alone. */
+bool exchange_is_chat(const struct exchange *exchange);
 /* The prompt's ids, from the request or learnt. */
 bool exchange_has_ids(const struct exchange *exchange);
 void put_prompt_ids(struct json_write *json, const char *key, const struct exchange *exchange);

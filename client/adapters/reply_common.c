@@ -175,7 +175,7 @@ void draft_add_id(struct reply_draft *draft, struct id_list *list, uint32_t id)
     list->present = true;
 }
 
-void draft_add_logprob(struct reply_draft *draft, double logprob, uint32_t beside)
+static void draft_add_logprob(struct reply_draft *draft, double logprob, uint32_t beside)
 {
     if (!grow(&draft->logprobs, draft->logprob_count + 1, &draft->logprob_capacity, sizeof(*draft->logprobs))) {
         draft->out_of_memory = true;
@@ -189,6 +189,20 @@ void draft_add_logprob(struct reply_draft *draft, double logprob, uint32_t besid
 void draft_add_entry(struct reply_draft *draft)
 {
     draft_add_logprob(draft, draft->entry.has_logprob ? draft->entry.logprob : NAN, draft->entry.id);
+}
+
+void draft_read_entries(struct reply_draft *draft, struct json_scan *scan, const struct draft_member *members,
+                        size_t count)
+{
+    if (json_scan_null(scan))
+        return;
+    draft->has_logprobs = true;
+    for (json_scan_array(scan); json_scan_element(scan);) {
+        draft->entry = (struct draft_entry){.id = ID_UNNAMED};
+        draft_read_members(draft, scan, members, count);
+        if (json_scan_ok(scan))
+            draft_add_entry(draft);
+    }
 }
 
 void draft_read_entry_logprob(struct reply_draft *draft, struct json_scan *scan)
@@ -271,27 +285,35 @@ static void read_token_count(struct reply_draft *draft, struct json_scan *scan)
     draft_read_whole(draft, scan, "count");
 }
 
+enum exchange_outcome draft_read_body(struct reply_draft *draft, const struct engine_reply *reply,
+                                      const struct draft_member *members, size_t count, struct sample_error *ret_error)
+{
+    struct json_scan scan;
+
+    json_scan_init(&scan, reply->body);
+    draft_read_members(draft, &scan, members, count);
+    if (!json_scan_end(&scan))
+        return refuse_bytes(ret_error, &scan, reply);
+    if (draft->problem[0])
+        return refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "%s", draft->problem);
+    return EXCHANGE_NEXT;
+}
+
 enum exchange_outcome exchange_take_prompt_ids(struct exchange *exchange, const struct engine_reply *reply,
                                                struct sample_error *ret_error)
 {
     static const struct draft_member members[] = {
         {"tokens", draft_read_ids}, {"count", read_token_count}, DRAFT_COMMON_MEMBERS};
     struct reply_draft draft;
-    struct json_scan scan;
-    enum exchange_outcome outcome = EXCHANGE_NEXT;
+    enum exchange_outcome outcome;
 
     draft_init(&draft, reply->body);
-    json_scan_init(&scan, reply->body);
-    draft_read_members(&draft, &scan, members, ARRAY_LENGTH(members));
-    if (!json_scan_end(&scan))
-        outcome = refuse_bytes(ret_error, &scan, reply);
-    else if (draft.problem[0])
-        outcome = refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "%s", draft.problem);
-    else if (draft.error.present)
+    outcome = draft_read_body(&draft, reply, members, ARRAY_LENGTH(members), ret_error);
+    if (outcome == EXCHANGE_NEXT && draft.error.present)
         outcome = refuse_engine_error(ret_error, (int)draft.error.code_number, &draft.error, reply);
-    else if (!draft.ids.count)
+    else if (outcome == EXCHANGE_NEXT && !draft.ids.count)
         outcome = refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the engine made no token ids of the prompt");
-    else {
+    else if (outcome == EXCHANGE_NEXT) {
         exchange->prompt_ids = TAKE_PTR(draft.ids.values);
         exchange->prompt_id_count = draft.ids.count;
         exchange->step++;

@@ -37,15 +37,7 @@ static void read_entries(struct reply_draft *draft, struct json_scan *scan)
         {"token_id", draft_read_entry_id},
     };
 
-    if (json_scan_null(scan))
-        return;
-    draft->has_logprobs = true;
-    for (json_scan_array(scan); json_scan_element(scan);) {
-        draft->entry = (struct draft_entry){.id = ID_UNNAMED};
-        draft_read_members(draft, scan, members, ARRAY_LENGTH(members));
-        if (json_scan_ok(scan))
-            draft_add_entry(draft);
-    }
+    draft_read_entries(draft, scan, members, ARRAY_LENGTH(members));
 }
 
 static void read_logprobs(struct reply_draft *draft, struct json_scan *scan)

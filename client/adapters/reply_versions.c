@@ -2,7 +2,6 @@
 #include "client/adapters/reply.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static struct text name_of(const struct reply_draft *draft, const struct version_span *span)
 {
@@ -13,11 +12,6 @@ static struct text name_of(const struct reply_draft *draft, const struct version
 static bool is_whole(const struct reply_draft *draft)
 {
     return draft->span_count == 1 && draft->spans[0].start < 0 && draft->spans[0].end < 0;
-}
-
-static bool is_same_name(struct text left, struct text right)
-{
-    return left.length_bytes == right.length_bytes && memcmp(left.data, right.data, left.length_bytes) == 0;
 }
 
 bool draft_versions_agree(const struct reply_draft *draft, struct sample_error *ret_error)
@@ -58,7 +52,7 @@ struct sample_segment *draft_segments(const struct reply_draft *draft, size_t *r
 
         if (is_whole(draft))
             segments[count++] = (struct sample_segment){0, draft->ids.count, name};
-        else if (count && is_same_name(segments[count - 1].revision, name))
+        else if (count && text_same(segments[count - 1].revision, name))
             segments[count - 1].end = (size_t)span->end;
         else if (span->end > span->start)
             segments[count++] = (struct sample_segment){(size_t)span->start, (size_t)span->end, name};

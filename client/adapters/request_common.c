@@ -141,6 +141,11 @@ void put_optional_text(struct json_write *json, const char *key, struct text val
         json_put_text(json, key, value);
 }
 
+bool exchange_is_chat(const struct exchange *exchange)
+{
+    return !exchange->request->prompt_ids && !exchange->request->prompt.data;
+}
+
 bool exchange_has_ids(const struct exchange *exchange)
 {
     return exchange->request->prompt_ids || exchange->prompt_ids;

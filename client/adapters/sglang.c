@@ -6,17 +6,6 @@
 
 #include <math.h>
 
-static bool is_chat(const struct exchange *exchange)
-{
-    return !exchange->request->prompt_ids && !exchange->request->prompt.data;
-}
-
-static bool prepares(const struct exchange *exchange)
-{
-    (void)exchange;
-    return false;
-}
-
 static void put_sampling_params(struct json_write *json, const struct sample_request *request)
 {
     static const struct sampling_dialect dialect = {
@@ -55,10 +44,10 @@ static void build(const struct exchange *exchange, struct engine_call *ret_call)
 {
     struct json_write json;
 
-    ret_call->path = is_chat(exchange) ? "/v1/chat/completions" : "/generate";
+    ret_call->path = exchange_is_chat(exchange) ? "/v1/chat/completions" : "/generate";
     json_write_init(&json, &ret_call->body);
     json_object_begin(&json);
-    if (is_chat(exchange)) {
+    if (exchange_is_chat(exchange)) {
         put_openai_request(&json, exchange);
         put_optional_text(&json, "rid", exchange->request->request_id);
         json_put_bool(&json, "return_token_ids", true);
@@ -148,7 +137,7 @@ static void read_generated(struct reply_draft *draft, struct json_scan *scan)
 static enum exchange_outcome parse(struct exchange *exchange, const struct engine_reply *reply,
                                    struct sample *ret_sample, struct sample_error *ret_error)
 {
-    struct draft_facts facts = {.read = is_chat(exchange) ? draft_read_openai : read_generated};
+    struct draft_facts facts = {.read = exchange_is_chat(exchange) ? draft_read_openai : read_generated};
 
     if (!status_is_success(reply->status))
         return refuse_status(ret_error, reply);
@@ -197,7 +186,6 @@ const struct engine_adapter adapter_sglang = {
     .tokenize = {"prompt", "add_special_tokens"},
     .two_samples = {"/generate", "text", "max_new_tokens", "sampling_params"},
     .logprobs = LOGPROBS_BEHIND_TEMPERATURE,
-    .prepares = prepares,
     .build = build,
     .parse = parse,
     .abort = abort_request,

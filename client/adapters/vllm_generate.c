@@ -95,22 +95,18 @@ static enum exchange_outcome take_text(struct exchange *exchange, const struct e
     static const struct draft_member members[] = {{"prompt", draft_read_text}, DRAFT_COMMON_MEMBERS};
     struct reply_draft draft;
     struct sample parts = exchange->pending;
-    struct json_scan scan;
-    enum exchange_outcome outcome = EXCHANGE_SAMPLE;
+    enum exchange_outcome outcome;
 
     draft_init(&draft, reply->body);
-    json_scan_init(&scan, reply->body);
-    draft_read_members(&draft, &scan, members, ARRAY_LENGTH(members));
+    outcome = draft_read_body(&draft, reply, members, ARRAY_LENGTH(members), ret_error);
     parts.text = buffer_text(&draft.text);
     parts.text_replaced = draft.replaced;
-    if (!json_scan_end(&scan))
-        outcome = refuse_bytes(ret_error, &scan, reply);
-    else if (draft.problem[0])
-        outcome = refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "%s", draft.problem);
-    else if (draft.error.present)
+    if (outcome == EXCHANGE_NEXT && draft.error.present)
         outcome = refuse_engine_error(ret_error, 500, &draft.error, reply);
-    else if (!draft.has_text || draft.text.failed || !sample_pack(&parts, ret_sample))
+    else if (outcome == EXCHANGE_NEXT && (!draft.has_text || draft.text.failed || !sample_pack(&parts, ret_sample)))
         outcome = refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the engine gave no text for the ids");
+    else if (outcome == EXCHANGE_NEXT)
+        outcome = EXCHANGE_SAMPLE;
     draft_finish(&draft);
     return outcome;
 }
