@@ -178,6 +178,63 @@ static void read_error_body(struct text body, struct engine_error *ret_error)
     ret_error->present = ret_error->present || ret_error->message.length_bytes > 0;
 }
 
+/* --- Retry-After --------------------------------------------------------------------------------- */
+
+static int64_t seconds_us(struct text digits)
+{
+    int64_t seconds = 0;
+
+    for (size_t i = 0; i < digits.length_bytes; i++) {
+        if (!isdigit((unsigned char)digits.data[i]))
+            return 0;
+        seconds = seconds * 10 + (digits.data[i] - '0');
+        if (seconds > RETRY_AFTER_MAX_US / US_PER_S)
+            return RETRY_AFTER_MAX_US;
+    }
+    return seconds * US_PER_S;
+}
+
+static int64_t date_us(struct text value, int64_t now_utc_us)
+{
+    /* Not strptime(): month names must be English in every locale. RFC 9110 section 5.6.7, the form that is still
+     * written. */
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    char copy[40];
+    char month[4];
+    char zone[4];
+    struct tm tm = {.tm_isdst = 0};
+    const char *found;
+
+    if (value.length_bytes >= sizeof(copy))
+        return 0;
+    memcpy(copy, value.data, value.length_bytes);
+    copy[value.length_bytes] = '\0';
+    /* NOLINTNEXTLINE(cert-err34-c): the widths leave no room for an overflow */
+    if (sscanf(copy, "%*3[A-Za-z], %2d %3[A-Za-z] %4d %2d:%2d:%2d %3[A-Z]", &tm.tm_mday, month, &tm.tm_year,
+               &tm.tm_hour, &tm.tm_min, &tm.tm_sec, zone) != 7)
+        return 0;
+    found = strstr(months, month);
+    if (!found || strlen(month) != 3 || (found - months) % 3 || strcmp(zone, "GMT") != 0)
+        return 0;
+    tm.tm_mon = (int)(found - months) / 3;
+    tm.tm_year -= 1900;
+    int64_t wait_us = (int64_t)timegm(&tm) * US_PER_S - now_utc_us;
+
+    return wait_us < 0 ? 0 : wait_us > RETRY_AFTER_MAX_US ? RETRY_AFTER_MAX_US : wait_us;
+}
+
+static int64_t retry_after_parse_us(struct text value, int64_t now_utc_us)
+{
+    while (value.length_bytes && (*value.data == ' ' || *value.data == '\t'))
+        value = (struct text){value.data + 1, value.length_bytes - 1};
+    while (value.length_bytes &&
+           (value.data[value.length_bytes - 1] == ' ' || value.data[value.length_bytes - 1] == '\t'))
+        value.length_bytes--;
+    if (!value.length_bytes)
+        return 0;
+    return isdigit((unsigned char)*value.data) ? seconds_us(value) : date_us(value, now_utc_us);
+}
+
 /* --- what it means ------------------------------------------------------------------------------- */
 
 struct meaning {
@@ -271,61 +328,4 @@ enum exchange_outcome refuse_status(struct sample_error *ret_error, const struct
 bool status_is_success(int status)
 {
     return status >= 200 && status < 300;
-}
-
-/* --- Retry-After --------------------------------------------------------------------------------- */
-
-static int64_t seconds_us(struct text digits)
-{
-    int64_t seconds = 0;
-
-    for (size_t i = 0; i < digits.length_bytes; i++) {
-        if (!isdigit((unsigned char)digits.data[i]))
-            return 0;
-        seconds = seconds * 10 + (digits.data[i] - '0');
-        if (seconds > RETRY_AFTER_MAX_US / US_PER_S)
-            return RETRY_AFTER_MAX_US;
-    }
-    return seconds * US_PER_S;
-}
-
-static int64_t date_us(struct text value, int64_t now_utc_us)
-{
-    /* Not strptime(): month names must be English in every locale. RFC 9110 section 5.6.7, the form that is still
-     * written. */
-    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    char copy[40];
-    char month[4];
-    char zone[4];
-    struct tm tm = {.tm_isdst = 0};
-    const char *found;
-
-    if (value.length_bytes >= sizeof(copy))
-        return 0;
-    memcpy(copy, value.data, value.length_bytes);
-    copy[value.length_bytes] = '\0';
-    /* NOLINTNEXTLINE(cert-err34-c): the widths leave no room for an overflow */
-    if (sscanf(copy, "%*3[A-Za-z], %2d %3[A-Za-z] %4d %2d:%2d:%2d %3[A-Z]", &tm.tm_mday, month, &tm.tm_year,
-               &tm.tm_hour, &tm.tm_min, &tm.tm_sec, zone) != 7)
-        return 0;
-    found = strstr(months, month);
-    if (!found || strlen(month) != 3 || (found - months) % 3 || strcmp(zone, "GMT") != 0)
-        return 0;
-    tm.tm_mon = (int)(found - months) / 3;
-    tm.tm_year -= 1900;
-    int64_t wait_us = (int64_t)timegm(&tm) * US_PER_S - now_utc_us;
-
-    return wait_us < 0 ? 0 : wait_us > RETRY_AFTER_MAX_US ? RETRY_AFTER_MAX_US : wait_us;
-}
-
-int64_t retry_after_parse_us(struct text value, int64_t now_utc_us)
-{
-    while (value.length_bytes && (*value.data == ' ' || *value.data == '\t'))
-        value = (struct text){value.data + 1, value.length_bytes - 1};
-    while (value.length_bytes &&
-           (value.data[value.length_bytes - 1] == ' ' || value.data[value.length_bytes - 1] == '\t'))
-        value.length_bytes--;
-    if (!value.length_bytes)
-        return 0;
-    return isdigit((unsigned char)*value.data) ? seconds_us(value) : date_us(value, now_utc_us);
 }

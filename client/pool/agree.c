@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *engine_model(const struct engine *engine)
+static const char *engine_model(const struct engine *engine)
 {
     if (engine->model_is_set)
         return engine->model;

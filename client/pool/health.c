@@ -133,8 +133,8 @@ static bool fault(struct engine *engine, const struct sample_error *error, int64
     return true;
 }
 
-void engine_failed(const struct pool_rules *rules, struct engine *engine, const struct sample_error *error,
-                   int64_t now_us)
+static void engine_failed(const struct pool_rules *rules, struct engine *engine, const struct sample_error *error,
+                          int64_t now_us)
 {
     engine->last_error = *error;
     doubt(engine, error, now_us);

@@ -142,11 +142,6 @@ void pool_set_rules(struct pool *pool, const struct pool_rules *rules)
     pool->rules = *rules;
 }
 
-const struct pool_rules *pool_get_rules(const struct pool *pool)
-{
-    return &pool->rules;
-}
-
 /* --- at run time --------------------------------------------------------------------------------- */
 
 struct engine *pool_add(struct pool *pool, const struct pool_engine *settings, char ret_message[POOL_MESSAGE_BYTES])
@@ -340,14 +335,4 @@ bool pool_named_is_shared(const struct pool *pool, const struct named_pool *name
         if (pool->engines[i]->pool == named && !pool->engines[i]->shared)
             return false;
     return named->count > 0;
-}
-
-size_t pool_named_count(const struct pool *pool)
-{
-    return pool->named_count;
-}
-
-struct named_pool *pool_named_at(struct pool *pool, size_t index)
-{
-    return pool->named[index];
 }

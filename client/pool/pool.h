@@ -172,7 +172,6 @@ struct pool;
 struct pool *pool_create(const struct pool_engine *settings, size_t count, char ret_message[POOL_MESSAGE_BYTES]);
 void pool_destroy(struct pool *pool);
 void pool_set_rules(struct pool *pool, const struct pool_rules *rules); /* POOL_RULES_DEFAULT before */
-const struct pool_rules *pool_get_rules(const struct pool *pool);
 
 /* Those that were not removed; the order is that of their coming. */
 size_t pool_count(const struct pool *pool);
@@ -214,8 +213,6 @@ struct named_pool *pool_named_find(struct pool *pool, struct text name); /* NULL
 const char *named_pool_name(const struct named_pool *named);
 size_t named_pool_count(const struct named_pool *named);                            /* engines */
 bool pool_named_is_shared(const struct pool *pool, const struct named_pool *named); /* all its engines are */
-size_t pool_named_count(const struct pool *pool);                                   /* handles made so far */
-struct named_pool *pool_named_at(struct pool *pool, size_t index);
 
 /* --- picking -------------------------------------------------------------------------------------- */
 

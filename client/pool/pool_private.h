@@ -44,8 +44,6 @@ uint64_t hash_mix(uint64_t value);
 /* pool/health.c: what a request or a probe says about an engine. */
 void engine_set_state(struct engine *engine, enum engine_state state, int64_t now_us, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-void engine_failed(const struct pool_rules *rules, struct engine *engine, const struct sample_error *error,
-                   int64_t now_us);
 void engine_gave_sample(struct engine *engine, int64_t now_us);
 void engine_probe_ended(struct engine *engine, const struct sample_error *error, int64_t now_us);
 /* A pause that is over. */
@@ -60,8 +58,6 @@ int64_t pool_pause_us(unsigned failures);
 
 /* pool/agree.c: after a sound probe. False: it does not belong into its pool, ret_why says why. */
 bool pool_agrees(struct pool *pool, struct engine *engine, char ret_why[SAMPLE_MESSAGE_BYTES]);
-/* The model that its settings name, or that it named itself; "" if neither. */
-const char *engine_model(const struct engine *engine);
 
 /* probe.c */
 void engine_probe_finish(struct engine *engine);

@@ -154,12 +154,6 @@ void json_double(struct json_write *json, double value)
     json_raw(json, (struct text){text, format_double(value, text)});
 }
 
-void json_float(struct json_write *json, float value)
-{
-    char text[NUMBER_BYTES];
-    json_raw(json, (struct text){text, format_float(value, text)});
-}
-
 void json_text(struct json_write *json, struct text value)
 {
     if (!value.data) {

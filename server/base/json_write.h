@@ -34,7 +34,6 @@ void json_write_null(struct json_write *json);
 void json_bool(struct json_write *json, bool value);
 void json_int(struct json_write *json, int64_t value);
 void json_double(struct json_write *json, double value);
-void json_float(struct json_write *json, float value);
 void json_text(struct json_write *json, struct text value);         /* TEXT_NONE writes null */
 void json_write_string(struct json_write *json, const char *value); /* NULL writes null */
 void json_raw(struct json_write *json, struct text value); /* one whole JSON value, as it is; TEXT_NONE writes null */

@@ -36,11 +36,6 @@ void store_memory_destroy(struct store_memory *memory)
     free(memory);
 }
 
-void store_memory_destroyp(struct store_memory **memory)
-{
-    store_memory_destroy(*memory);
-}
-
 static struct chunk *chunk_create(size_t size_bytes)
 {
     struct chunk *chunk = calloc(1, sizeof(*chunk) + size_bytes);

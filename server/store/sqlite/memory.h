@@ -11,7 +11,6 @@ struct store_memory;
 
 struct store_memory *store_memory_create(void); /* never NULL */
 void store_memory_destroy(struct store_memory *memory);
-void store_memory_destroyp(struct store_memory **memory);
 
 /* Zeroed and aligned for anything. NULL if there is no memory, and then store_memory_failed() stays true. */
 void *store_memory_take(struct store_memory *memory, size_t count, size_t size_bytes);

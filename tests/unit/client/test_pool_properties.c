@@ -32,6 +32,8 @@ struct known {
     uint64_t repeats;
 };
 
+static const char *const pool_names[] = {"default", "other"};
+
 struct world {
     uint64_t random;
     uint64_t failing; /* of ten requests */
@@ -133,7 +135,7 @@ static void check_none(struct world *world, const struct named_pool *pool, enum 
 
 static void do_pick(struct world *world)
 {
-    struct named_pool *pool = pool_named(world->pool, text_of(draw(world, 3) ? "default" : "other"));
+    struct named_pool *pool = pool_named(world->pool, text_of(pool_names[draw(world, 3) ? 0 : 1]));
     struct pool_want want = {.pool = pool, .prefix = draw(world, 8), .since_us = world->now_us - 10 * S};
     struct engine *engine;
     int64_t at_us;
@@ -346,8 +348,8 @@ static void check_recovery(struct world *world)
                                       &(struct engine_reply){.status = 200, .body = text_of("{\"total_slots\":0}")},
                                       NULL, world->now_us))
                 ;
-        for (size_t i = 0; i < pool_named_count(world->pool); i++) {
-            struct pool_want want = {.pool = pool_named_at(world->pool, i), .prefix = draw(world, 8)};
+        for (size_t i = 0; i < ARRAY_LENGTH(pool_names); i++) {
+            struct pool_want want = {.pool = pool_named(world->pool, text_of(pool_names[i])), .prefix = draw(world, 8)};
             if (pool_pick(world->pool, &want, world->now_us, &engine, &at_us) != POOL_PICKED)
                 continue;
             pool_begin(world->pool, engine, world->now_us);
@@ -358,8 +360,8 @@ static void check_recovery(struct world *world)
         assert_int_equal(pool_at(world->pool, i)->state, ENGINE_UP);
         room += pool_at(world->pool, i)->in_flight_limit;
     }
-    for (size_t i = 0; i < pool_named_count(world->pool); i++) {
-        struct pool_want want = {.pool = pool_named_at(world->pool, i), .prefix = 1 + draw(world, 8)};
+    for (size_t i = 0; i < ARRAY_LENGTH(pool_names); i++) {
+        struct pool_want want = {.pool = pool_named(world->pool, text_of(pool_names[i])), .prefix = 1 + draw(world, 8)};
         for (; pool_pick(world->pool, &want, world->now_us, &engine, &at_us) == POOL_PICKED; given++)
             pool_begin(world->pool, engine, world->now_us);
     }
