@@ -1,4 +1,4 @@
-/* adapter: what one kind of inference engine wants to be asked and how its answer is read. Bytes in, structs out.
+/* adapter: the requests of one kind of inference engine, and the reading of its replies. Bytes in, structs out.
  *
  * Pure: no I/O, no clock. Any thread; one exchange belongs to one thread at a time. The replies are hostile input.
  *
@@ -39,10 +39,10 @@ struct sample_error {
     enum sample_failure code;
     bool retryable;
     bool resample; /* a retry draws a new seed: a complete answer was refused. False: ask for the same tokens again */
-    int64_t retry_after_us; /* what the engine asked for, at most an hour; 0 if it did not say */
-    int status;             /* HTTP; 0 if there was no reply */
-    bool not_connected;     /* the engine did not even take the connection: it is down, not only in trouble */
-    char message[SAMPLE_MESSAGE_BYTES]; /* valid UTF-8, printable, names what the engine said */
+    int64_t retry_after_us;             /* asked for by the engine, at most an hour; 0: not asked for */
+    int status;                         /* HTTP; 0 if there was no reply */
+    bool not_connected;                 /* the connection was not accepted: the engine is down, not only in trouble */
+    char message[SAMPLE_MESSAGE_BYTES]; /* valid UTF-8, printable, quotes the engine */
 };
 
 /* --- a request ----------------------------------------------------------------------------------- */
@@ -59,7 +59,7 @@ struct sampling {
     size_t stop_token_id_count;
     struct text chat_template_kwargs; /* a JSON object, or TEXT_NONE */
     /* A JSON object that passed engine_options_check(), or TEXT_NONE. Its members go beside the sampling parameters and
-     * win over the defaults that an adapter sends for what this struct does not name (penalties, …). */
+     * win over the defaults that an adapter sends for parameters beyond this struct (penalties, …). */
     struct text engine_options;
 };
 
@@ -82,7 +82,7 @@ struct sample_request {
     struct text
         cache_salt; /* names the weights, so that no engine reuses what old weights computed; TEXT_NONE: not sent */
     struct text request_id;           /* unique per attempt, printable ASCII; TEXT_NONE: not sent */
-    enum logprobs_mode logprobs_mode; /* what the settings or a probe say about the engine */
+    enum logprobs_mode logprobs_mode; /* of the engine, from its settings or a probe */
 };
 
 /* False if the options hold a name that this service sends itself (prompt, n, seed, logprobs, …), or are no JSON
@@ -114,7 +114,7 @@ struct sample {
     bool trainable;  /* has ids and log-probabilities */
     enum logprobs_mode logprobs_mode;
     struct text engine_revision; /* of the last id; TEXT_NONE: the engine does not say */
-    /* Which version of the weights made which ids: without gaps from 0 to id_count, neighbours differ. Two or more if
+    /* The versions of the weights that made the ids: without gaps from 0 to id_count, neighbours differ. Two or more if
      * the weights changed on the way, otherwise NULL and 0. */
     const struct sample_segment *segments;
     size_t segment_count;
@@ -153,10 +153,10 @@ struct exchange {
     struct sample pending;  /* waits for its text */
 };
 
-/* What an engine's log-probabilities are, before settings and requests say more. */
+/* The distribution of an engine's log-probabilities, where settings and requests leave it open. */
 enum logprobs_source {
     LOGPROBS_OF_SETTING,         /* a start option of the engine decides, no reply tells */
-    LOGPROBS_OF_MODEL,           /* the model's own, whatever the sampler does */
+    LOGPROBS_OF_MODEL,           /* the model's own, with every sampler */
     LOGPROBS_BEHIND_TEMPERATURE, /* and before every filter */
 };
 
@@ -192,7 +192,7 @@ struct engine_adapter {
     size_t token_bytes; /* of a reply, at most, for each token asked for; 0: 512 */
     /* The field of `sampling` that is set and that it cannot be asked for, or NULL; may be NULL. */
     const char *(*lacks)(const struct sampling *sampling);
-    const char *lacks_why;                             /* for people: "cannot stop …" */
+    const char *lacks_why;                             /* the message: "cannot stop …" */
     bool (*prepares)(const struct exchange *exchange); /* the current step samples nothing; NULL: each samples */
     void (*build)(const struct exchange *exchange, struct engine_call *ret_call);
     enum exchange_outcome (*parse)(struct exchange *exchange, const struct engine_reply *reply,
@@ -214,20 +214,20 @@ void exchange_init(struct exchange *exchange, const struct engine_adapter *adapt
                    const struct sample_request *request);
 void exchange_finish(struct exchange *exchange);
 
-/* The current step's call. False (ret_error filled, nothing to finish) if this kind of engine cannot do what is asked,
+/* The current step's call. False (ret_error filled, nothing to finish) if this kind of engine cannot serve the request,
  * or if the body would exceed ENGINE_CALL_BODY_BYTES or memory. */
 #define ENGINE_CALL_BODY_BYTES (256 * 1024 * 1024)
 bool exchange_build(const struct exchange *exchange, struct engine_call *ret_call, struct sample_error *ret_error);
 
-/* What to send when an exchange is given up while the engine works on it, beside closing the connection. False: nothing
- * (nothing to finish). Its reply means nothing. */
+/* The call that, beside closing the connection, gives up an exchange while the engine works on it. False: none (nothing
+ * to finish). Its reply is ignored. */
 bool exchange_build_abort(const struct exchange *exchange, struct engine_call *ret_call);
 
 /* SAMPLE: ret_sample is filled and the caller's to finish. ERROR: ret_error is filled. NEXT: build again. */
 enum exchange_outcome exchange_parse(struct exchange *exchange, const struct engine_reply *reply,
                                      struct sample *ret_sample, struct sample_error *ret_error);
 
-/* How large a reply may be: what an honest engine writes at most per token, and some. */
+/* The largest reply: the most that an honest engine writes per token, and a margin. */
 size_t exchange_reply_limit_bytes(const struct exchange *exchange);
 
 /* True while the current step only prepares the prompt (short, no sampling). */

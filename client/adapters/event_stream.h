@@ -1,6 +1,6 @@
 /* event_stream: the events of a server-sent event stream that has come whole. Pure; shared by the adapters.
  *
- * Source: the HTML standard, section 9.2.6. An event ends with an empty line; what stands behind the last one is no
+ * Source: the HTML standard, section 9.2.6. An event ends with an empty line; text after the last one is no
  * event. Comments, `event`, `id` and `retry` are passed over. */
 #ifndef CLIENT_ADAPTERS_EVENT_STREAM_H
 #define CLIENT_ADAPTERS_EVENT_STREAM_H

@@ -52,7 +52,7 @@ static void read_model(struct engine_findings *findings, struct json_scan *scan,
     buffer_finish(&id);
 }
 
-/* The first model is the base; what follows are its adapters. A server may have none at the moment. */
+/* The first model is the base; the others are its adapters. A server may have none at the moment. */
 void read_models(struct engine_findings *findings, struct json_scan *scan)
 {
     struct text key;

@@ -1,4 +1,4 @@
-/* get: what an engine tells in reply to a GET, before it is believed. Shared by the adapters and the probe.
+/* get: the facts in an engine's reply to a GET, before they are believed. Shared by the adapters and the probe.
  *
  * Each kind has a list of GETs in its row (struct engine_adapter); the probe sends them, cheapest evidence first.
  * Pure; any thread; replies are hostile input. */
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct engine_findings {
-    bool found;        /* the reply has what this kind of engine writes */
+    bool found;        /* the reply has the form of this kind of engine */
     bool is_ambiguous; /* and members that this kind does not write there: another service may have written it */
     struct buffer model;
     struct buffer models; /* all of them, each with a line feed behind it */

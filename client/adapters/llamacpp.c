@@ -189,7 +189,7 @@ static void read_evaluated(struct reply_draft *draft, struct json_scan *scan)
     draft->prompt_tokens_read = draft->counts[COUNT_PROMPT];
 }
 
-/* What is kept of prompt and sample, sometimes more than both. */
+/* Tokens kept of prompt and sample, sometimes more than both. */
 static void read_kept(struct reply_draft *draft, struct json_scan *scan)
 {
     draft_read_whole(draft, scan, "tokens_cached");
@@ -218,8 +218,8 @@ static void read_object(struct reply_draft *draft, struct json_scan *scan)
 /* --- streams ------------------------------------------------------------------------------------- */
 
 /* {"content":"Hi","tokens":[17],"stop":false,"tokens_predicted":1,"completion_probabilities":[…]} for each token, and
- * at last one with "stop_type". What the engine held back (parts of a character) is missing, so that its own count
- * tells. There is no [DONE] here, but what stands before the engine may write one. */
+ * at last one with "stop_type". Text that the engine held back (parts of a character) is missing; its own count
+ * shows it. There is no [DONE] here, but a proxy before the engine may write one. */
 struct completion_stream {
     struct event_stream events;
     size_t count;
@@ -353,7 +353,7 @@ static enum exchange_outcome parse(struct exchange *exchange, const struct engin
     return take_completion(exchange, reply, ret_sample, ret_error);
 }
 
-/* --- what it is ------------------------------------------------------------------------------------ */
+/* --- GETs ------------------------------------------------------------------------------------ */
 
 static void read_generation_defaults(struct engine_findings *findings, struct json_scan *scan)
 {

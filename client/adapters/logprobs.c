@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* --- what stands between --------------------------------------------------------------------------- */
+/* --- between model and sample --------------------------------------------------------------------------- */
 
 /* engine_options by name; at `off` the option changes nothing. An empty value or false never does. */
 static const struct {
@@ -100,7 +100,7 @@ unsigned sampling_changes(const struct sampling *sampling)
     return changes;
 }
 
-/* --- which of the two they are --------------------------------------------------------------------- */
+/* --- raw or processed --------------------------------------------------------------------- */
 
 enum logprobs_mode exchange_logprobs_mode(const struct exchange *exchange)
 {
@@ -119,7 +119,7 @@ enum logprobs_mode exchange_logprobs_mode(const struct exchange *exchange)
                                                                                     : LOGPROBS_UNKNOWN;
 }
 
-/* --- what it does to ratios ------------------------------------------------------------------------ */
+/* --- effect on ratios ------------------------------------------------------------------------ */
 
 #define KNOWN_CHANGE (SAMPLING_TEMPERATURE | SAMPLING_FILTER | SAMPLING_PENALTY | SAMPLING_BIAS | SAMPLING_CONSTRAINT)
 #define UNKNOWN_OPTIONS                                                                                                \

@@ -1,8 +1,8 @@
-/* openai_compat: whatever speaks OpenAI's /v1/completions and /v1/chat/completions.
+/* openai_compat: servers of OpenAI's /v1/completions and /v1/chat/completions.
  *
  * Most such servers give text alone, or log-probabilities without ids: such a sample is text, not trainable. Where ids
  * show up (vLLM, SGLang, llama.cpp behind these routes) it is as good as any other. A completion request says every
- * sampling parameter, 0 for "off"; a chat request only what is standard or set, because hosted services refuse names
+ * sampling parameter, 0 for "off"; a chat request only standard or set ones, because hosted services refuse names
  * that they do not know. */
 #include "client/adapters/reply.h"
 

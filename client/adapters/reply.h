@@ -1,4 +1,4 @@
-/* reply: what a reply says, before it is believed. Shared by the adapters; nobody outside the room includes this.
+/* reply: the contents of a reply, before they are believed. Shared by the adapters and the probe, private to the room.
  *
  * An adapter fills a draft from the reply's bytes; draft_judge() holds it against every invariant and makes a sample of
  * it, or a typed failure. Nothing is repaired, with one exception: a log-probability in (0, 1e-6] is rounding and
@@ -69,17 +69,17 @@ struct reply_draft {
     size_t choice_count;
     bool choice_is_another;      /* it says that it is another one's than the first: of a request that is not ours */
     int64_t counts[COUNT_COUNT]; /* by the engine, or -1 */
-    int64_t prompt_tokens_read;  /* what it says it has read of the prompt, or -1 */
+    int64_t prompt_tokens_read;  /* by the engine: tokens that it read of the prompt, or -1 */
     int64_t seed_used;           /* or -1 */
     struct engine_error error;
-    char problem[128]; /* what makes it unbelievable, however much of it is well; "": nothing */
+    char problem[128]; /* why it cannot be believed as a whole; "": no reason */
 
     /* of the object that is being read */
     struct buffer token;
     struct draft_entry entry;
     struct version_span span;
 
-    /* what the adapter knows */
+    /* set by the adapter */
     bool seed_honoured;
 
     uint64_t replaced;
@@ -110,7 +110,7 @@ void draft_read_completion_tokens(struct reply_draft *draft, struct json_scan *s
 void draft_read_prompt_tokens(struct reply_draft *draft, struct json_scan *scan);
 void draft_read_cached_tokens(struct reply_draft *draft, struct json_scan *scan);
 void draft_read_usage(struct reply_draft *draft, struct json_scan *scan);
-/* False (ret_error filled): a count is beyond what was asked for. */
+/* False (ret_error filled): a count is above the request's. */
 bool draft_counts_agree(const struct reply_draft *draft, int64_t max_tokens, struct sample_error *ret_error);
 
 /* Members of the top level that any engine may write. */
@@ -129,7 +129,7 @@ void draft_read_ids(struct reply_draft *draft, struct json_scan *scan);        /
 void draft_read_prompt_ids(struct reply_draft *draft, struct json_scan *scan); /* or null */
 void draft_read_finish(struct reply_draft *draft, struct json_scan *scan);     /* or null */
 void draft_read_revision(struct reply_draft *draft, struct json_scan *scan);   /* or null */
-/* Behind what the list holds already. */
+/* Appends to the list. */
 void draft_append_ids(struct reply_draft *draft, struct id_list *list, struct json_scan *scan);
 void draft_read_logprobs(struct reply_draft *draft, struct json_scan *scan); /* or null */
 void draft_add_entry(struct reply_draft *draft);                             /* the one that was read last */
@@ -180,7 +180,7 @@ bool sample_pack(const struct sample *parts, struct sample *ret_sample);
 /* Fills the error and returns EXCHANGE_ERROR. Code decides whether a retry makes sense and draws a new seed. */
 enum exchange_outcome refuse_reply(struct sample_error *ret_error, enum sample_failure code, const char *format, ...)
     _printf_(3, 4);
-/* The bytes end too early or are not what was agreed: asked again with the same seed. */
+/* The bytes end too early or are not of the expected form: asked again with the same seed. */
 enum exchange_outcome refuse_bytes(struct sample_error *ret_error, const struct json_scan *scan,
                                    const struct engine_reply *reply);
 /* A status other than 2xx. */

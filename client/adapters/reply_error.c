@@ -1,4 +1,4 @@
-/* What an engine's refusal means: status, error object, Retry-After. */
+/* From an engine's refusal (status, error object, Retry-After) to a sample's error. */
 #include "client/adapters/reply.h"
 #include "server/base/clock.h"
 #include "server/base/utf8.h"
@@ -10,7 +10,7 @@
 #include <time.h>
 
 #define RETRY_AFTER_MAX_US (3600 * US_PER_S)
-#define QUOTED_BYTES 180 /* of what the engine said */
+#define QUOTED_BYTES 180 /* of the engine's message */
 
 /* --- messages ------------------------------------------------------------------------------------ */
 
@@ -159,7 +159,7 @@ void engine_error_finish(struct engine_error *error)
     buffer_finish(&error->code);
 }
 
-/* The body of a reply that is no success: nested or flat. Whatever is no JSON leaves the error absent. */
+/* The body of a reply that is no success: nested or flat. A body that is no JSON leaves the error absent. */
 static void read_error_body(struct text body, struct engine_error *ret_error)
 {
     struct json_scan scan;
@@ -235,7 +235,7 @@ static int64_t retry_after_parse_us(struct text value, int64_t now_utc_us)
     return isdigit((unsigned char)*value.data) ? seconds_us(value) : date_us(value, now_utc_us);
 }
 
-/* --- what it means ------------------------------------------------------------------------------- */
+/* --- meanings ------------------------------------------------------------------------------- */
 
 struct meaning {
     enum sample_failure code;
@@ -243,7 +243,7 @@ struct meaning {
     bool resample;
 };
 
-/* Words say more than the status: the first row found anywhere in message, type or code wins. */
+/* Words are better evidence than the status: the first row found anywhere in message, type or code wins. */
 static const struct {
     const char *words;
     struct meaning meaning;

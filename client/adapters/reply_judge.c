@@ -235,7 +235,7 @@ static size_t revisions_bytes(const struct sample *parts)
     return bytes;
 }
 
-/* The segments come first in the allocation: they are what is aligned to eight. */
+/* The segments come first in the allocation, because they are aligned to eight. */
 static const struct sample_segment *place_segments(char **at, const struct sample *parts)
 {
     return parts->segment_count ? place(at, parts->segments, parts->segment_count * sizeof(*parts->segments)) : NULL;

@@ -13,7 +13,7 @@ const char *const draft_count_names[] = {
     [COUNT_CACHED] = "cached_tokens",         [COUNT_REASONING] = "reasoning_tokens",
 };
 
-/* The first one is kept: what follows is often its consequence. */
+/* The first problem is kept: later ones are often its consequences. */
 void draft_problem(struct reply_draft *draft, const char *format, ...)
 {
     va_list arguments;
@@ -160,7 +160,7 @@ void draft_read_usage(struct reply_draft *draft, struct json_scan *scan)
         draft_read_members(draft, scan, members, ARRAY_LENGTH(members));
 }
 
-/* --- what was asked ------------------------------------------------------------------------------ */
+/* --- counts against the request ------------------------------------------------------------------------------ */
 
 static bool is_above(const struct reply_draft *draft, enum draft_count which, int64_t most)
 {

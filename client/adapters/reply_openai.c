@@ -51,7 +51,7 @@ static void read_logprobs(struct reply_draft *draft, struct json_scan *scan)
 
 /* --- choices ------------------------------------------------------------------------------------- */
 
-/* Whether there is anything in a text or a list that the engine's parsers took out of what was sampled. */
+/* True if a text or a list that the engine's parsers took out of the sample is not empty. */
 static bool skip_aside(struct json_scan *scan)
 {
     enum json_kind kind = json_scan_peek(scan);
@@ -72,8 +72,8 @@ static void read_aside(struct reply_draft *draft, struct json_scan *scan)
     draft->has_aside |= skip_aside(scan);
 }
 
-/* Reasoning and tool calls are parsed out of the text. They cannot be put back in their places, so the text is what is
- * left; only ids, where there are any, are the whole sample. */
+/* Reasoning and tool calls are parsed out of the text. They cannot be put back in their places, so the text is
+ * the rest; only ids, where there are any, are the whole sample. */
 static void read_message(struct reply_draft *draft, struct json_scan *scan)
 {
     static const struct draft_member members[] = {

@@ -1,4 +1,4 @@
-/* Which version of the weights made which ids, where the engine says so (vLLM's weight_versions). */
+/* The versions of the weights that made the ids, where the engine names them (vLLM's weight_versions). */
 #include "client/adapters/reply.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
-/* What the requests of several engines have in common. */
+/* The parts that requests of several engines share. */
 #include "client/adapters/reply.h"
 
-/* Names that the service sends itself, or that would change what a reply means, in any engine's spelling. */
+/* Names that the service sends itself, or that would change the meaning of a reply, in any engine's spelling. */
 static const char *const reserved_options[] = {
     "prompt",
     "prompt_ids",
@@ -171,7 +171,7 @@ void put_template(struct json_write *json, const struct sample_request *request)
         json_put_raw(json, "chat_template_kwargs", request->sampling.chat_template_kwargs);
 }
 
-/* What of engine_options is about the template: where that is asked for by itself, it has to be there. */
+/* The engine_options that the template reads: a request that only renders needs them, too. */
 static const char *const template_options[] = {"chat_template", "continue_final_message", "documents",
                                                "mm_processor_kwargs", "reasoning_effort"};
 

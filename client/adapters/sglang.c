@@ -156,7 +156,7 @@ static void abort_request(struct text request_id, struct engine_call *ret_call)
     json_object_end(&json);
 }
 
-/* --- what it is ------------------------------------------------------------------------------------ */
+/* --- GETs ------------------------------------------------------------------------------------ */
 
 static void read_model_info(struct engine_findings *findings, struct json_scan *scan)
 {

@@ -1,4 +1,4 @@
-/* vLLM, /v1/completions: text or ids in, ids and log-probabilities out. Also what others copied from it.
+/* vLLM, /v1/completions: text or ids in, ids and log-probabilities out. Also its copies.
  *
  * A chat is rendered to ids by /tokenize first, because the chat route's text comes out of parsers; a server without
  * that route is asked by the chat route after all. Log-probabilities are the model's own by default; with
@@ -87,7 +87,7 @@ static enum exchange_outcome parse(struct exchange *exchange, const struct engin
     return draft_take(exchange, &facts, reply, ret_sample, ret_error);
 }
 
-/* --- what it is ------------------------------------------------------------------------------------ */
+/* --- GETs ------------------------------------------------------------------------------------ */
 
 static void read_version(struct engine_findings *findings, struct json_scan *scan)
 {

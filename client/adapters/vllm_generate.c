@@ -1,7 +1,7 @@
 /* vLLM, /inference/v1/generate: ids in, ids out, with the versions of the weights; the text is asked for afterwards.
  *
- * Needs --enable-scale-out. Its sampling parameters are the engine's own, so that no generation_config.json fills in
- * what is missing. */
+ * Needs --enable-scale-out. Its sampling parameters are the engine's own, so that no generation_config.json fills
+ * gaps. */
 #include "client/adapters/reply.h"
 
 enum step { STEP_TOKENIZE, STEP_GENERATE, STEP_DETOKENIZE };

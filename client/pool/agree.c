@@ -1,4 +1,4 @@
-/* Whether an engine belongs into its pool: the same model, the same tokenizer, and what its settings say it is. */
+/* An engine belongs into its pool if it has the same model and tokenizer, and is as its settings say. */
 #include "client/pool/pool_private.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ static bool same_model(const char *left, const char *right)
     return left_bytes == right_bytes && memcmp(left_name, right_name, left_bytes) == 0;
 }
 
-/* What is not known disagrees with nothing. */
+/* An unknown model or tokenizer agrees with any. */
 static bool agrees(const struct named_pool *named, const struct engine *engine)
 {
     const char *model = engine_model(engine);
@@ -105,7 +105,7 @@ bool pool_agrees(struct pool *pool, struct engine *engine, char ret_why[SAMPLE_M
             say_why(named, engine, ret_why);
             return false;
         }
-        named->model[0] = named->tokenizer_sha256[0] = '\0'; /* nobody has it any more: begin anew */
+        named->model[0] = named->tokenizer_sha256[0] = '\0'; /* no engine has it any more: begin anew */
     }
     complete_definition(named, engine);
     return true;

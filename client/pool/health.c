@@ -1,4 +1,4 @@
-/* The circuit breaker: what requests and probes say about an engine. And what may be repeated. */
+/* The circuit breaker: the effect of requests and probes on an engine's state. The budgets for repeats. */
 #include "client/pool/pool_private.h"
 #include "server/base/clock.h"
 
@@ -75,7 +75,8 @@ int64_t pool_pause_us(unsigned failures)
 
 static void take_down(struct engine *engine, const struct sample_error *error, int64_t now_us)
 {
-    engine->gone = engine->gone || error->code == SAMPLE_ENGINE_UNREACHABLE; /* cut connections are a death, too */
+    engine->gone =
+        engine->gone || error->code == SAMPLE_ENGINE_UNREACHABLE; /* a cut connection, too, means that it died */
     engine->paused_until_us = now_us + pool_pause_us(engine->failures);
     engine_set_state(engine, ENGINE_DOWN, now_us, "%.200s", error->message);
 }
@@ -94,7 +95,7 @@ static void cool_down(const struct pool_rules *rules, struct engine *engine, con
         engine->failures++;
         engine_limit_overloaded(engine);
     }
-    if (asked_us > rules->pause_max_us) { /* nobody is silenced for an hour: one request asks again */
+    if (asked_us > rules->pause_max_us) { /* no pause lasts an hour: a single request asks again */
         asked_us = rules->pause_max_us;
         engine->broken = true;
     }
@@ -104,7 +105,7 @@ static void cool_down(const struct pool_rules *rules, struct engine *engine, con
     engine_set_state(engine, ENGINE_COOLING, now_us, "%.200s", error->message);
 }
 
-/* Whatever the request may have had to do with it: a sound engine gives samples between such failures. */
+/* Failures that the request may have caused count, too: a sound engine gives samples between them. */
 static void doubt(struct engine *engine, const struct sample_error *error, int64_t now_us)
 {
     if (error->code == SAMPLE_ENGINE_OVERLOADED)
@@ -165,7 +166,7 @@ void engine_gave_sample(struct engine *engine, int64_t now_us)
         open_or_up(engine, now_us);
 }
 
-/* A look at an engine that seemed well. Samples on their way say more about it than a GET that was late. */
+/* The end of a check of a sound engine. Samples in flight are better evidence than a late GET. */
 static void check_ended(struct engine *engine, const struct sample_error *error, int64_t now_us)
 {
     if (!error) {
@@ -227,7 +228,7 @@ void pool_end_cancelled(struct pool *pool, struct engine *engine)
         engine->trial_began_us = 0;
 }
 
-/* It was no trial: neither better nor worse is known. */
+/* The request was no trial: it showed nothing about the engine. */
 static void put_off_trial(struct engine *engine, int64_t now_us)
 {
     if (engine->state == ENGINE_HALF_OPEN && engine->trial_at_us <= now_us)

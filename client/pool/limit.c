@@ -1,12 +1,12 @@
-/* How many requests an engine gets at once, where nobody has said so: additive increase, multiplicative decrease. */
+/* The learned limit of requests in flight: additive increase, multiplicative decrease. */
 #include "client/pool/pool_private.h"
 
 #define LEARNED_FIRST 32.0
 #define LEARNED_MOST 1024
 #define DECREASE 0.7
-#define CROWDED 4.0         /* a token takes so many times as long as when it was quickest */
+#define CROWDED 4.0         /* times the quickest time of a token: the engine is crowded */
 #define AVERAGE_WEIGHT 0.05 /* of a new sample in the average */
-#define FLOOR_FORGETS 1.001 /* the quickest is believed a little less with every sample */
+#define FLOOR_FORGETS 1.001 /* the quickest time grows by this with every sample */
 
 static void set_limit(struct engine *engine)
 {
@@ -47,7 +47,7 @@ static bool is_crowded(struct engine *engine, const struct pool_result *result, 
     return engine->token_us > CROWDED * engine->token_floor_us;
 }
 
-/* One more for each time that the whole limit gave samples; only what is used can be said to be enough. */
+/* One more for each time that the whole limit gave samples; a limit that is not reached shows nothing. */
 void engine_limit_sample(struct engine *engine, const struct pool_result *result, int64_t now_us)
 {
     bool crowded = is_crowded(engine, result, now_us);

@@ -1,4 +1,4 @@
-/* Which engine gets the next sample. */
+/* The choice of the engine for the next sample. */
 #include "client/pool/pool_private.h"
 #include "server/base/clock.h"
 
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define TRIAL_PATIENCE_US INT64_C(5000000)
-#define SPILL_RATIO 1.5 /* of the mean share: what is more goes elsewhere */
+#define SPILL_RATIO 1.5 /* of the mean share; more goes to another engine */
 #define HOME_KEPT_US INT64_C(600000000)
 #define LOOK_AGAIN_US INT64_C(1000000)
 #define IDLE_SHARE 0.125 /* of its limit: an engine so idle is never too busy for its prefixes */
@@ -127,7 +127,7 @@ static struct engine *due_for_trial(struct pool *pool, const struct pool_want *w
 
 /* --- affinity ------------------------------------------------------------------------------------ */
 
-/* One that pauses keeps its prefixes, though it gets nothing now. */
+/* A pausing engine keeps its prefixes, though it gets no work now. */
 static bool may_be_home(const struct engine *engine)
 {
     return (engine->state == ENGINE_UP || engine->state == ENGINE_COOLING) && !engine->draining;
@@ -198,9 +198,9 @@ uint64_t pool_prefix(struct text prompt)
     return hash ? hash : 1;
 }
 
-/* A prefix whose engine went is somebody else's from then on, also when that engine comes back: what flaps must not
- * take its prefixes to and fro. After a while without use nothing is lost if it returns; nor is where its engine has
- * not sampled yet (at the start the first one that is probed would get them all). */
+/* A prefix moves when its engine goes, and stays moved when that engine comes back: an engine that flaps must not take
+ * its prefixes to and fro. The move is forgotten after HOME_KEPT_US without use, and is not noted where the first
+ * engine has not sampled yet (at the start the first one that is probed would get all prefixes). */
 static struct engine *find_home(struct pool *pool, const struct pool_want *want, int64_t now_us)
 {
     struct home *place = place_of(pool, want);

@@ -1,4 +1,4 @@
-/* pool: the engines, what is known about them, and which one gets the next sample. Bookkeeping only: no I/O, no clock.
+/* pool: the engines, their states and facts, and the choice of one for a sample. Bookkeeping only: no I/O, no clock.
  *
  * One struct pool holds all engines. Each belongs to a named pool ("default" unless its settings say another); a batch
  * names the pool whose engines may serve it. Engines come and go while the service runs.
@@ -9,12 +9,12 @@
  *                      UP --not reached, or broken POOL_FAULTS_MAX times in a row--> DOWN --probe--> UP or HALF_OPEN
  *                      UP --POOL_DOUBTS_MAX failures of any kind in a row--> HALF_OPEN --a sample--> UP
  *
- * HALF_OPEN is closed to all but single requests at growing distances: what answers every probe and no sample (another
- * model, another path, a proxy's page) is fast and idle, so it would get most of the work. Where no other engine of its
- * pool is sound, one that merely refuses goes on getting work: the refusals may be about the requests.
+ * A HALF_OPEN engine gets only single requests, at growing distances: a server that answers every probe and no sample
+ * (another model, another path, a proxy's page) is fast and idle, so it would get most of the work. Where no other
+ * engine of its pool is sound, an engine that merely refuses keeps getting work: the refusals may be about the requests.
  *
- * DRAINING (nothing new, what runs may end) and REFUSED (a probe says it does not belong into its pool) are beside
- * this.
+ * DRAINING (no new requests, those in flight may end) and REFUSED (a probe found that it does not belong into its pool)
+ * are beside this.
  *
  * The rules are told in docs/engines.md. Loop thread only. */
 #ifndef CLIENT_POOL_POOL_H
@@ -43,7 +43,7 @@ struct pool_rules {
     int64_t down_timeout_us; /* how long a batch waits for a pool of which no engine can be used */
     double retry_ratio;      /* repeats per first try, in the long run; see struct retry_budget */
     int64_t check_us;        /* an engine that is up is looked at again after this; 0: never */
-    bool ask_samples;        /* probes ask for tokens, too, to see whether the engine keeps its word */
+    bool ask_samples;        /* probes also sample tokens, to check seeds, ids and log-probabilities */
 };
 #define POOL_RULES_DEFAULT ((struct pool_rules){60 * INT64_C(1000000), 60 * INT64_C(1000000), 0.2, 0, false})
 
@@ -102,7 +102,7 @@ struct engine_stats {
     uint32_t latencies[LATENCY_WINDOWS][LATENCY_BUCKETS];
 };
 
-/* To be read by anybody on the loop thread, written by the pool alone. */
+/* Read by all rooms on the loop thread, written by the pool alone. */
 struct engine {
     char name[POOL_NAME_BYTES];
     struct named_pool *pool;
@@ -114,7 +114,7 @@ struct engine {
     enum engine_source source;
 
     enum engine_state state;
-    char why[SAMPLE_MESSAGE_BYTES]; /* for people: why it is in this state; "" if nothing needs saying */
+    char why[SAMPLE_MESSAGE_BYTES]; /* the reason of its state, as a message; "": none */
     int64_t since_us;               /* of this state */
     int64_t lost_us;                /* since when it cannot be used; 0: it can, or never could */
     bool draining;
@@ -143,7 +143,7 @@ struct engine {
 
     int64_t context_tokens;         /* prompt and completion; 0: unknown */
     size_t slots;                   /* how many it works on at once; 0: unknown */
-    struct sample_error last_error; /* what is wrong now; message "": nothing. stats.last_error remembers */
+    struct sample_error last_error; /* the present fault; message "": none. stats.last_error remembers */
 
     /* the pool's own */
     struct pool *owner;
@@ -158,7 +158,7 @@ struct engine {
     bool probing;
     bool look_now;           /* whatever check_us says */
     struct probe *probe;     /* while probing */
-    bool gone;               /* it could not be reached since it was up, or cut what it had */
+    bool gone;               /* since it was up it could not be reached, or cut its requests */
     unsigned check_failures; /* of checks in a row */
     unsigned asked_in_vain;  /* questions that came to no end */
     int64_t ask_at_us;       /* when they may be put again */
@@ -168,7 +168,7 @@ struct engine {
 
 struct pool;
 
-/* NULL with a message for people if a setting is wrong (unknown kind, bad URL, two of one name). */
+/* NULL with a message if a setting is wrong (unknown kind, bad URL, two of one name). */
 struct pool *pool_create(const struct pool_engine *settings, size_t count, char ret_message[POOL_MESSAGE_BYTES]);
 void pool_destroy(struct pool *pool);
 void pool_set_rules(struct pool *pool, const struct pool_rules *rules); /* POOL_RULES_DEFAULT before */
@@ -182,27 +182,27 @@ size_t pool_in_flight_limit(const struct pool *pool);          /* the sum: how m
 /* At run time. NULL with a message: the settings are wrong, the name is taken, or there are POOL_ENGINES_MAX. The
  * engine is UNKNOWN, so the next pool_probe_due() names it. */
 struct engine *pool_add(struct pool *pool, const struct pool_engine *settings, char ret_message[POOL_MESSAGE_BYTES]);
-/* Whether `settings` say the same engine: URL, kind, model, pool. What else they say can be changed in place. */
+/* True if `settings` name the same engine: URL, kind, model, pool. The others can be changed in place. */
 bool engine_is_as(const struct engine *engine, const struct pool_engine *settings);
 /* Limit, sharing, token and source of an engine that stays. */
 void pool_change(struct pool *pool, struct engine *engine, const struct pool_engine *settings);
 /* Nothing new is sent there while it drains. */
 void pool_drain(struct pool *pool, struct engine *engine, bool draining);
-/* Out of every list but the removed ones' at once; what runs there may end. The pointer stays valid until pool_reap()
+/* Moves it to the list of removed engines; its requests in flight may end. The pointer stays valid until pool_reap()
  * finds it idle. */
 void pool_remove(struct pool *pool, struct engine *engine);
 /* Those that were removed and have not been freed yet; most have something in flight. */
 size_t pool_removed_count(const struct pool *pool);
 struct engine *pool_removed_at(struct pool *pool, size_t index);
-/* Frees removed engines that have nothing in flight, are not being probed, and are held by nobody. */
+/* Frees removed engines that have nothing in flight, are not being probed, and have no holder. */
 void pool_reap(struct pool *pool);
-/* Whoever keeps a pointer beyond a request in flight holds the engine. NULL is allowed in both. */
+/* A pointer that is kept beyond a request in flight needs a hold. NULL is allowed in both. */
 void engine_hold(struct engine *engine);
 void engine_release(struct engine *engine);
 /* It does not belong into its pool (another model, another tokenizer, not what the settings say): it gets nothing, and
  * is probed again after POOL_PAUSE_MAX_US. The next sound probe takes it back. */
 void engine_refuse(struct engine *engine, const char *why, int64_t now_us);
-/* As on the wire: DRAINING before everything else, PROBING for what is asked for the first time. */
+/* As on the wire: DRAINING before everything else, PROBING during the first probe. */
 enum engine_state engine_shown_state(const struct engine *engine);
 
 /* --- named pools ---------------------------------------------------------------------------------- */
@@ -232,7 +232,7 @@ enum pool_answer {
     POOL_BUSY,     /* every usable engine is at its limit: come back when a sample ends */
     POOL_WAIT,     /* none is usable now, one may be at ret_at_us: a pause, or a probe that still runs */
     POOL_DOWN,     /* none has been usable for rules.down_timeout_us: pool_down_error() says why */
-    POOL_UNSUITED, /* none serves the model, or can be asked for what the sampling says: pool_unsuited_error() */
+    POOL_UNSUITED, /* none serves the model, or has all that the sampling asks for: pool_unsuited_error() */
 };
 /* The engine that had this prefix before, or the one that a rendezvous hash gives; another if that one cannot be used,
  * is at its limit, or has more than 1.5 times its share: then the usable engine with the smallest share of its limit in
@@ -242,16 +242,16 @@ enum pool_answer pool_pick(struct pool *pool, const struct pool_want *asked, int
                            int64_t *ret_at_us);
 /* For pool_want.prefix; 0 is never given. */
 uint64_t pool_prefix(struct text prompt);
-/* Of a pool that is DOWN: what the engine that failed last said. Not to be repeated. */
+/* Of a pool that is DOWN: the error of the engine that failed last. Not to be repeated. */
 void pool_down_error(const struct pool *pool, const struct named_pool *named, struct sample_error *ret_error);
-/* Of a pool that is UNSUITED: which models it serves, or what it cannot be asked for. Not to be repeated. */
+/* Of a pool that is UNSUITED: the models that it serves, or the field that it lacks. Not to be repeated. */
 void pool_unsuited_error(const struct pool *pool, const struct pool_want *want, struct sample_error *ret_error);
-/* Whether it serves a model of this name: true also for what is away, or does not say what it has. TEXT_NONE: any. */
+/* False if the engine is up and lists its models without this one. TEXT_NONE: any. */
 bool engine_may_serve(const struct engine *engine, struct text model);
-/* For a message about a model that nobody serves: the nearest name, and those that are served. */
+/* For a message about a model that no engine serves: the nearest name, and those that are served. */
 void pool_advise_model(const struct pool *pool, const struct named_pool *named, struct text model,
                        char ret_advice[ADVICE_BYTES]);
-/* Whether another engine of this one's pool is sound: what this one refuses may be asked of that one. */
+/* Another engine of this one's pool is sound, so that it may get a sample that this one failed at. */
 bool pool_has_another(const struct pool *pool, const struct engine *engine);
 
 /* --- requests ------------------------------------------------------------------------------------- */
@@ -266,7 +266,7 @@ struct pool_result {
 /* How long a sample of so many tokens usually takes there at most, as far as samples have shown; a limit below that
  * says nothing about the engine when it is over. */
 int64_t engine_usual_us(const struct engine *engine, int64_t tokens);
-/* Around each request. What was broken off by our own clock before its usual time is no failure of the engine's.
+/* Around each request. A request that our own clock ended before its usual time is no failure of the engine's.
  * Preparing steps count like samples. A cancelled request ends with pool_end_cancelled(), which
  * says nothing about the engine. */
 void pool_begin(struct pool *pool, struct engine *engine, int64_t now_us);
@@ -282,14 +282,14 @@ void pool_count_retry(struct pool *pool, struct engine *engine);
  * failure of a sample that another sound engine can take. */
 bool pool_take_retry(struct pool *pool, struct engine *engine, struct retry_budget *batch,
                      const struct sample_error *error, bool failed_before, int64_t now_us);
-/* How long the sample itself has to wait for what the engine asked for: not at all if another can take it. */
+/* The pause that the engine asked for, as far as the sample has to wait for it: 0 if another engine can take it. */
 int64_t pool_retry_after_us(const struct pool *pool, const struct engine *engine, const struct sample_error *error);
 
 const struct engine_stats *engine_stats(const struct engine *engine);
 /* Over the last minute or so. */
 void engine_latency(const struct engine *engine, int64_t now_us, struct engine_latency *ret_latency);
 
-/* --- probing: what is this engine, and does it belong here --------------------------------------------
+/* --- probing: kind, facts, and the agreement with the pool --------------------------------------------
  * The caller goes round: pool_probe_due() names an engine; send what engine_probe_build() says until
  * engine_probe_reply() returns false. Not counted as in flight.
  *
@@ -297,7 +297,7 @@ void engine_latency(const struct engine *engine, int64_t now_us, struct engine_l
  * GETs alone then. One that turns out to be another than before (version, model) is as good as unknown.
  *
  * The first engine of a named pool that is known defines the pool's model and tokenizer; one that disagrees is REFUSED.
- * The definition changes only while nobody else has it and the pool is not pinned. */
+ * The definition changes only while no other engine has it and the pool is not pinned. */
 
 /* The next engine to be probed, now marked as being probed; NULL if none is due, then ret_at_us says when to ask again.
  */

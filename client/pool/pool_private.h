@@ -1,4 +1,4 @@
-/* What the pool's files know of each other, and probe.c of them. */
+/* Shared by the files of the pool, and by probe.c. */
 #ifndef CLIENT_POOL_POOL_PRIVATE_H
 #define CLIENT_POOL_POOL_PRIVATE_H
 
@@ -41,18 +41,18 @@ struct pool {
 /* pool.c */
 uint64_t hash_mix(uint64_t value);
 
-/* pool/health.c: what a request or a probe says about an engine. */
+/* pool/health.c: the effect of a request or a probe on an engine's state. */
 void engine_set_state(struct engine *engine, enum engine_state state, int64_t now_us, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void engine_gave_sample(struct engine *engine, int64_t now_us);
 void engine_probe_ended(struct engine *engine, const struct sample_error *error, int64_t now_us);
 /* A pause that is over. */
 void engine_refresh(struct engine *engine, int64_t now_us);
-/* It can get work, at least now and then. */
+/* It can get work, perhaps single requests. */
 bool engine_is_usable(const struct engine *engine);
 /* It gets no work until a probe has succeeded. */
 bool engine_is_lost(const struct engine *engine);
-/* It can be trusted with what others failed at. */
+/* It may get samples that failed at other engines. */
 bool engine_is_sound(const struct engine *engine);
 int64_t pool_pause_us(unsigned failures);
 

@@ -60,7 +60,7 @@ bool pool_unsuited(struct pool *pool, const struct pool_want *want, int64_t now_
     return true;
 }
 
-/* --- for people ------------------------------------------------------------------------------------ */
+/* --- messages ------------------------------------------------------------------------------------ */
 
 void pool_advise_model(const struct pool *pool, const struct named_pool *named, struct text model,
                        char ret_advice[ADVICE_BYTES])

@@ -1,4 +1,4 @@
-/* What the pool counts: latencies in fixed logarithmic buckets, the last minute of them. */
+/* The counters of an engine, and latencies of the last minute in fixed logarithmic buckets. */
 #include "client/pool/pool_private.h"
 
 #include <string.h>

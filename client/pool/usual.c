@@ -1,4 +1,4 @@
-/* How long an engine usually takes, so that a limit that is shorter is not held against it. */
+/* The usual time of a sample: a timeout before it does not count against the engine. */
 #include "client/pool/pool_private.h"
 
 #define USUAL_UNKNOWN_US INT64_C(30000000) /* vLLM's first request takes up to 25 s */

@@ -1,11 +1,11 @@
-/* engine_probe: finding out what an engine is, and whether it keeps its word. Pure: path and body out, reply in; no
+/* engine_probe: the kind of an engine, its facts and its capabilities. Pure: path and body out, reply in; no
  * I/O, no clock. One probe belongs to one thread at a time; replies are hostile input.
  *
- * First a few GETs, cheapest evidence first: kind, model, context, slots, version, version of the weights. What answers
- * none of them as its kind does is no engine (probe_is_stranger()) and is asked nothing else. Then, if the rules say
+ * First a few GETs, cheapest evidence first: kind, model, context, slots, version, version of the weights. A server that
+ * answers none of them as its kind does is no engine (probe_is_stranger()) and gets no other request. Then, if the rules say
  * so, the tokens of a fixed text, and a handful of requests of at most PROBE_TOKENS tokens whose answers are compared:
  * the same seed must give the same tokens and another seed others; the most likely token's log-probability at two
- * temperatures says of which distribution it is (reference: engines.md section 2). What they do not show stays unknown;
+ * temperatures says of which distribution it is (reference: engines.md section 2). The rest stays unknown;
  * a failure among these requests ends them and is no failure of the probe.
  *
  *     probe_init(&probe, &rules);
@@ -28,7 +28,7 @@
 #define PROBE_NAME_BYTES 256
 #define PROBE_MODELS_BYTES 2048
 
-/* Whether it was seen. */
+/* UNKNOWN: no answer showed it. */
 enum capability { CAPABILITY_UNKNOWN, CAPABILITY_NO, CAPABILITY_YES };
 
 /* Of which distribution the log-probabilities are. `logits` are none. */
@@ -48,12 +48,12 @@ struct engine_capabilities {
     enum capability seeds;    /* honours them */
     enum logprobs_kind logprobs_kind;
     bool asked;     /* the questions were put, to the end */
-    char note[160]; /* why one is unknown, or what was seen; "" if there is nothing to say */
+    char note[160]; /* why one is unknown, or the evidence; "": none */
 };
 
 struct engine_facts {
     const struct engine_adapter *adapter; /* NULL: not found out */
-    char model[PROBE_NAME_BYTES];         /* what it says it serves; "": it does not say */
+    char model[PROBE_NAME_BYTES];         /* the one that it names; "": none */
     bool lists_models;
     char models[PROBE_MODELS_BYTES]; /* their names, each with a line feed behind it */
     bool models_whole;               /* there are no others */
@@ -74,7 +74,7 @@ bool engine_facts_list(const struct engine_facts *facts, struct text model);
 struct probe_rules {
     const struct engine_adapter *adapter; /* NULL: find out */
     const char *url;                      /* for messages */
-    struct text model;                    /* what the settings want, or TEXT_NONE; stays the caller's */
+    struct text model;                    /* named by the settings, or TEXT_NONE; stays the caller's */
     bool has_key;                         /* the calls are sent with one */
     bool ask_tokens;                      /* the tokens of a fixed text */
     bool ask_samples;                     /* and the questions */
@@ -100,7 +100,7 @@ struct probe {
     bool recognised;                      /* it answered one of the GETs as its kind does */
     bool is_busy;                         /* 429 */
     unsigned denials;                     /* answers that an engine of its kind does not give */
-    char heard[200];                      /* "404 for GET /version, …": what was no answer of its kind */
+    char heard[200];                      /* "404 for GET /version, …": the replies that are not of its kind */
     int64_t samples_until_us;             /* the caller's: when the questions must end; 0: not begun */
     struct sample_error error;            /* message "": none */
     const struct engine_get *get;         /* the one that is asked; NULL: none is left */
@@ -124,11 +124,11 @@ bool probe_build(struct probe *probe, struct engine_call *ret_call);
 bool probe_is_sampling(const struct probe *probe);
 /* reply NULL: none came, transport_error says why. True: there is another call. */
 bool probe_take(struct probe *probe, const struct engine_reply *reply, const struct sample_error *transport_error);
-/* No more questions: what is not known by now stays unknown. */
+/* Ends the questions; capabilities without an answer stay unknown. */
 void probe_give_up_samples(struct probe *probe, const char *why);
 /* NULL if it succeeded. */
 const struct sample_error *probe_failed(const struct probe *probe);
-/* It succeeded, but what answers is no engine of the kind that is wanted; ret_why says what was asked and what came. */
+/* The probe succeeded, but the server is no engine of the wanted kind; ret_why lists the GETs and the replies. */
 bool probe_is_stranger(const struct probe *probe, char ret_why[SAMPLE_MESSAGE_BYTES]);
 
 /* It answered one of the questions with a sample. */

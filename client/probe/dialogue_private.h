@@ -1,4 +1,4 @@
-/* What the files of the probe know of each other. */
+/* Shared by the files of the probe. */
 #ifndef CLIENT_PROBE_DIALOGUE_PRIVATE_H
 #define CLIENT_PROBE_DIALOGUE_PRIVATE_H
 
@@ -22,7 +22,7 @@ enum probe_question {
  * there is none. */
 bool gets_next(struct probe *probe);
 void gets_read(struct probe *probe, const struct engine_reply *reply);
-/* What was asked of an engine that was not recognised, and what came. */
+/* The GETs and the replies of an engine that was not recognised. */
 void gets_say_stranger(const struct probe *probe, char ret_why[SAMPLE_MESSAGE_BYTES]);
 
 /* probe/samples.c */

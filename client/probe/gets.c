@@ -1,4 +1,4 @@
-/* The GETs of a probe: what an engine tells without sampling. */
+/* The GETs of a probe: facts that an engine gives without sampling. */
 #include "client/adapters/reply.h"
 #include "client/probe/dialogue_private.h"
 #include "server/base/hash.h"
@@ -34,7 +34,7 @@ bool gets_next(struct probe *probe)
     return probe->get;
 }
 
-/* --- what is kept ---------------------------------------------------------------------------------- */
+/* --- facts ---------------------------------------------------------------------------------- */
 
 /* Copied whole or not at all: half a name is another name. */
 static void take_word(const struct buffer *from, char *to, size_t size)

@@ -1,4 +1,4 @@
-/* Which engine is probed when, and what becomes of what a probe has found. */
+/* When an engine is probed, and how the findings change it. */
 #include "client/pool/pool_private.h"
 #include "server/base/clock.h"
 
@@ -44,7 +44,7 @@ void engine_probe_finish(struct engine *engine)
     engine->probe = NULL;
 }
 
-/* --- what it found ---------------------------------------------------------------------------------- */
+/* --- findings ---------------------------------------------------------------------------------- */
 
 static bool differs(const char *before, const char *after)
 {
@@ -174,7 +174,7 @@ static void take_facts(struct engine *engine, struct probe *probe, int64_t now_u
     if (engine->facts.adapter && (another || engine->gone))
         engine->restarts++;
     adopt(engine, probe, now_us);
-    if (probe_gave_samples(probe)) { /* what it failed at was before it went */
+    if (probe_gave_samples(probe)) { /* its failures are from before it went */
         engine->broken = false;
         engine_gave_sample(engine, now_us);
     }

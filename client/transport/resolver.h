@@ -1,7 +1,7 @@
 /* resolver: host names to addresses, without ever making the loop wait.
  *
  * Each lookup runs on a thread of its own (getaddrinfo can hang for minutes and cannot be stopped); there is at most
- * one per name. What is known is kept until somebody distrusts it. Loop thread only. */
+ * one per name. An answer is kept until resolver_distrust(). Loop thread only. */
 #ifndef CLIENT_TRANSPORT_RESOLVER_H
 #define CLIENT_TRANSPORT_RESOLVER_H
 
@@ -16,7 +16,7 @@ struct resolved_name {
     char *host;
     char *port;
     enum resolved_state state;
-    char addresses[RESOLVED_BYTES]; /* KNOWN: "127.0.0.1,[::1]"; FAILED: why, for people */
+    char addresses[RESOLVED_BYTES]; /* KNOWN: "127.0.0.1,[::1]"; FAILED: a message */
 };
 
 struct resolver;

@@ -1,4 +1,4 @@
-/* What became of a transfer: curl's many codes are six results. */
+/* From curl's many codes to the six results of a transfer. */
 #include "client/transport/transport_private.h"
 
 #include <stdio.h>

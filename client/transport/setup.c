@@ -13,7 +13,7 @@
 #define CONNECTION_AGE_S 3L        /* uvicorn and llama.cpp close after 5 s; a request must not meet the closing */
 #define CONNECT_TIMEOUT_DEFAULT_US (3 * US_PER_S)
 
-/* --- what comes ---------------------------------------------------------------------------------- */
+/* --- the reply ---------------------------------------------------------------------------------- */
 
 /* Just before curl sends the request, also when it sends it again by itself. */
 static int count_send(void *arg, char *remote_address, char *local_address, int remote_port, int local_port)
@@ -78,7 +78,7 @@ static bool is_address(const char *host)
     return inet_pton(AF_INET6, inner, bytes) == 1;
 }
 
-/* What is known about the URL of an engine: there are few, and each is asked thousands of times. */
+/* The parsed URL of an engine, kept: there are few, and each is used thousands of times. */
 static struct known_url *find_url(struct transport *transport, const char *base_url)
 {
     struct known_url *known = transport->urls;
@@ -177,7 +177,7 @@ static void set_options(struct transfer *transfer)
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* what engines speak */
     curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L);
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* whatever http_proxy and ALL_PROXY say */
+    curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* http_proxy and ALL_PROXY are ignored */
     curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);

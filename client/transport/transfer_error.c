@@ -1,4 +1,4 @@
-/* What a failed transfer means for a sample. */
+/* From a failed transfer to a sample's error. */
 #include "client/adapters/reply.h"
 #include "client/transport/transport.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define KEPT_FOR_PROBES 2
-#define SHORT_PAUSE_US (100 * US_PER_MS) /* before the system is asked again for what it had not */
+#define SHORT_PAUSE_US (100 * US_PER_MS) /* before the system is asked again for a resource that it lacked */
 
 /* --- lists --------------------------------------------------------------------------------------- */
 
@@ -74,7 +74,7 @@ void transfer_fail(struct transfer *transfer, enum transfer_result result, const
     enter_list(transfer, AT_END);
 }
 
-/* It waits, and whatever it has to be done by with it. */
+/* The transfer waits, and its deadlines move with it. */
 static void hold(struct transfer *transfer, int64_t now_us)
 {
     if (!transfer->held_us)
@@ -333,7 +333,7 @@ struct transport *transport_create(const struct transport_host *host, const stru
     curl_multi_setopt(transport->multi, CURLMOPT_SOCKETDATA, transport);
     curl_multi_setopt(transport->multi, CURLMOPT_TIMERFUNCTION, transport_timer_wish);
     curl_multi_setopt(transport->multi, CURLMOPT_TIMERDATA, transport);
-    if (settings->descriptors_max) /* those that nobody uses are closed for those that are wanted */
+    if (settings->descriptors_max) /* idle connections are closed for new ones */
         curl_multi_setopt(transport->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)settings->descriptors_max);
     curl_multi_setopt(transport->multi, CURLMOPT_MAXCONNECTS,
                       (long)(settings->connections_max ? settings->connections_max : 16));

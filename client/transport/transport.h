@@ -3,7 +3,7 @@
  * Driven by the host's loop through `struct transport_host`; all functions and callbacks belong to the loop thread and
  * none of them blocks: names are looked up in threads of their own (resolver.c). HTTP/1.1 only, no proxy whatever the
  * environment says, no redirects, no compression. A connection that died in the pool before a byte of the reply came is
- * replaced and the request sent once more, without anybody noticing. */
+ * replaced, and the request is sent once more without a failure. */
 #ifndef CLIENT_TRANSPORT_TRANSPORT_H
 #define CLIENT_TRANSPORT_TRANSPORT_H
 
@@ -18,7 +18,7 @@
 struct transport;
 struct transfer;
 
-/* What the loop offers. Events are EPOLLIN and EPOLLOUT, level-triggered. */
+/* Offered by the loop. Events are EPOLLIN and EPOLLOUT, level-triggered. */
 struct transport_host {
     void *arg;
     /* A handle for the two others, or NULL with errno: then the transfer fails. */
@@ -62,7 +62,7 @@ struct transfer_reply {
     size_t received_bytes; /* of body */
     char content_type[96]; /* "" if there was none */
     char retry_after[64];  /* "" if there was none */
-    char problem[160];     /* what went wrong, for people; "" if TRANSFER_DONE */
+    char problem[160];     /* the failure, as a message; "" if TRANSFER_DONE */
     struct buffer body;
 };
 
@@ -82,7 +82,7 @@ struct transfer_request {
 /* Never NULL; a failure comes through `done`, which is never called from inside this function. `done` is called once,
  * on the loop thread, and the transfer is gone then. The reply lives until `done` returns: buffer_steal() its body, or
  * move it. */
-/* A want of descriptors, buffers or threads of our own is nobody's failure: the transfer waits, and its time with it.
+/* A lack of descriptors, buffers or threads in this process is no failure: the transfer waits, and its time with it.
  */
 struct transfer *transport_start(struct transport *transport, const struct transfer_request *request,
                                  void (*done)(void *arg, struct transfer_reply *reply), void *arg);
@@ -90,8 +90,7 @@ struct transfer *transport_start(struct transport *transport, const struct trans
 /* Closes the connection, so that the engine stops; `done` is not called. */
 void transport_cancel(struct transfer *transfer);
 
-/* Sends it and forgets it: whatever comes back, or does not, nobody is told. Takes the body; `request->body` is not
- * read. */
+/* Sends it without a callback: the reply or its absence is ignored. Takes the body; `request->body` is not read. */
 void transport_send(struct transport *transport, const struct transfer_request *request, struct buffer *body);
 
 /* After engines came or went: how many connections are kept open for reuse. */
@@ -102,7 +101,7 @@ bool transport_has_room(const struct transport *transport);
 
 size_t transport_in_flight(const struct transport *transport);
 
-/* What a failed transfer means for a sample. Not for TRANSFER_DONE. Pure. */
+/* From a failed transfer to a sample's error. Not for TRANSFER_DONE. Pure. */
 void sample_error_of_transfer(const struct transfer_reply *reply, struct sample_error *ret_error);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the files of the transport know of each other. */
+/* Shared by the files of the transport. */
 #ifndef CLIENT_TRANSPORT_TRANSPORT_PRIVATE_H
 #define CLIENT_TRANSPORT_TRANSPORT_PRIVATE_H
 
@@ -46,7 +46,7 @@ struct transfer {
     struct resolved_name *name; /* NULL: the URL holds an address */
     char *url;
     struct text body;
-    struct buffer own_body; /* of one that nobody waits for */
+    struct buffer own_body; /* of transport_send() */
     bool is_post;
     int64_t deadline_us;
     int64_t connect_timeout_us;
@@ -80,7 +80,7 @@ bool transfer_setup(struct transfer *transfer, const struct transfer_request *re
 void transfer_set_limits(struct transfer *transfer, int64_t now_us);
 bool transfer_set_addresses(struct transfer *transfer);
 void transport_forget_urls(struct transport *transport);
-/* transport/result.c: what became of it. */
+/* transport/result.c: its result. */
 void transfer_conclude(struct transfer *transfer, CURLcode code);
 
 #endif

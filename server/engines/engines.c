@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* --- what was said at run time ---------------------------------------------------------------------- */
+/* --- engines from PUT ---------------------------------------------------------------------- */
 
 struct known_engine *known_engine_create(struct text name)
 {

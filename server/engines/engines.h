@@ -1,8 +1,8 @@
-/* engines: which engines there are, by whose word, and what is told about them.
+/* engines: the engines from the settings and from PUT, their probes, and the replies and messages about them.
  *
  * The settings file names engines, and so does PUT /v1/engines/{name}; the latter are on record. Where both use a name
- * the file wins, and the row on record waits until the file no longer has it. Of an engine of the file only `drain` can
- * be said at run time, which is on record, too. Loop thread only, but for what says otherwise. */
+ * the file wins, and the row on record waits until the file no longer has it. Engines from
+ * the file can only be drained at run time; that is on record, too. Loop thread unless marked otherwise. */
 #ifndef SERVER_ENGINES_ENGINES_H
 #define SERVER_ENGINES_ENGINES_H
 
@@ -50,7 +50,7 @@ struct engines {
     struct engines_options uses;
     struct pool *pool;
     struct transport *transport; /* NULL until engines_connect() */
-    void (*changed)(void *arg);  /* NULL: nobody wants to know */
+    void (*changed)(void *arg);  /* NULL: no subscriber */
     void *changed_arg;
     struct probe_flight *probes; /* under way */
     struct loop_timer probe_timer;
@@ -68,18 +68,18 @@ struct engines *engines_create(const struct engines_options *options, char ret_m
 void engines_destroy(struct engines *engines); /* after the transport; NULL is fine */
 /* Probes can be sent from now on. */
 void engines_connect(struct engines *engines, struct transport *transport);
-/* `changed` is called after an engine came, went, or was probed: what waits for engines may go on. One subscriber. */
+/* `changed` is called after an engine came, went, or was probed: work that waits for engines may continue. One subscriber. */
 void engines_subscribe(struct engines *engines, void (*changed)(void *arg), void *arg);
 
 struct known_engine *engines_known(struct engines *engines, struct text name); /* NULL: nothing was said of it */
 struct known_engine *known_engine_create(struct text name);
 struct known_engine *known_engine_copy(const struct known_engine *known);
 void known_engine_destroy(struct known_engine *known);
-/* Takes `known` in the place of what was known under its name, and brings the pool in line with it. */
+/* Replaces the known engine of the same name by `known` (taken), and brings the pool in line with it. */
 void engines_put(struct engines *engines, struct known_engine *known);
-/* Forgets what was said; the pool's engine goes unless it is the file's, which is no longer drained. */
+/* Forgets the known engine of that name. The pool removes its engine; one from the file stays and is not drained. */
 void engines_forget(struct engines *engines, struct text name);
-/* Brings the pool in line with what the settings say now: engines come, change and go; nothing that runs is cut off. */
+/* Brings the pool in line with the present settings: engines come, change and go; no request in flight is cut off. */
 void engines_follow_settings(struct engines *engines, const struct settings *settings);
 
 /* engines/token.c, any thread: the key named `name`, from the folder of the settings or from ROLLOUTD_TOKEN_<name>. 0,
@@ -95,7 +95,7 @@ void engine_log_change(const struct engine *engine, enum engine_state before);
 
 /* engines/show.c. One object with everything; `now` as both clocks say. */
 void engine_write(struct json_write *json, const struct engines *engines, const struct engine *engine);
-/* Why it is in its state and what comes next, as one sentence without a full stop; "" if all is well. */
+/* The reason of its state and the next step, as one sentence without a full stop; "" if all is well. */
 #define ENGINE_SENTENCE_BYTES 512
 void engine_say_why(const struct engines *engines, const struct engine *engine, char ret_why[ENGINE_SENTENCE_BYTES]);
 /* "no engine of pool "x" can be used: e1 is down (…)": false if one can. pauses: one that pauses cannot. */
@@ -103,7 +103,7 @@ bool pool_say_why(const struct engines *engines, const struct named_pool *named,
                   char ret_why[ENGINE_SENTENCE_BYTES]);
 void engines_write_metrics(const struct engines *engines, struct buffer *out);
 
-/* reload.c: reads settings and keys again, on a worker; what is wrong changes nothing. */
+/* reload.c: reads settings and keys again, on a worker; an invalid file is ignored and logged. */
 void engines_reload(struct engines *engines);
 /* One that is under way; when the workers have ended. */
 void engines_reload_forget(struct engines *engines);

@@ -1,5 +1,5 @@
-/* SIGHUP: the settings' engines and all keys are read again. On a worker, because files may be slow. What is wrong
- * changes nothing, is logged and shown in GET /v1/engines. */
+/* SIGHUP: the settings' engines and all keys are read again. On a worker, because files may be slow. An
+ * invalid file is ignored, logged and shown in GET /v1/engines. */
 #include "server/engines/engines.h"
 
 #include "server/base/clock.h"

@@ -13,7 +13,7 @@
 struct reply_wait {
     struct reply_wait *next;
     struct reply_wait **link; /* NULL: it does not wait */
-    size_t bytes;             /* wanted beside what is held already; 0: only that replies hold no more than the limit */
+    size_t bytes;             /* wanted beside those held already; 0: only that replies hold no more than the limit */
     void (*room)(void *arg);  /* called once, when the bytes are taken */
     void *arg;
 };

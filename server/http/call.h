@@ -1,4 +1,4 @@
-/* call: one HTTP request as its handler sees it. What came in is immutable; what goes out is a reply.
+/* call: one HTTP request as its handler sees it. The request is immutable; the handler fills the reply.
  *
  * A route has a worker part, a loop part, or both (routes.c). The worker part gets the whole body and a read
  * connection, and either fills the reply or leaves `parsed` for the loop part. No HTTP library in here: a handler can
@@ -30,10 +30,10 @@ struct query_parameter {
 /* A reply in parts, each made on a worker just before it is sent, so that a slow reader costs memory for one part only.
  */
 enum stream_state {
-    STREAM_CUT = -1, /* cut the connection: what was sent cannot be finished */
+    STREAM_CUT = -1, /* cut the connection: the reply cannot be finished */
     STREAM_LAST,     /* this was the last part */
     STREAM_MORE,
-    STREAM_WAIT, /* nothing to send yet: somebody will say when there is (request_stream_wake) */
+    STREAM_WAIT, /* nothing to send yet: request_stream_wake() will tell */
 };
 
 struct stream {

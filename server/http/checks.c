@@ -1,5 +1,5 @@
-/* First-call checks: everything that is decided before the first byte of a body. That the head can be read in one way
- * only was seen before (http/head.h). */
+/* First-call checks: everything that is decided before the first byte of a body. http/head.h has already
+ * refused ambiguous heads. */
 #include "server/base/hash.h"
 #include "server/http/find.h"
 #include "server/http/origin.h"
@@ -85,7 +85,7 @@ static bool comes_from_elsewhere(const struct request *request, const char *meth
     return as_a_form && !origin_referer_is_ours(signs, listen_host, port);
 }
 
-/* Host only where no token is needed: who has it may come by any name. */
+/* Host only where no token is needed: a client with the token may use any name. */
 static int check_origin(struct request *request, const char *method, const struct headers *headers)
 {
     struct call *call = &request->call;

@@ -14,7 +14,7 @@ struct chunks {
 };
 
 enum chunks_verdict {
-    CHUNKS_MORE, /* all bytes are fine, the body goes on */
+    CHUNKS_MORE, /* all bytes are fine, the body continues */
     CHUNKS_END,  /* the body ends with *ret_taken_bytes */
     CHUNKS_BAD,  /* the byte behind *ret_taken_bytes is wrong */
 };

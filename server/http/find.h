@@ -18,7 +18,7 @@ const struct route *route_find(const struct route_table *table, const char *meth
  * the decoded text is used: reserve enough before. */
 bool percent_decode(struct text raw, bool plus_is_space, struct buffer *storage, struct text *ret_decoded);
 
-/* Reads what stands behind the '?' into call->query. 0, or -1 with the call refused. The storage as above. */
+/* Reads the text after the '?' into call->query. 0, or -1 with the call refused. The storage as above. */
 int query_parse(struct text raw, struct call *call, struct buffer *storage);
 
 /* Methods of the path, for the Allow header: "GET, DELETE". */

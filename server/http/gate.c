@@ -9,7 +9,7 @@
 
 enum { DISCARDS_MAX = 64 };
 
-/* Of this thread: gates by descriptor, and what was looked at last. */
+/* Of this thread: gates by descriptor, and the bytes peeked at last. */
 static _Thread_local struct {
     struct gate **by_fd;
     size_t count;
@@ -59,7 +59,7 @@ void gate_end(struct gate *gate)
     gate->last = true;
 }
 
-/* --- what is in front of the gate ------------------------------------------------------------------ */
+/* --- bytes before the gate ------------------------------------------------------------------ */
 
 static void keep_text(char *to, size_t size_bytes, struct text text)
 {
@@ -103,7 +103,7 @@ static bool skip_blank_line(struct gate *gate, size_t length_bytes)
     return gate->blank_line;
 }
 
-/* Byte by byte, only the end of a line can change what is known of a head that has begun well. */
+/* Byte by byte, only the end of a line can change the verdict on a head that has begun well. */
 static bool nothing_new(struct gate *gate, size_t length_bytes)
 {
     size_t new_bytes = length_bytes > gate->seen_bytes ? length_bytes - gate->seen_bytes : 0;

@@ -1,8 +1,8 @@
 /* http_gate: the one way by which bytes of a client come to libmicrohttpd.
  *
  * The library reads with recv(), and the program's own recv() stands in front of libc's. For a socket with a gate it
- * gives out what was looked at with MSG_PEEK and found good: whole heads (http/head.h), bodies of the announced length,
- * well-formed chunks (http/chunks.h). What is behind a bad head never gets to the library. For any other socket it is
+ * gives out only bytes that MSG_PEEK showed to be good: whole heads (http/head.h), bodies of the announced length,
+ * well-formed chunks (http/chunks.h). Bytes after a bad head never get to the library. For any other socket it is
  * recv(). A library that read in another way would bring requests that no gate has passed: they are not handled
  * (http/server.c).
  *
@@ -14,7 +14,7 @@
 #include "server/http/errors.h"
 #include "server/http/head.h"
 
-/* What is remembered of a request that was not let through, for its reply and its line in the log. */
+/* A request that was not let through, for its reply and its line in the log. */
 struct gate_refusal {
     enum error_code code;
     const char *message;                      /* static */
@@ -25,7 +25,7 @@ struct gate_refusal {
 enum gate_state {
     GATE_HEAD,   /* a head comes */
     GATE_CHUNKS, /* a body in chunks comes */
-    GATE_LAST,   /* nothing comes any more: the client or the service said so. What does is not looked at */
+    GATE_LAST,   /* the client or the service ended the connection: later bytes are not read */
     GATE_REFUSED,
     GATE_DEAF, /* the refusal was answered: all that comes is thrown away until the client closes */
 };
@@ -35,7 +35,7 @@ struct gate {
     enum gate_state state;
     bool blank_line;     /* one was skipped before this head */
     bool last;           /* the head that passed last wants to be the last one */
-    bool ended;          /* set by the owner: the client sends nothing more than what is here */
+    bool ended;          /* set by the owner: the client sends no more bytes */
     bool over;           /* set by the owner: the library is told that the client has gone */
     uint64_t pass_bytes; /* so many of those that come may pass */
     size_t seen_bytes;   /* of a head that is not complete */
@@ -52,7 +52,7 @@ void gate_close(struct gate *gate);
 
 /* Part of a head is here, and not all of it. */
 bool gate_holds_part(const struct gate *gate);
-/* Nothing passes any more behind what has passed already. */
+/* No further bytes pass. */
 void gate_end(struct gate *gate);
 
 #endif

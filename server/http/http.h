@@ -80,12 +80,12 @@ void request_refuse(struct request *request, enum error_code code, const char *p
 /* Runs `work` with the call on a worker, then sends the reply it filled; refuses with 429 if the workers are busy. */
 void request_continue_on_worker(struct request *request, void (*work)(struct call *call));
 
-/* What a handler has made of the body, and keeps until its reply is complete, counts as the body did. False: it does
- * not fit into memory_budget, and the request was refused. */
+/* Memory that a handler made from the body, and keeps until its reply is complete, counts as the body did. False: it
+ * does not fit into memory_budget, and the request was refused. */
 bool request_hold_parsed(struct request *request, size_t bytes);
 
-/* What to do when the client hangs up while the request waits. The callback lets go of the request and returns true: it
- * ends now. Or it returns false, because somebody still works with the call and will answer it. */
+/* For a client that hangs up while the request waits. The callback lets go of the request and returns true: it
+ * ends now. Or it returns false, because a worker still has the call and will answer it. */
 void request_on_hangup(struct request *request, bool (*hung_up)(struct request *request, void *arg), void *arg);
 
 /* Loop thread: a stream that said STREAM_WAIT has something now. Also fine before the request was answered. */

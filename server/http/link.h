@@ -39,7 +39,7 @@ void link_reads_body(struct link *link);
 void link_end(struct link *link);
 void link_watch_hangup(struct link *link);
 
-/* A canned reply was sent. What still comes is thrown away for a second, so that a reset does not overtake the reply.
+/* A canned reply was sent. Later bytes are thrown away for a second, so that a reset does not overtake the reply.
  */
 void link_linger(struct link *link);
 /* The connection ends now. */

@@ -1,7 +1,7 @@
 /* http_log: one line for each request that was refused or failed. Loop thread.
  *
- * A flood of them does not fill a disk: so many lines at once, then so many a second; what is left out is counted in a
- * line of its own. Failures (5xx) have lines of their own beside refusals. */
+ * A flood of them does not fill a disk: so many lines at once, then so many a second; lines left out are counted in a
+ * line of their own. Failures (5xx) have lines of their own beside refusals. */
 #ifndef SERVER_HTTP_LOG_H
 #define SERVER_HTTP_LOG_H
 
@@ -22,7 +22,7 @@ enum { HTTP_LOG_REFUSED, HTTP_LOG_FAILED, HTTP_LOG_KINDS };
 struct http_log {
     struct log_budget budgets[HTTP_LOG_KINDS];
     struct loop *loop;
-    struct loop_timer timer; /* for the count of what was left out */
+    struct loop_timer timer; /* for the count of lines left out */
 };
 
 struct http_log_line {

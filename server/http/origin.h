@@ -1,4 +1,4 @@
-/* http_origin: whether a request may come from a web page that somebody else wrote. Pure.
+/* http_origin: detects requests that a foreign web page sent. Pure.
  *
  * A page can make its reader's browser talk to loopback. By a name of its own that is pointed there (DNS rebinding) it
  * would even see the replies: Host tells. Else it can only send, as a form does: Origin, Sec-Fetch-Site and Referer

@@ -72,7 +72,7 @@ struct request {
     size_t room_bytes; /* for the next part */
     size_t part_sent_bytes;
     int produced;      /* what produce() said last */
-    bool stream_waits; /* it said STREAM_WAIT and nobody has woken it */
+    bool stream_waits; /* it said STREAM_WAIT and was not woken yet */
     bool stream_woken; /* since produce() was asked last */
     struct loop_timer stream_timer;
 

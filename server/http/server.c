@@ -52,7 +52,7 @@ static void *begin_request(void *arg, const char *uri, struct MHD_Connection *co
     return request;
 }
 
-/* Tells whoever waits for something on the request's behalf that nobody is there any more. True: it may end now. */
+/* Tells the waiter of the request that its client is gone. True: the request may end now. */
 static bool let_go(struct request *request)
 {
     bool (*hung_up)(struct request *, void *) = TAKE_PTR(request->hung_up);
@@ -122,7 +122,7 @@ void request_hung_up(struct request *request)
     if (request->on_worker)
         return; /* the worker's return ends it */
     if (!let_go(request))
-        return; /* whoever still works with the call will answer it */
+        return; /* the worker that has the call will answer it */
     request->state = REQUEST_READY;
     request_resume(request);
 }
@@ -217,7 +217,7 @@ void request_continue_on_worker(struct request *request, void (*work)(struct cal
 void request_submit(struct request *request)
 {
     request->on_worker = true;
-    if (request->work != request->route->on_worker) { /* what has waited for its answer is not sent away now */
+    if (request->work != request->route->on_worker) { /* a request that waited for its answer is not refused now */
         workers_submit_reserved(request->http->options.workers, &request->job);
         return;
     }
@@ -237,7 +237,7 @@ void request_answer(struct request *request)
     else if (!stream_may_answer(request))
         return;
     if (request->call.reply.stream && request->hung_up) {
-        request->state = REQUEST_READY; /* it goes on waiting for its parts, and its client may go */
+        request->state = REQUEST_READY; /* it keeps waiting for its parts, and its client may hang up */
         request_resume(request);
         return;
     }

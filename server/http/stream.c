@@ -1,6 +1,6 @@
 /* Streams: a part is made on a worker when the one before it has been taken; in between the connection is suspended.
- * The first part is made before the status line is sent: what cannot be read is refused, and what fits into it is an
- * ordinary reply. */
+ * The first part is made before the status line is sent: an error of reading is a refusal, and a reply of one part is an
+ * ordinary one. */
 #include "server/base/clock.h"
 #include "server/http/request.h"
 #include "server/settings/settings.h"
@@ -62,7 +62,7 @@ static void wait_for_room(struct request *request, size_t bytes, void (*room)(vo
 
 static void part_made(struct job *job);
 
-/* Into what is there of the part already. */
+/* Appends to the part. */
 static void make_part(void *arg)
 {
     struct request *request = arg;
@@ -94,7 +94,7 @@ static void ask_for_part(void *arg)
 
 /* --- the first part --- */
 
-/* Not full yet: it was another request's turn. What holds something already does not wait for room. */
+/* Not full yet: it was another request's turn. A stream that holds room already does not wait for more. */
 static bool goes_on(struct request *request)
 {
     if (request->produced != STREAM_MORE || request->part.length_bytes >= request->room_bytes)

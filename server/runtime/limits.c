@@ -122,7 +122,7 @@ static size_t count_own_tasks(void)
     return count;
 }
 
-/* The kernel asks nobody who may do without this limit; 0 then. */
+/* A process that may exceed this limit has none; 0 then. */
 static rlim_t processes_needed(rlim_t ours)
 {
     struct rlimit limit;

@@ -1,6 +1,6 @@
 /* loop: the one thread that waits. Descriptors, timers, a mailbox for other threads; it knows nothing of rollouts.
  *
- * All functions belong to the loop thread, but for loop_post(). Callbacks may watch, unwatch, set and clear freely: a
+ * All functions but loop_post() belong to the loop thread. Callbacks may watch, unwatch, set and clear freely: a
  * source that is removed while its event is still in the current batch of events is not called and is freed after the
  * batch. */
 #ifndef SERVER_RUNTIME_LOOP_H

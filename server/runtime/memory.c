@@ -21,7 +21,7 @@
 #define ARENAS_MAX 2
 #define LARGE_BYTES ((size_t)4 << 20)
 #define GROWTH_BYTES (INT64_C(16) << 20)
-#define TRIM_DELAY_US (200 * US_PER_MS) /* what is freed together is trimmed together */
+#define TRIM_DELAY_US (200 * US_PER_MS) /* blocks freed together are trimmed together */
 
 /* Rows are appended, and the kernel has the file in its own cache: 8 MiB are as fast as 4, and 64 cost 20 % more CPU,
  * for pages that are touched for the first time. */
@@ -60,7 +60,7 @@ size_t memory_for_trees_bytes(const struct settings *settings)
     return (size_t)(budget_bytes > TREES_MIN_BYTES ? budget_bytes : TREES_MIN_BYTES);
 }
 
-/* Under a sanitizer no block is kept, so that it sees what is used after it was given back. */
+/* Under a sanitizer no block is kept, so that it sees a use after the return. */
 static size_t kept_bytes_max(int64_t budget_bytes)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -90,7 +90,7 @@ static int64_t read_resident_bytes(void)
     return resident ? strtoll(resident, NULL, 10) * sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* Worker. glibc keeps what was freed between what is in use: replies that were too large, a wave of samples. */
+/* Worker. glibc keeps freed pages between used ones: after large replies, or a wave of samples. */
 static void trim(struct job *job, struct store_reader *reader)
 {
     struct memory_trim *self = (struct memory_trim *)job;

@@ -1,4 +1,4 @@
-/* memory: what the allocator keeps, and when the kernel gets it back. */
+/* memory: the pages that the allocator keeps, and their return to the kernel. */
 #ifndef SERVER_RUNTIME_MEMORY_H
 #define SERVER_RUNTIME_MEMORY_H
 
@@ -15,21 +15,21 @@ struct memory_trim {
     struct loop_timer blocks_timer;
     int64_t blocks_rest_us; /* until kept blocks have been idle for long; not above 0: there are none */
     bool running;
-    bool wanted;            /* whatever the size is */
+    bool wanted;            /* at any size */
     int64_t resident_bytes; /* after the last one */
     int64_t freed_bytes;    /* since it was last asked whether there is something to trim */
 };
 
-/* The pages of the record that the store's writer keeps: a share of memory_budget, at most what pays. */
+/* The pages of the record that the store's writer keeps: a share of memory_budget, up to a size beyond which more does not help. */
 size_t memory_cache_bytes(const struct settings *settings);
-/* What is left of memory_budget beside the caches of the writer and of each worker and the blocks that are kept for the
+/* The rest of memory_budget beside the caches of the writer and of each worker and the blocks that are kept for the
  * next request (base/blocks.h): at least half of it. */
 int64_t memory_for_batches_bytes(const struct settings *settings);
 
-/* What replies may hold of it while they wait for their sockets. */
+/* The share of it for replies that wait for their sockets. */
 int64_t memory_for_replies_bytes(const struct settings *settings);
 
-/* What the trees of request bodies may hold (input/memory.h): all of it, and enough for ordinary bodies. */
+/* The limit of the trees of request bodies (input/memory.h): all of it, and enough for ordinary bodies. */
 size_t memory_for_trees_bytes(const struct settings *settings);
 
 /* Before threads. */

@@ -29,7 +29,7 @@ static const int64_t powers_of_two[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1
 struct buckets {
     const int64_t *bounds;
     size_t count;
-    double unit; /* of the values, in what is shown */
+    double unit; /* factor from a value to the shown one */
 };
 
 static const struct buckets seconds = {microseconds, ARRAY_LENGTH(microseconds), 1e-6};
