@@ -52,6 +52,8 @@ void engine_say_why(const struct engines *engines, const struct engine *engine, 
 static const char *next_of(const struct engine *engine, int64_t *ret_at_us)
 {
     *ret_at_us = 0;
+    if (engine->removed) /* a probe that is under way changes nothing any more */
+        return NULL;
     if (engine->probing)
         return "a probe is under way";
     switch (engine_shown_state(engine)) {

@@ -306,13 +306,13 @@ def test_an_engine_that_is_added_takes_the_batch_that_waits_and_is_kept(start, s
 
 def test_an_engine_that_is_removed_ends_what_it_has(start, scripted):
     first, second = scripted(), scripted()
-    for engine in (first, second):
-        engine.rules({**RIGHT, "delay": 0.3})
+    first.rules({**RIGHT, "hold": True})
+    second.rules({**RIGHT, "hold": True})
     service = start(f"{first.for_rolloutd}&in_flight=4", settings=QUICK)
     put(service, "second", {"url": second.url, "kind": "vllm", "in_flight": 4}, 201)
     in_state(service, "e1", "up"), in_state(service, "second", "up")
-    batch = posted(service, *[make_group(f"t{index}") for index in range(5)], sampling=sampling(8), deadline="60s")
-    eventually(lambda: second.open, "the second to work")
+    batch = posted(service, *[make_group(f"t{index}") for index in range(5)], sampling=sampling(8))
+    eventually(lambda: second.open == 4, "the second to work")
     reply = service.delete("/v1/engines/second")
     assert reply.status == 200 and reply.json["removed"] is True and reply.json["in_flight"] > 0, reply
     assert service.delete("/v1/engines/second").status == 404
@@ -320,8 +320,10 @@ def test_an_engine_that_is_removed_ends_what_it_has(start, scripted):
     assert (leaving["state"], leaving["removed"], leaving["next"]) == ("draining", True, None) and leaving["in_flight"] > 0 and "was removed" in leaving["why"]
     assert [item["name"] for item in service.read("/v1/engines")["items"]] == ["second", "e1"]
     count = len(second.samples)
+    second.release()
     eventually(lambda: service.get("/v1/engines/second").status == 404, "it to be idle")
     assert set(engines(service)) == {"e1"}
+    first.release()
     settled = service.settled(batch)
     assert settled["summary"]["scored"] == 40 and not any(entry["aborted"] for entry in second.samples)
     assert len(second.samples) == count and {rollout["attempts"] for rollout in rollouts(settled)} == {1}
