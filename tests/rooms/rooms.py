@@ -4,7 +4,9 @@
     tests/rooms/rooms.py [BUILD]      without a build: includes alone
 
 ROOMS is the law. A room may know base/, the rooms that its row names, and what those may know. exceptions.txt lists the arrows
-that still run against it: it may only get shorter, so that a line there that nothing needs is a failure, too."""
+that still run against it: it may only get shorter, so that a line there that nothing needs is a failure, too.
+
+Inside a room files may use each other, but a ring of many files is one file in disguise: RINGS says how many there may be."""
 import ctypes
 import glob
 import os
@@ -37,6 +39,9 @@ ROOMS = {
     "server/commands": ["server/batches", "server/render", "server/objective_call"],
     "server": ["server/api", "server/commands"],
 }
+# How many files of a room may be in one ring, each using the next. 1: none may be.
+RING_MAX = 8
+RINGS = {"server/batches": 1, "server/store": 14, "verifiers": 12}
 # What call.h itself needs, and what stands behind it in the archive.
 HEADERS = {"server/http/call.h": ["server/http/errors.h"]}
 
@@ -75,7 +80,7 @@ def source_of(object_path, build):
 
 
 def symbols(build):
-    """(file that uses, file that defines, symbol) for every symbol that crosses a room. Who uses a function of libc means libc's,
+    """(file that uses, file that defines, symbol) for every symbol that one file takes from another. Who uses a function of libc means libc's,
     also where a file puts its own in front of it for a library (recv() in server/http/gate.c)."""
     libc = ctypes.CDLL("libc.so.6")
     used, defined = {}, {}
@@ -90,7 +95,7 @@ def symbols(build):
             defined[name] = sources[path]
     for name, sources in sorted(used.items()):
         for source in sources:
-            if name in defined and room_of(source) != room_of(defined[name]) and not hasattr(libc, name):
+            if name in defined and source != defined[name] and not hasattr(libc, name):
                 yield source, defined[name], name
 
 
@@ -98,6 +103,39 @@ def refused(source, target):
     room, other = room_of(source), room_of(target)
     allowed = known(room)
     return other != room and other not in allowed and target not in allowed and re.sub(r"\.c$", ".h", target) not in allowed
+
+
+def rings(arrows):
+    """Sets of files of which each can be reached from each other one, with more than one file (Tarjan)."""
+    number, low, stack, found = {}, {}, [], []
+
+    def visit(file):
+        number[file] = low[file] = len(number)
+        stack.append(file)
+        for other in sorted(arrows.get(file, ())):
+            if other not in number:
+                visit(other)
+            if other in stack:
+                low[file] = min(low[file], low[other])
+        if low[file] == number[file]:
+            at = stack.index(file)
+            if len(stack) - at > 1:
+                found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for file in sorted(arrows):
+        if file not in number:
+            visit(file)
+    return found
+
+
+def ring_faults(arrows):
+    for ring in rings(arrows):
+        if len({room_of(file) for file in ring}) > 1:
+            yield f"a ring crosses rooms: {' '.join(ring)}"
+            continue
+        if len(ring) > RINGS.get(room_of(ring[0]), RING_MAX):
+            yield f"a ring of {len(ring)} files: {' '.join(ring)}"
 
 
 def read_exceptions():
@@ -108,10 +146,16 @@ def read_exceptions():
 def main():
     os.chdir(ROOT)
     found = {f"{source} -> {target}" for source, target in includes() if refused(source, target)}
+    ring_lines = []
     if len(sys.argv) > 1:
+        arrows = {}
         for source, target, name in symbols(os.path.abspath(sys.argv[1])):
+            arrows.setdefault(source, set()).add(target)
             if refused(source, target):
                 found.add(f"{source} -> {target} {name}()")
+        ring_lines = list(ring_faults(arrows))
+    for line in ring_lines:
+        print(line)
     exceptions = read_exceptions()
     for line in sorted(found - exceptions):
         print("against the order of rooms:", line)
@@ -121,7 +165,7 @@ def main():
                 if name in ROOMS and list(ROOMS).index(name) > list(ROOMS).index(room)]
     for room, name in backward:
         print(f"the table itself has a ring: {room} -> {name}")
-    wrong = len(found - exceptions) + len(backward) + (len(exceptions - found) if len(sys.argv) > 1 else 0)
+    wrong = len(found - exceptions) + len(backward) + len(ring_lines) + (len(exceptions - found) if len(sys.argv) > 1 else 0)
     print(f"rooms: {len(found)} exceptions, {wrong} faults")
     return wrong != 0
 
