@@ -1,7 +1,7 @@
 /* POST /v1/audits: the worker part. */
-#include "server/api/routes.h"
+#include "server/api/audits_private.h"
 
-#include "server/input/input.h"
+#include "server/api/routes.h"
 #include "server/reports/audit.h"
 
 void audits_parse(struct call *call)
@@ -11,6 +11,10 @@ void audits_parse(struct call *call)
 
     if (call_check_query(call, no_parameters) < 0 || json_input_init(&input, call, NULL) < 0)
         return;
-    audit_answer(&input);
+    const json_t *kind = json_object_get(input.root, "kind");
+    if (json_is_string(kind) && strcmp(json_string_value(kind), "adversarial") == 0)
+        audit_probes_parse(&input);
+    else
+        audit_answer(&input);
     json_input_finish(&input);
 }

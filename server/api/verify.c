@@ -118,14 +118,14 @@ static void read_own_verifiers(const struct json_input *input, const json_t *val
     call_finish(&scratch);
 }
 
-static void build_frame(const struct item_fields *read, struct verify_item *item)
+void verify_item_build(struct verify_item *item, struct text completion, struct text prompt, int64_t completion_tokens,
+                       const json_t *reference)
 {
-    bool has_reference = read->reference && !json_is_null(read->reference);
-    _cleanup_free_ char *reference = has_reference ? json_dumps(read->reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    bool has_reference = reference && !json_is_null(reference);
+    _cleanup_free_ char *text = has_reference ? json_dumps(reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
     buffer_init(&item->frame, (size_t)VERIFIER_FRAME_LIMIT_BYTES + FRAME_SLACK_BYTES);
-    if (verify_request_build(item->list, read->completion, read->prompt, read->completion_tokens, text_of(reference),
-                             &item->frame) < 0) {
+    if (verify_request_build(item->list, completion, prompt, completion_tokens, text_of(text), &item->frame) < 0) {
         buffer_finish(&item->frame);
         verify_item_fail(item, "verifier_input_too_large",
                          "the completion and its reference are larger than a worker reads", false);
@@ -153,7 +153,7 @@ static int read_item(struct json_input *input, const json_t *value, size_t index
     else
         item->list = verifier_list_ref(request->shared);
     if (item->list)
-        build_frame(&read, item);
+        verify_item_build(item, read.completion, read.prompt, read.completion_tokens, read.reference);
     return 0;
 }
 
@@ -208,6 +208,8 @@ void verify_request_destroy(void *parsed)
 
     verify_request_drop_items(request);
     verifier_list_unref(request->shared);
+    if (request->about)
+        request->about_destroy(request->about);
     free(request);
 }
 
@@ -220,6 +222,7 @@ void verify_parse(struct call *call)
     if (call_check_query(call, no_parameters) < 0 || json_input_init(&input, call, NULL) < 0)
         return;
     request = xcalloc(1, sizeof *request);
+    request->write = verify_render;
     if (read_request(&input, request) < 0) {
         verify_request_destroy(request);
     } else {
@@ -232,7 +235,7 @@ void verify_parse(struct call *call)
 
 size_t verify_bytes(const struct verify_request *request)
 {
-    size_t bytes = sizeof(*request);
+    size_t bytes = sizeof(*request) + request->about_bytes;
 
     for (size_t i = 0; i < request->count; i++) {
         const struct verify_item *item = &request->items[i];
@@ -245,7 +248,7 @@ size_t verify_bytes(const struct verify_request *request)
 
 /* --- rendering --- */
 
-static void read_verdicts(const struct verify_item *item, struct verdict_set *ret_set)
+void verify_item_verdicts(const struct verify_item *item, struct verdict_set *ret_set)
 {
     const struct verify_job *job = &item->job;
 
@@ -261,7 +264,7 @@ static void write_judged(struct json_write *json, const struct verify_item *item
     struct verdict_set set;
     struct reward reward;
 
-    read_verdicts(item, &set);
+    verify_item_verdicts(item, &set);
     reward = reward_combine(item->list, &set, missing);
     json_put_double(json, "reward", reward.value);
     json_key(json, "rewards");

@@ -36,7 +36,7 @@ static void render(struct job *job, struct store_reader *reader)
     struct verify_request *request = (struct verify_request *)job;
 
     (void)reader;
-    verify_render(request, request->call);
+    request->write(request, request->call);
     verify_request_drop_items(request);
 }
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static const char *const kinds[] = {"sweep", NULL};
+static const char *const kinds[] = {"sweep", "adversarial", NULL};
 #define FIELD(name) offsetof(struct audit_fields, name)
 
 static const struct field request_fields[] = {
