@@ -13,7 +13,6 @@
 
 #define PAGE_ROWS 1000
 #define PAGE_BYTES ((size_t)4 << 20)
-#define GROUPS_PAGE 256
 
 /* A group that has a rollout of the revision. */
 struct pick {
@@ -250,6 +249,8 @@ static void sort_picks(struct record_audit *record)
 {
     size_t count = 0;
 
+    if (record->pick_count == 0)
+        return;
     qsort(record->picks, record->pick_count, sizeof *record->picks, compare_picks);
     for (size_t i = 0; i < record->pick_count; i++)
         if (count == 0 || compare_picks(&record->picks[count - 1], &record->picks[i]) != 0)
@@ -364,7 +365,7 @@ static int read_run(struct record_audit *record, int64_t *ret_incarnation)
 int audit_record(struct audit *audit)
 {
     struct record_audit record = {.audit = audit, .reader = audit->call->reader};
-    int64_t incarnation;
+    int64_t incarnation = 0;
 
     if (run_name_check(audit->call, audit->fields.run) < 0)
         return -1;

@@ -16,7 +16,8 @@ struct working {
     struct audit_part *part;
     struct audit_row *row;
     double *recorded; /* [member_count] rewards by the recorded weights */
-    double *rewards;  /* [member_count] by the row's; may be `recorded` */
+    double *changed;  /* [member_count] by the row's */
+    double *rewards;  /* one of the two */
     double *scores;   /* gdpo: [member_count][2 * name_count], scores and weights; else NULL */
     struct objective_group *groups;
     struct order_scratch *order; /* [2 * members of the largest group] */
@@ -320,9 +321,8 @@ static bool make_room(struct audit *audit, size_t more)
 
 static void finish(struct working *working)
 {
-    if (working->rewards != working->recorded)
-        free(working->rewards);
     free(working->recorded);
+    free(working->changed);
     free(working->scores);
     free(working->groups);
     free(working->order);
@@ -338,14 +338,14 @@ static bool prepare(struct working *working)
     for (size_t g = 0; g < part->group_count; g++)
         largest = part->groups[g].count > largest ? part->groups[g].count : largest;
     working->recorded = calloc(part->member_count + 1, sizeof(double));
-    working->rewards = working->recorded;
+    working->changed = calloc(part->member_count + 1, sizeof(double));
     working->groups = calloc(part->group_count + 1, sizeof *working->groups);
     working->order = calloc(2 * largest, sizeof *working->order);
     working->pairs = calloc(2 * largest, sizeof *working->pairs);
     if (gdpo)
         working->scores = calloc(part->member_count + 1, 2 * (working->audit->name_count + 1) * sizeof(double));
-    return working->recorded && working->groups && working->order && working->pairs && (!gdpo || working->scores) &&
-           make_room(working->audit, part->member_count);
+    return working->recorded && working->changed && working->groups && working->order && working->pairs &&
+           (!gdpo || working->scores) && make_room(working->audit, part->member_count);
 }
 
 int audit_compute(struct audit *audit, struct audit_part *part)
@@ -354,11 +354,9 @@ int audit_compute(struct audit *audit, struct audit_part *part)
     int result = prepare(&working) ? 0 : audit_refuse_memory(audit);
 
     for (size_t r = 0; result == 0 && r < audit->row_count; r++) {
-        if (r == 1 && !(working.rewards = calloc(part->member_count + 1, sizeof(double))))
-            result = audit_refuse_memory(audit);
         working.row = &audit->rows[r];
-        if (result == 0)
-            result = compute_row(&working);
+        working.rewards = r == 0 ? working.recorded : working.changed;
+        result = compute_row(&working);
     }
     if (result == 0)
         take_members(&working);
