@@ -32,8 +32,8 @@ struct buckets {
     double unit; /* factor from a value to the shown one */
 };
 
-static const struct buckets seconds = {microseconds, ARRAY_LENGTH(microseconds), 1e-6};
-static const struct buckets rows = {powers_of_two, ARRAY_LENGTH(powers_of_two), 1};
+static const struct buckets seconds[] = {{microseconds, ARRAY_LENGTH(microseconds), 1e-6}};
+static const struct buckets rows[] = {{powers_of_two, ARRAY_LENGTH(powers_of_two), 1}};
 
 /* --- THE table --- */
 
@@ -54,7 +54,7 @@ struct metric_row {
         __VA_ARGS__, NULL                                                                                              \
     }
 #define BY_ROUTE .label = "route"
-#define IN(bounds) .buckets = &(bounds)
+#define IN(bounds) .buckets = (bounds)
 
 static const struct metric_row table[METRIC_COUNT] = {
 #define METRIC(symbol, kind, name, label, help) {name, help, kind, label},

@@ -21,6 +21,7 @@ TREE = ["client", "config", "deploy", "docs", "schema", "server", "tests", "veri
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "tests", "tools"))
 
+from caselib import fake  # noqa: E402
 from caselib.service import Service  # noqa: E402
 
 
@@ -136,6 +137,9 @@ KINDS = {
         NewFile("schema/migrations/9999_dummy.sql"),
         Insertion("server/store/engine.h", "    int64_t dummy;\n", "    bool draining;\n"),
         Insertion("server/store/sqlite/columns.h", "    COLUMN(engines, dummy, int, dummy) \\\n", "    COLUMN(engines, draining, flag, draining)")]),
+    "engine kind": (2, [
+        NewFile("client/adapters/dummy.c"),
+        Insertion("client/adapters/kinds.def", "ENGINE_KIND(dummy)\n")]),
 }
 
 
@@ -181,6 +185,22 @@ def loss_of(service, kind):
     return service.post("/v1/objective", {"objective": {"preset": "grpo", "loss": {"kind": kind}}, "sequences": sequences}).data["loss"]
 
 
+def answer_as_engine(method, path, body):
+    if method == "GET":
+        return fake.reply_json({"object": "list", "data": [{"id": "dummy", "object": "model"}]})
+    return fake.reply_json({"choices": [{"text": json.loads(body)["dummy_prompt"][::-1], "finish_reason": "stop"}]})
+
+
+def sample_at_dummy(service):
+    """Texts and rewards of a batch at an engine of the new kind, judged by the new verifier."""
+    with fake.FakeServer(answer_as_engine) as engine:
+        put = service.request("PUT", "/v1/engines/dummy", {"url": engine.url, "kind": "dummy", "in_flight": 2})
+        check("the engine's kind", (put.status, put.data and put.data["kind"]), (201, "dummy"))
+        batch = service.post("/v1/batches", {"run": "dummy", "sampling": {"n": 1}, "verifiers": [{"name": "dummy"}],
+                                             "groups": [{"task": "t", "prompt": "x", "reference": "x"}]}, timeout=600).data
+        return [(rollout["text"], rollout["reward"]) for rollout in batch["groups"][0]["rollouts"]]
+
+
 def check_service(binary, folder):
     database = os.path.join(folder, "dummy.db")
     with Service(binary, database=database, env={"ROLLOUTD_DUMMY_KEY": "7"}, start_timeout=600) as service:
@@ -191,8 +211,7 @@ def check_service(binary, folder):
         check("the metric", "rolloutd_dummy_total{of=\"b\"} " in metrics and "rolloutd_dummy_total{of=\"b\"} 0\n" not in metrics, True)
         check("the route", service.request("GET", "/v1/dummy").data, {"dummy": "reached"})
         check("the loss", loss_of(service, "dummy"), loss_of(service, "gpg"))
-        engine = service.request("PUT", "/v1/engines/dummy", {"url": "http://127.0.0.1:9", "kind": "vllm", "in_flight": 2})
-        check("the engine's kind", (engine.status, engine.data["kind"]), (201, "vllm"))
+        check("the engine's reply", sample_at_dummy(service), [("x", 1.0)])
         check("the route with an operation", service.request("POST", "/v1/dummy").status, 200)
     rows = sqlite3.connect(database).execute("SELECT dummy, in_flight FROM engines").fetchall()
     check("the stored column and what the operation wrote", rows, [(0, 42)])

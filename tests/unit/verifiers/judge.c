@@ -141,7 +141,8 @@ size_t each_case(const char *file, void (*check)(const struct case_of_file *one,
     char path[512];
     const char *slash = strrchr(file, '/');
     char *line = NULL;
-    size_t room = 0, count = 0;
+    size_t room = 0;
+    size_t count = 0;
     FILE *stream;
 
     snprintf(path, sizeof path, "%s/%s.jsonl", getenv("CASES"), file);
