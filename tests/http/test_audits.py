@@ -1,6 +1,7 @@
 """POST /v1/audits: every number is computed again here, from scores and weights alone, in fractions and decimals."""
 import itertools
 import random
+import re
 from decimal import Decimal, getcontext
 from fractions import Fraction
 
@@ -368,6 +369,25 @@ def test_recorded_weights_give_the_recorded_advantages(plain, estimator):
     got = audit(plain, {"run": f"same-{estimator}", "revision": 1, **SWEPT})
     wanted = {rollout["id"]: (rollout["advantage"], rollout["reward"]) for rollout in rollouts(batch) if rollout["advantage"] is not None and rollout["advantage"] > 0}
     assert {one["rollout"]: (one["advantage"], one["reward"]) for one in got["recorded"]["promoted"]} == wanted and got["notes"] == []
+
+
+TOKENS = [[5, 6, 7], [5, 5, 5, 5], [9], [1, 2, 1, 2, 1]]
+
+
+@pytest.mark.parametrize("objective", [{"advantage": {"estimator": "reward_to_go"}}, {"advantage": {"estimator": "reinforce_plus_plus"}}, {"advantage": {"estimator": "reinforce_plus_plus_baseline"}},
+                                       {"advantage": {"estimator": "opo"}}, {"shaping": [{"kind": "repetition", "ngram": 2, "max_penalty": -0.5}]},
+                                       {"shaping": [{"kind": "linear_length_penalty", "w_in": 0.1, "w_out": 0.25, "w_turns": 0}]}, {"shaping": [{"kind": "stop_properly", "coef": 0.5}]}])
+def test_recorded_weights_give_the_recorded_advantages_where_tokens_count(plain, objective):
+    """The record has what an audit without one lacks."""
+    run = "tokens-" + re.sub("[^a-z0-9.]+", "-", str(objective))[:100]
+    completions = [{"text": str(index), "completion_ids": ids, "logprobs": [-1] * len(ids), "completion_mask": [1] + [0] * (len(ids) > 1) + [1] * max(0, len(ids) - 2),
+                    "finish_reason": "length" if index == 1 else "stop", "rewards": {"correct": {"score": index % 2, "weight": 1}, "format": {"score": index / 4, "weight": 0.5}}}
+                   for index, ids in enumerate(TOKENS)]
+    reply = plain.post("/v1/score", {"run": run, "policy_revision": 1, "objective": {"preset": "grpo", **objective}, "groups": [{"task": task, "prompt_ids": [1, 2, 3], "completions": completions} for task in "ab"]})
+    assert reply.status == 200, reply
+    got = audit(plain, {"run": run, "revision": 1, "sweep": {"verifier": "format", "weights": [0]}, "truth": "correct", "threshold": 2})
+    wanted = {rollout["id"]: (rollout["advantage"], rollout["reward"]) for rollout in rollouts(reply.json) if rollout["advantage"] > 0}
+    assert wanted and {one["rollout"]: (one["advantage"], one["reward"]) for one in got["recorded"]["promoted"]} == wanted and got["notes"] == []
 
 
 def test_a_failure_is_never_a_number(service, engine):
