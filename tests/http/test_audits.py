@@ -423,6 +423,27 @@ def test_only_training_counts_and_only_the_latest_incarnation(plain):
     refused(plain, 404, "not_found", "revision", {"run": "rewound", "revision": 3, "incarnation": 7, **SWEPT})
 
 
+def test_of_a_group_that_an_abort_split_each_revision_counts_its_own_members(start, engine):
+    """Advantages are over the whole group: rewards 2 and 1 give 1 and -1, whichever of the two is counted."""
+    engine.for_rolloutd += "&in_flight=1"
+    service = start(engine)
+    engine.rules({"times": 1, "text": "\\boxed{41}"}, {"hold": True})
+    verifiers = [{"name": "math"}, {"name": "regex", "id": "style", "weight": 0.5, "options": {"pattern": "41"}}]
+    identity = service.post("/v1/batches", make_batch(policy_revision=1, verifiers=verifiers), {"Prefer": "respond-async"}).json["id"]
+    eventually(lambda: len(engine.samples) == 2 and service.read(f"/v1/batches/{identity}", wait="0s")["counts"]["done"] == 1, "the first member to be on record")
+    assert service.post("/v1/runs/test/policy/begin", {"revision": 2, "mode": "abort"}).status == 200
+    engine.rules({"text": "\\boxed{42}"})
+    assert service.post("/v1/runs/test/policy/commit", {"revision": 2}).status == 200
+    members = rollouts(service.settled(identity))
+    assert [(one["policy_revision"], one["reward"]) for one in members] == [(1, 0.5), (2, 1.0)]
+    for revision, promoted, demoted, mean_reward in ((1, 1, 0, 2.0), (2, 0, 1, 1.0)):
+        got = audit(service, {"run": "test", "revision": revision, "sweep": {"verifier": "style", "weights": [2]}, "truth": "math"})
+        one = got["sweep"][0]
+        assert (got["n"], got["groups"], one["promoted_wrong"], one["demoted_right"], one["reward_mean"], one["rank_changes"]) == (1, 1, promoted, demoted, mean_reward, 0)
+        assert [(row["rollout"], row["advantage"]) for row in one["promoted"]] == [(members[0]["id"], 1.0)] * promoted
+    assert audit(service, {"run": "test", "batch": identity, "sweep": {"verifier": "style", "weights": [2]}, "truth": "math"})["sweep"][0]["rank_changes"] == 1
+
+
 def test_what_is_not_on_record_is_not_found(plain):
     batch = score(plain, "here", 1, made_up(8))
     score(plain, "there", 1, made_up(9))
