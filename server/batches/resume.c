@@ -1,4 +1,4 @@
-/* After a start: the unfinished batches of this service go on. Requests are read again by the same code as when they
+/* After a start: the unfinished batches of this service continue. Requests are read again by the same code as when they
  * came; rollouts that are on record stay as they are, the others are sampled with the same seeds. */
 #include "server/batches/resume.h"
 
@@ -13,6 +13,8 @@
 
 #include <math.h>
 #include <stdio.h>
+
+#define TRY_AGAIN_US (1 * US_PER_S)
 
 struct resumed {
     struct resumed *next;
@@ -37,6 +39,9 @@ struct resume_job {
     struct resumed *first; /* newest first */
     struct store_runs updating;
     size_t failed;
+    bool listed;             /* the record said which batches are unfinished */
+    bool told;               /* the log has that it could not */
+    struct loop_timer timer; /* of the next try */
     void (*done)(void *arg);
     void *arg;
 };
@@ -141,10 +146,9 @@ static void read_unfinished(struct job *job, struct store_reader *reader)
 {
     struct resume_job *resume = (struct resume_job *)job;
     struct store_batches batches = {0};
-    if (!reader || store_unfinished_batches(reader, &batches) != STORE_OK) {
-        resume->failed++;
+    if (!reader || store_unfinished_batches(reader, &batches) != STORE_OK)
         return;
-    }
+    resume->listed = true;
     if (store_read_open_updates(reader, &resume->updating) != STORE_OK)
         resume->failed++;
     for (size_t i = 0; i < batches.count; i++) {
@@ -211,9 +215,29 @@ static void go_on(struct batches *batches, struct resumed *resumed)
     live_start(live);
 }
 
+static void submit(void *arg)
+{
+    struct resume_job *resume = arg;
+    workers_submit_reserved(resume->batches->uses.workers, &resume->job);
+}
+
+/* A service without this list would forget its batches until the next start. */
+static void try_later(struct resume_job *resume)
+{
+    if (!resume->told)
+        log_event(LOG_LEVEL_ERROR, "unfinished batches cannot be listed yet", "why", "the record cannot be read", NULL);
+    resume->told = true;
+    struct loop *loop = resume->batches->uses.loop;
+    loop_timer_set(loop, &resume->timer, loop_now_us(loop) + TRY_AGAIN_US, submit, resume);
+}
+
 static void resumed_all(struct job *job)
 {
     struct resume_job *resume = (struct resume_job *)job;
+    if (!resume->listed) {
+        try_later(resume);
+        return;
+    }
     for (size_t i = 0; i < resume->updating.count; i++)
         update_restore(resume->batches, resume->updating.runs[i].name, &resume->updating.runs[i].update);
     store_runs_finish(&resume->updating);
@@ -242,5 +266,5 @@ void resume_unfinished(struct batches *batches, void (*done)(void *arg), void *a
     resume->job.lane = LANE_BATCH;
     resume->job.run = read_unfinished;
     resume->job.done = resumed_all;
-    workers_submit_reserved(batches->uses.workers, &resume->job);
+    submit(resume);
 }

@@ -5,8 +5,9 @@ import sqlite3
 import pytest
 
 from engines import CannedEngine
-from harness import StartFailed, eventually
+from harness import PATIENCE, StartFailed, eventually
 from material import make_batch, make_group, rollouts, sampling
+from test_database import launch
 from test_health import ASYNC, Watch
 from test_hostile import post
 
@@ -70,18 +71,43 @@ def left_while_it_is_recorded(service, hanging, request):
 
 def test_a_worker_that_cannot_open_the_record_tries_again_before_each_job(start, refuse_reads, tmp_path):
     refusing = tmp_path / "refusing"
-    refusing.touch()
     service = start(env={"LD_PRELOAD": refuse_reads, "REFUSE_READS_FILE": str(refusing)}, settings={"workers": "1", "readers": "1"})
+    service.terminate()
+    refusing.touch()
+    service.args += ["--listen", service.url.removeprefix("http://")]
+    launch(service)  # not ready before the unfinished batches are read
+    eventually(lambda: service.log().count("worker without a read connection") == 2, "one line for each worker")
     for _ in range(3):
         for path in ("/v1/runs", "/v1/rollouts", "/v1/batches"):
             reply = service.get(path)
             assert (reply.status, reply.error["code"]) == (503, "store_unavailable"), reply
-    eventually(lambda: service.log().count("worker without a read connection") == 2, "one line for each worker")
     refusing.unlink()
     for path in ("/v1/runs", "/v1/rollouts", "/v1/batches"):
         assert service.read(path)["items"] == []
     assert 1 <= service.log().count("worker has its read connection after all") <= 2
     assert service.log().count("worker without a read connection") == 2
+
+
+def test_unfinished_batches_are_resumed_as_soon_as_the_record_can_be_read(start, engine, refuse_reads, tmp_path):
+    refusing = tmp_path / "refusing"
+    service = start(engine, env={"LD_PRELOAD": refuse_reads, "REFUSE_READS_FILE": str(refusing)}, settings={"workers": "1", "readers": "1"})
+    engine.rules({"hold": True})
+    batch = service.post("/v1/batches", make_batch(make_group("a", "p")), {"Prefer": "respond-async"}).json
+    service.kill()
+    refusing.touch()
+    said = "unfinished batches cannot be listed yet"
+    launch(service)  # the ready file comes when they are read
+    eventually(lambda: said in service.log(), "a try that failed")
+    service.process.terminate()  # a service that waits for its record stops as any other
+    assert service.process.wait(PATIENCE) == 0
+    launch(service)
+    eventually(lambda: service.log().count(said) == 2, "a try that failed")
+    refusing.unlink()
+    eventually(lambda: "batch resumed" in service.log(), "the batch to be resumed")
+    service.kill()
+    engine.release()
+    service.start()
+    assert service.read(f"/v1/batches/{batch['id']}", wait="30s")["state"] == "complete"
 
 
 @pytest.mark.parametrize("key, state", [("", "cancelled"), ("Idempotency-Key: k\r\n", "complete")], ids=["no key", "key"])
