@@ -7,7 +7,7 @@ import pytest
 from engines import CannedEngine
 from harness import PATIENCE, StartFailed, eventually
 from material import make_batch, make_group, rollouts, sampling
-from test_database import launch
+from test_database import answers, launch
 from test_health import ASYNC, Watch
 from test_hostile import post
 
@@ -76,6 +76,7 @@ def test_a_worker_that_cannot_open_the_record_tries_again_before_each_job(start,
     refusing.touch()
     service.args += ["--listen", service.url.removeprefix("http://")]
     launch(service)  # not ready before the unfinished batches are read
+    eventually(lambda: answers(service), "an answer")
     eventually(lambda: service.log().count("worker without a read connection") == 2, "one line for each worker")
     for _ in range(3):
         for path in ("/v1/runs", "/v1/rollouts", "/v1/batches"):
