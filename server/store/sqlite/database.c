@@ -219,7 +219,8 @@ sqlite3_stmt *database_statement(struct database *database, enum statement which
         (void)prepare(database, (int)which); /* if it cannot, its first step says so */
     sqlite3_stmt *statement = database->statements[which];
     sqlite3_reset(statement);
-    sqlite3_clear_bindings(statement);
+    if (statement) /* sqlite3_clear_bindings() alone takes no NULL */
+        sqlite3_clear_bindings(statement);
     return statement;
 }
 

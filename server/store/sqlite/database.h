@@ -46,7 +46,8 @@ void database_close(struct database *database); /* zeroed is fine */
 /* What an SQLite result code means; OK, ROW and DONE are STORE_OK. */
 enum store_status database_status(const struct database *database, int result);
 
-/* The statement, reset and without bindings. */
+/* The statement, reset and without bindings. NULL: it cannot be prepared; binding to it does nothing, and its first step
+ * says so. */
 sqlite3_stmt *database_statement(struct database *database, enum statement which);
 /* Steps a statement that gives no rows, and resets it. An SQLite result code, SQLITE_OK if done. */
 int database_run(sqlite3_stmt *statement);

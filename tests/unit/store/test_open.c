@@ -1,6 +1,7 @@
 /* What store_open() refuses, and that it leaves what it refuses as it was. */
 #include "tests/unit/store/fixture.h"
 
+#include "server/store/sqlite/database.h"
 #include "server/store/sqlite/inspect.h"
 
 #include <errno.h>
@@ -99,6 +100,18 @@ static void test_a_second_name_of_an_open_file_is_refused_too(void **state)
     options.path = link_path;
     assert_null(store_open(&options, fixture->message, &fixture->error));
     assert_int_equal(fixture->error, EWOULDBLOCK);
+}
+
+static void test_a_statement_that_cannot_be_prepared_fails_at_its_first_step(void **state)
+{
+    struct database database = {0};
+    use(state);
+    assert_int_equal(database_open(&database, fixture->path, DATABASE_WRITER, false, 0),
+                     SQLITE_OK); /* without a table */
+    sqlite3_stmt *row = database_statement(&database, SQL_READ_BATCH);
+    bind_text(row, 1, text_of("b_1"));
+    assert_int_equal(database_status(&database, database_first(row)), STORE_UNAVAILABLE);
+    database_close(&database);
 }
 
 static void test_garbage_is_refused(void **state)
@@ -248,6 +261,7 @@ int main(void)
         CLAIM(test_an_absent_and_an_empty_file_are_fresh_databases),
         CLAIM(test_a_file_that_is_open_is_refused_and_the_message_says_who_has_it),
         CLAIM(test_a_second_name_of_an_open_file_is_refused_too),
+        CLAIM(test_a_statement_that_cannot_be_prepared_fails_at_its_first_step),
         CLAIM(test_garbage_is_refused),
         CLAIM(test_a_file_cut_in_the_middle_is_refused),
         CLAIM(test_a_file_cut_to_ten_bytes_is_refused),
