@@ -14,6 +14,7 @@
 /* A small file is checked whole at a start, a larger one only where a service reads and writes first. A slow disk ends
  * either: what was not read by then is not known to be damaged. */
 enum { CHECK_WHOLE_BYTES = 4 << 20, CHECK_US = 1000 * 1000, CHECK_STEPS = 2000 };
+enum { LINKS_MAX = 40 }; /* as many as the kernel follows */
 
 static const char file_magic[16] = "SQLite format 3";
 
@@ -49,13 +50,21 @@ const char *inspect_network_name(unsigned long magic)
     return NULL;
 }
 
-int inspect_resolve(const char *path, char **ret_path, char message[STORE_MESSAGE_BYTES])
+/* The place that a link names; NULL: it is none. */
+static char *read_link(const char *path)
 {
-    _cleanup_free_ char *real = realpath(path, NULL);
-    if (real) {
-        *ret_path = TAKE_PTR(real);
-        return 0;
-    }
+    char place[PATH_MAX];
+    ssize_t length = readlink(path, place, sizeof(place) - 1);
+    const char *slash = strrchr(path, '/');
+    if (length < 0)
+        return NULL;
+    place[length] = '\0';
+    return *place == '/' || !slash ? xstrdup(place) : xasprintf("%.*s/%s", (int)(slash - path), path, place);
+}
+
+/* The place of a file that is not there: in a real directory. */
+static int resolve_absent(const char *path, char **ret_path, char message[STORE_MESSAGE_BYTES])
+{
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     _cleanup_free_ char *directory = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
@@ -66,6 +75,21 @@ int inspect_resolve(const char *path, char **ret_path, char message[STORE_MESSAG
         return store_refuse(EISDIR, message, "the database %s is a directory", path);
     *ret_path = xasprintf("%s/%s", strcmp(real_directory, "/") == 0 ? "" : real_directory, name);
     return 0;
+}
+
+/* A link to a file that is not there leads to where it would be made: the lock and the log stand there, as they will
+ * when it is there. */
+int inspect_resolve(const char *path, char **ret_path, char message[STORE_MESSAGE_BYTES])
+{
+    _cleanup_free_ char *at = xstrdup(path);
+    char *next = NULL;
+    *ret_path = realpath(at, NULL);
+    for (int links = 0; !*ret_path && links < LINKS_MAX && (next = read_link(at)); links++) {
+        free(at);
+        at = next;
+        *ret_path = realpath(at, NULL);
+    }
+    return *ret_path ? 0 : resolve_absent(at, ret_path, message);
 }
 
 int inspect_place(const char *path, char message[STORE_MESSAGE_BYTES])

@@ -102,6 +102,41 @@ static void test_a_second_name_of_an_open_file_is_refused_too(void **state)
     assert_int_equal(fixture->error, EWOULDBLOCK);
 }
 
+/* SQLite makes it at the link's place, with its log beside it: the lock and what is looked at before stand there, too. */
+static void test_a_link_to_a_file_that_is_not_there_leads_to_its_place(void **state)
+{
+    use(state);
+    char link_path[160];
+    char second_path[160];
+    char restoring[160];
+    snprintf(link_path, sizeof(link_path), "%s/other-name.db", fixture->directory);
+    snprintf(second_path, sizeof(second_path), "%s/third-name.db", fixture->directory);
+    snprintf(restoring, sizeof(restoring), "%s" INSPECT_RESTORING, fixture->path);
+    assert_int_equal(symlink("record.db", link_path), 0);
+    assert_int_equal(symlink(link_path, second_path), 0);
+    struct store_options options = fixture->options;
+    fixture->options.path = second_path;
+    start_store(fixture);
+    assert_null(store_open(&options, fixture->message, &fixture->error));
+    assert_int_equal(fixture->error, EWOULDBLOCK);
+    stop_store(fixture);
+    assert_int_equal(unlink(fixture->path), 0);
+    int fd = open(restoring, O_WRONLY | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(store_check(&fixture->options, fixture->message), -EUCLEAN);
+    assert_null(store_open(&fixture->options, fixture->message, &fixture->error));
+    assert_int_equal(access(fixture->path, F_OK), -1);
+}
+
+static void test_a_link_to_itself_is_refused(void **state)
+{
+    use(state);
+    assert_int_equal(symlink("record.db", fixture->path), 0);
+    assert_null(store_open(&fixture->options, fixture->message, &fixture->error));
+    assert_int_equal(fixture->error, ELOOP);
+}
+
 static void test_a_statement_that_cannot_be_prepared_fails_at_its_first_step(void **state)
 {
     struct database database = {0};
@@ -261,6 +296,8 @@ int main(void)
         CLAIM(test_an_absent_and_an_empty_file_are_fresh_databases),
         CLAIM(test_a_file_that_is_open_is_refused_and_the_message_says_who_has_it),
         CLAIM(test_a_second_name_of_an_open_file_is_refused_too),
+        CLAIM(test_a_link_to_a_file_that_is_not_there_leads_to_its_place),
+        CLAIM(test_a_link_to_itself_is_refused),
         CLAIM(test_a_statement_that_cannot_be_prepared_fails_at_its_first_step),
         CLAIM(test_garbage_is_refused),
         CLAIM(test_a_file_cut_in_the_middle_is_refused),
