@@ -155,6 +155,22 @@ def test_the_whole_check_runs_beside_a_service_that_writes(start, engine):
     assert service.get("/readyz").status == 200
 
 
+def test_a_run_that_goes_back_while_a_batch_runs_leaves_a_record_in_order(start, engine):
+    engine.rules({"in": "SLOW", "hold": True})
+    service = start(f"{engine.for_rolloutd}&in_flight=2")
+    identity = service.post("/v1/batches", make_batch(make_group("a", "SLOW"), make_group("b"), deadline="120s"), {"Prefer": "respond-async"}).json["id"]
+    eventually(lambda: engine.open == 2, "the first group to be sampled")
+    assert service.put("/v1/runs/test/policy", {"revision": 0, "rewind_to_step": 0}).json["incarnation"] == 1
+    engine.release()
+    assert service.settled(identity)["state"] == "complete"
+    assert numbers(service.database, "SELECT DISTINCT incarnation FROM rollouts ORDER BY 1") == [(0,), (1,)]
+    done = verify(service.database)
+    assert done.returncode == 0, done
+    service.terminate()
+    statements(service.database, "UPDATE rollouts SET incarnation = 2 WHERE incarnation = 1")
+    assert "of another batch, run, task, incarnation or purpose" in verify(service.database).stdout
+
+
 def test_the_whole_check_reads_what_a_crash_left_in_the_log(start, engine):
     service = start(engine)
     service.batch(make_batch())

@@ -63,11 +63,13 @@ static const struct {
     {"a complete batch has a group that is not closed",
      "SELECT b.id || ' group ' || g.group_index FROM groups g JOIN batches b ON b.seq = g.batch_seq WHERE g.state ="
      " 'running' AND b.state = 'complete'" SHOWN},
+    /* The incarnation is the run's at the dispatch: a run that goes back while a batch runs gives it a later one. */
     {"a rollout is of another batch, run, task, incarnation or purpose than its group",
      "SELECT b.id || ' rollout ' || r.seq FROM rollouts r JOIN groups g ON g.seq = r.group_seq JOIN batches b ON b.seq "
      "="
-     " g.batch_seq WHERE r.batch_seq <> g.batch_seq OR r.task_seq <> g.task_seq OR r.run_seq <> b.run_seq OR"
-     " r.incarnation <> b.incarnation OR r.purpose <> b.purpose" SHOWN},
+     " g.batch_seq JOIN runs u ON u.seq = b.run_seq WHERE r.batch_seq <> g.batch_seq OR r.task_seq <> g.task_seq OR"
+     " r.run_seq <> b.run_seq OR r.incarnation NOT BETWEEN b.incarnation AND u.incarnation OR r.purpose <> "
+     "b.purpose" SHOWN},
     {"a rollout's index is outside its group",
      "SELECT b.id || ' rollout ' || r.seq FROM rollouts r JOIN groups g ON g.seq = r.group_seq JOIN batches b ON b.seq "
      "="
