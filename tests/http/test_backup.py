@@ -6,6 +6,7 @@ import socket
 import sqlite3
 import stat
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -238,6 +239,17 @@ def test_what_root_restores_belongs_to_whom_it_belonged(start, engine, as_nobody
     assert {os.stat(os.path.join(folder, name)).st_uid for name in ("x.db", "x.db-lock")} == {65534}
 
 
+def test_what_root_could_not_restore_leaves_the_lock_to_whom_it_belongs(stopped, as_nobody, tmp_path):
+    """A service that cannot open it would not start."""
+    wrapper, folder = as_nobody
+    if not wrapper:
+        pytest.skip("only root gives files away")
+    os.chown(folder, 65534, 65534)
+    make_wrong("cut", tmp_path / "cut", stopped.database)
+    refused(restore(tmp_path / "cut", os.path.join(folder, "x.db")), "damaged")
+    assert os.stat(os.path.join(folder, "x.db-lock")).st_uid == 65534
+
+
 # -- beside a service ------------------------------------------------------------------------------------------------------
 
 def test_a_service_writes_on_during_a_copy_and_shortens_its_log_afterwards(filled, engine, tmp_path):
@@ -450,6 +462,21 @@ def test_the_old_record_is_kept_whole_with_its_log(start, engine, tmp_path):
     in_order(kept, 4)
     service.start()
     assert len(service.read("/v1/batches")["items"]) == 1
+
+
+def test_an_old_record_never_takes_a_name_that_another_has(stopped, tmp_path):
+    """Two restores in one second: the second would find the name of the first."""
+    made(backup(stopped, tmp_path / "copy.db"))
+    now = int(time.time())
+    taken = [time.strftime(f"{stopped.database}.replaced-%Y%m%dT%H%M%SZ", time.gmtime(at)) + ("", "-wal")[at % 2] for at in range(now, now + 2 * int(PATIENCE))]
+    for name in taken:
+        Path(name).write_text("somebody's")
+    kept = [made(restore(tmp_path / "copy.db", stopped.database, "--replace")).stdout.splitlines()[-1].removeprefix("the old database is kept as ") for _ in range(3)]
+    assert len(set(kept)) == 3 and not set(kept) & {name.removesuffix("-wal") for name in taken}
+    assert {Path(name).read_text() for name in taken} == {"somebody's"}
+    for name in [*kept, stopped.database]:
+        in_order(name, 2)
+    assert not os.path.exists(stopped.database + ".restoring")
 
 
 def test_a_log_without_its_database_is_not_left_to_the_restored_one(start, engine, tmp_path):

@@ -6,15 +6,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
-
-static bool is_same_file(const char *path, const char *other)
-{
-    struct stat status;
-    struct stat other_status;
-    return stat(path, &status) == 0 && stat(other, &other_status) == 0 && status.st_dev == other_status.st_dev &&
-           status.st_ino == other_status.st_ino;
-}
 
 /* The real path of a file that does not exist, in a folder that does. */
 static int resolve_new(const char *file, char **ret_path, char message[STORE_MESSAGE_BYTES])
@@ -34,7 +25,7 @@ static int resolve_new(const char *file, char **ret_path, char message[STORE_MES
 /* A log that somebody left under the copy's name would be taken for the copy's own. */
 static int refuse_present(const char *database, const char *path, char message[STORE_MESSAGE_BYTES])
 {
-    if (is_same_file(database, path))
+    if (copy_is_same_file(database, path))
         return store_refuse(EEXIST, message, "the copy %s is the database itself", path);
     for (size_t i = 0; copy_suffixes[i]; i++)
         if (copy_is_there(path, copy_suffixes[i]))

@@ -292,7 +292,9 @@ int copy_rename(const char *from, const char *to)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -errno;
-    return link(from, to) == 0 && unlink(from) == 0 ? 0 : -errno;
+    if (link(from, to) < 0 && !(errno == EEXIST && copy_is_same_file(from, to))) /* cut off before the unlink() */
+        return -errno;
+    return unlink(from) == 0 ? 0 : -errno;
 }
 
 int copy_sync_folder(const char *path)
@@ -301,6 +303,14 @@ int copy_sync_folder(const char *path)
     _cleanup_free_ char *folder = xstrndup(path, (size_t)(slash - path) + 1);
     _cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return fd >= 0 && (fsync(fd) == 0 || errno == EINVAL) ? 0 : -errno;
+}
+
+bool copy_is_same_file(const char *path, const char *other)
+{
+    struct stat status;
+    struct stat other_status;
+    return stat(path, &status) == 0 && stat(other, &other_status) == 0 && status.st_dev == other_status.st_dev &&
+           status.st_ino == other_status.st_ino;
 }
 
 bool copy_is_there(const char *path, const char *suffix)

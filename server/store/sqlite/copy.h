@@ -17,6 +17,7 @@ int copy_make(const char *from, const char *to, bool whole, const struct store_w
 int copy_rename(const char *from, const char *to);
 /* Puts the names in the folder of this path on disk. 0, or a negative errno value. */
 int copy_sync_folder(const char *path);
+bool copy_is_same_file(const char *path, const char *other);
 bool copy_is_there(const char *path, const char *suffix); /* whatever it is, also a link to nowhere */
 
 #endif

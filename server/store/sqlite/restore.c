@@ -51,51 +51,74 @@ static int find_names(struct restoring *restoring, const char *file, const char 
     return 0;
 }
 
-static bool is_replacing(const struct restoring *restoring)
+static bool is_taken(const char *path)
 {
     for (size_t i = 0; copy_suffixes[i]; i++)
-        if (copy_is_there(restoring->to, copy_suffixes[i]))
+        if (copy_is_there(path, copy_suffixes[i]))
             return true;
     return false;
 }
 
 static int refuse_present(const struct restoring *restoring, bool replace)
 {
-    if (replace || !is_replacing(restoring))
+    if (replace || !is_taken(restoring->to))
         return 0;
     return store_refuse(EEXIST, restoring->message,
                         "the database %s, or a log of it, is there already; --replace keeps it under another name",
                         restoring->to);
 }
 
-/* Files that root makes belong to the owner of the old database, or of its folder. */
-static void give_to_owner(const struct restoring *restoring)
+/* Files that root makes belong to the owner of the old database, or of its folder. One that was moved away before a
+ * restore was cut off has left its owner to the copy. */
+static bool find_owner(const struct restoring *restoring, struct stat *ret_owner)
 {
     _cleanup_free_ char *folder = xstrndup(restoring->to, (size_t)(strrchr(restoring->to, '/') - restoring->to) + 1);
+    return geteuid() == 0 && (stat(restoring->to, ret_owner) == 0 || stat(restoring->ready, ret_owner) == 0 ||
+                              stat(folder, ret_owner) == 0);
+}
+
+/* At once: it stays after a refusal, and a service that cannot open it does not start. */
+static void give_lock(const struct restoring *restoring)
+{
     struct stat owner;
-    if (geteuid() != 0 || (stat(restoring->to, &owner) < 0 && stat(folder, &owner) < 0))
-        return;
-    if (lchown(restoring->partial, owner.st_uid, owner.st_gid) < 0 ||
-        fchown(restoring->lock_fd, owner.st_uid, owner.st_gid) < 0)
+    if (find_owner(restoring, &owner) && fchown(restoring->lock_fd, owner.st_uid, owner.st_gid) < 0)
         return; /* as it is on a file system without owners */
 }
 
-/* The old database is called after the time of the copy that replaces it; a copy that finishes what another began takes
- * over its time, so that all the old files come together. */
+static void give_copy(const struct restoring *restoring)
+{
+    struct stat owner;
+    if (find_owner(restoring, &owner) && lchown(restoring->partial, owner.st_uid, owner.st_gid) < 0)
+        return;
+}
+
+static int name_after(struct restoring *restoring, time_t time_s)
+{
+    struct tm when;
+    char stamp[32];
+    if (!gmtime_r(&time_s, &when))
+        return -errno;
+    (void)strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &when);
+    free(restoring->kept);
+    restoring->kept = xasprintf("%s.replaced-%s", restoring->to, stamp);
+    return 0;
+}
+
+/* The old database is called after the time of the copy that replaces it, or the next second whose name is free. The
+ * copy bears that time: one that finishes what another began takes it over, so that all the old files come together. */
 static int name_kept(struct restoring *restoring)
 {
     struct stat status;
-    struct tm when;
-    char stamp[32];
-    if (stat(restoring->ready, &status) == 0) {
-        struct timespec times[2] = {status.st_atim, status.st_mtim};
-        (void)utimensat(AT_FDCWD, restoring->partial, times, 0);
-    }
-    if (stat(restoring->partial, &status) < 0 || !gmtime_r(&status.st_mtim.tv_sec, &when))
+    bool begun = stat(restoring->ready, &status) == 0;
+    if (!begun && stat(restoring->partial, &status) < 0)
         return -errno;
-    (void)strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &when);
-    restoring->kept = xasprintf("%s.replaced-%s", restoring->to, stamp);
-    return 0;
+    int result = name_after(restoring, status.st_mtim.tv_sec);
+    while (result == 0 && !begun && is_taken(restoring->kept))
+        result = name_after(restoring, ++status.st_mtim.tv_sec);
+    struct timespec times[2] = {status.st_atim, status.st_mtim};
+    if (result == 0 && utimensat(AT_FDCWD, restoring->partial, times, 0) < 0)
+        result = -errno;
+    return result;
 }
 
 static int move_aside(const struct restoring *restoring)
@@ -146,11 +169,13 @@ int store_restore(const char *file, const char *database, bool replace, const st
     if (refused == 0)
         refused = lock_take(restoring.to, &restoring.lock_fd, message);
     if (refused == 0)
+        give_lock(&restoring);
+    if (refused == 0)
         refused = refuse_present(&restoring, replace);
     if (refused == 0)
         refused = copy_make(restoring.from, restoring.partial, true, watch, ret_report, message);
     if (refused < 0)
         return refused;
-    give_to_owner(&restoring);
+    give_copy(&restoring);
     return replace_database(&restoring, ret_report);
 }
