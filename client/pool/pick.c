@@ -247,10 +247,29 @@ static int64_t usable_at_us(const struct pool *pool, const struct engine *engine
     return now_us < engine->trial_at_us ? engine->trial_at_us : now_us + TRIAL_PATIENCE_US;
 }
 
+/* From when on an engine for this sample is missed. An engine that cannot take the sample says nothing about that,
+ * however well it is. */
+static int64_t missed_since_us(const struct pool *pool, const struct pool_want *want)
+{
+    int64_t since_us = want->since_us;
+    bool others_usable = false;
+
+    for (size_t i = 0; i < pool->count; i++) {
+        const struct engine *engine = pool->engines[i];
+
+        if (!engine_suits(engine, want)) {
+            others_usable = others_usable || (belongs(engine, want->pool) && engine_is_usable(engine));
+            continue;
+        }
+        since_us = engine->usable_us > since_us ? engine->usable_us : since_us;
+        since_us = engine->lost_us > since_us ? engine->lost_us : since_us;
+    }
+    return !others_usable && want->pool->usable_us > since_us ? want->pool->usable_us : since_us;
+}
+
 static enum pool_answer answer_without(struct pool *pool, const struct pool_want *want, int64_t now_us,
                                        int64_t *ret_at_us)
 {
-    int64_t down_us = want->pool->usable_us > want->since_us ? want->pool->usable_us : want->since_us;
     bool usable = false;
 
     *ret_at_us = NEVER_US;
@@ -266,21 +285,21 @@ static enum pool_answer answer_without(struct pool *pool, const struct pool_want
         int64_t at_us = usable_at_us(pool, engine, want, now_us);
         *ret_at_us = at_us < *ret_at_us ? at_us : *ret_at_us;
         usable = usable || engine_is_usable(engine) || (engine->state == ENGINE_COOLING && !engine->draining);
-        down_us = engine->lost_us > down_us ? engine->lost_us : down_us;
     }
     if (usable)
         return POOL_WAIT;
-    int64_t until_us = down_us + pool->rules.down_timeout_us;
+    int64_t until_us = missed_since_us(pool, want) + pool->rules.down_timeout_us;
     *ret_at_us = until_us < *ret_at_us ? until_us : *ret_at_us;
     return now_us >= until_us ? POOL_DOWN : POOL_WAIT;
 }
 
-void pool_down_error(const struct pool *pool, const struct named_pool *named, struct sample_error *ret_error)
+void pool_down_error(const struct pool *pool, const struct pool_want *want, struct sample_error *ret_error)
 {
     const struct engine *last = NULL;
 
     for (size_t i = 0; i < pool->count; i++)
-        if (belongs(pool->engines[i], named) && (!last || pool->engines[i]->paused_until_us > last->paused_until_us))
+        if (engine_suits(pool->engines[i], want) &&
+            (!last || pool->engines[i]->paused_until_us > last->paused_until_us))
             last = pool->engines[i];
     bool is_refused = last && engine_shown_state(last) == ENGINE_REFUSED;
     if (last && last->last_error.message[0] && !last->draining && !is_refused) {
@@ -288,8 +307,9 @@ void pool_down_error(const struct pool *pool, const struct named_pool *named, st
     } else {
         *ret_error = (struct sample_error){.code = SAMPLE_ENGINE_UNREACHABLE};
         snprintf(ret_error->message, sizeof(ret_error->message), "no engine of pool \"%.64s\" can be used%s%s%s%.140s",
-                 named->name, last ? ": the last is " : "", last ? engine_state_names[engine_shown_state(last)] : "",
-                 is_refused ? ": " : "", is_refused ? last->why : "");
+                 want->pool->name, last ? ": the last is " : "",
+                 last ? engine_state_names[engine_shown_state(last)] : "", is_refused ? ": " : "",
+                 is_refused ? last->why : "");
     }
     ret_error->retryable = ret_error->resample = false;
     ret_error->retry_after_us = 0;
@@ -304,7 +324,7 @@ static void refresh(struct pool *pool, struct named_pool *named, int64_t now_us)
             continue;
         engine_refresh(pool->engines[i], now_us);
         if (engine_is_usable(pool->engines[i]))
-            named->usable_us = now_us;
+            pool->engines[i]->usable_us = named->usable_us = now_us;
     }
 }
 

@@ -155,6 +155,7 @@ struct engine {
     double told_token_us;  /* a token's time in samples that are long enough to tell it, averaged; 0: none yet */
     double token_us;       /* a token's time, averaged; 0: none yet */
     double token_floor_us; /* the smallest such average */
+    int64_t usable_us;     /* when pool_pick() last found it usable; 0: never */
     bool probing;
     bool look_now;           /* whatever check_us says */
     struct probe *probe;     /* while probing */
@@ -231,7 +232,7 @@ enum pool_answer {
     POOL_PICKED,
     POOL_BUSY,     /* every usable engine is at its limit: come back when a sample ends */
     POOL_WAIT,     /* none is usable now, one may be at ret_at_us: a pause, or a probe that still runs */
-    POOL_DOWN,     /* none has been usable for rules.down_timeout_us: pool_down_error() says why */
+    POOL_DOWN,     /* none for it has been usable for rules.down_timeout_us: pool_down_error() says why */
     POOL_UNSUITED, /* none serves the model, or has all that the sampling asks for: pool_unsuited_error() */
 };
 /* The engine that had this prefix before, or the one that a rendezvous hash gives; another if that one cannot be used,
@@ -242,8 +243,8 @@ enum pool_answer pool_pick(struct pool *pool, const struct pool_want *asked, int
                            int64_t *ret_at_us);
 /* For pool_want.prefix; 0 is never given. */
 uint64_t pool_prefix(struct text prompt);
-/* Of a pool that is DOWN: the error of the engine that failed last. Not to be repeated. */
-void pool_down_error(const struct pool *pool, const struct named_pool *named, struct sample_error *ret_error);
+/* After POOL_DOWN: the error of the engine for `want` that failed last. Not to be repeated. */
+void pool_down_error(const struct pool *pool, const struct pool_want *want, struct sample_error *ret_error);
 /* Of a pool that is UNSUITED: the models that it serves, or the field that it lacks. Not to be repeated. */
 void pool_unsuited_error(const struct pool *pool, const struct pool_want *want, struct sample_error *ret_error);
 /* False if the engine is up and lists its models without this one. TEXT_NONE: any. */

@@ -75,11 +75,11 @@ static void fail_for_want(struct live_batch *live, uint32_t rollout, const struc
     fail_one(live, rollout, &error);
 }
 
-/* No engine of its pool has been usable for too long. */
-static void fail_for_pool(struct live_batch *live, uint32_t rollout)
+/* No engine of its pool that could take it has been usable for too long. */
+static void fail_for_pool(struct live_batch *live, uint32_t rollout, const struct pool_want *want)
 {
     struct sample_error error;
-    pool_down_error(live->batches->uses.pool, live->queue->pool, &error);
+    pool_down_error(live->batches->uses.pool, want, &error);
     fail_one(live, rollout, &error);
 }
 
@@ -151,7 +151,7 @@ static enum dispatched dispatch_one(struct batches *batches, struct live_batch *
         attempt_send(live, rollout, engine);
         return DISPATCHED;
     case POOL_DOWN:
-        fail_for_pool(live, rollout);
+        fail_for_pool(live, rollout, &want);
         return DISPATCHED;
     case POOL_UNSUITED:
         fail_for_want(live, rollout, &want);

@@ -184,7 +184,7 @@ static void test_a_pool_without_a_usable_engine_is_waited_for_so_long_and_no_lon
     assert_int_equal(answer(pool, 120 * S, 170 * S, &at_us), POOL_WAIT); /* a batch that came later waits as long */
     for (struct engine *engine; (engine = pool_probe_due(pool, 170 * S, &at_us));)
         engine_probe_reply(engine, NULL, &no_answer, 170 * S);
-    pool_down_error(pool, pool_named(pool, text_of(POOL_DEFAULT)), &error);
+    pool_down_error(pool, &(struct pool_want){.pool = pool_named(pool, text_of(POOL_DEFAULT))}, &error);
     assert_string_equal(error.message, "no answer");
     assert_int_equal(error.code, SAMPLE_ENGINE_TIMEOUT);
     assert_false(error.retryable);
@@ -206,7 +206,7 @@ static void test_engines_that_drain_or_are_refused_get_nothing_and_say_why(void 
     engine_refuse(pool_at(pool, 1), "its tokenizer is another", 0);
     assert_string_equal(pool_at(pool, 1)->why, "its tokenizer is another");
     assert_int_equal(answer(pool, 0, 0, &at_us), POOL_WAIT);
-    pool_down_error(pool, pool_named(pool, text_of(POOL_DEFAULT)), &error);
+    pool_down_error(pool, &(struct pool_want){.pool = pool_named(pool, text_of(POOL_DEFAULT))}, &error);
     assert_non_null(strstr(error.message, "refused"));
     answer_probes(pool, 5 * S);
     assert_ptr_equal(pick(pool, 5 * S), pool_at(pool, 1));

@@ -533,6 +533,32 @@ static void test_engines_that_are_away_or_drain_are_waited_for_when_no_other_ser
     pool_destroy(pool);
 }
 
+/* The engine without the model is usable all the time: it must not prolong the wait for the other one. */
+static void test_the_only_engine_of_a_model_is_waited_for_so_long_and_no_longer(void **state)
+{
+    struct pool *pool = pool_with(pair, 2);
+    struct vllm vllms[2] = {honest_vllm, honest_vllm};
+    struct pool_want wish = {.pool = pool_at(pool, 0)->pool, .model = text_of("lora-1")};
+    struct engine *engine;
+    struct sample_error error;
+
+    (void)state;
+    vllms[1].adapter = "lora-1";
+    probe_all(pool, vllms, 1 * S);
+    break_it(pool, pool_at(pool, 1), 2 * S);
+    for (int64_t at_us = 2 * S; at_us < 62 * S; at_us += 5 * S) {
+        assert_int_equal(want_model(pool, "lora-1", 0, at_us, &engine), POOL_WAIT);
+        assert_int_equal(want_model(pool, "lora-a", 0, at_us, &engine), POOL_PICKED);
+    }
+    assert_int_equal(want_model(pool, "lora-1", 0, 62 * S, &engine), POOL_DOWN);
+    pool_down_error(pool, &wish, &error);
+    assert_string_equal(error.message, "500");
+    assert_int_equal(want_model(pool, "lora-1", 30 * S, 62 * S, &engine), POOL_WAIT); /* a batch that came later */
+    pool_drain(pool, pool_at(pool, 1), true);
+    assert_int_equal(want_model(pool, "lora-1", 0, 62 * S, &engine), POOL_DOWN);
+    pool_destroy(pool);
+}
+
 /* Another engine that is sound, but cannot take the sample, must not keep it from the one that can. */
 static void test_the_only_engine_of_a_model_gets_its_trials_though_others_are_sound(void **state)
 {
@@ -580,6 +606,7 @@ int main(void)
         cmocka_unit_test(test_a_model_that_no_list_has_is_asked_for_once_more_and_then_refused),
         cmocka_unit_test(test_a_model_that_was_loaded_since_its_list_was_read_is_found),
         cmocka_unit_test(test_engines_that_are_away_or_drain_are_waited_for_when_no_other_serves_the_model),
+        cmocka_unit_test(test_the_only_engine_of_a_model_is_waited_for_so_long_and_no_longer),
         cmocka_unit_test(test_the_only_engine_of_a_model_gets_its_trials_though_others_are_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
