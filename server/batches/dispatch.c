@@ -108,8 +108,9 @@ static uint64_t prefix_of(struct live_batch *live, uint32_t group)
     return *prefix;
 }
 
-/* NOT_NOW: this rollout has to wait, another batch's may not; FULL: whatever comes next would have to wait, too. */
-enum dispatched { DISPATCHED, NOT_NOW, FULL };
+/* NOT_NOW: this rollout has to wait, another batch's may not; BUSY: those of its model have to wait, too; FULL: whatever
+ * comes next would have to wait, too. */
+enum dispatched { DISPATCHED, NOT_NOW, BUSY, FULL };
 
 /* From when on its pool's absence counts: engines may be away while their weights are changed. */
 static int64_t usable_since(const struct live_batch *live)
@@ -162,14 +163,26 @@ static enum dispatched dispatch_one(struct batches *batches, struct live_batch *
     case POOL_BUSY:
         break;
     }
-    return want.model.data ? NOT_NOW : FULL; /* engines of another model may have room */
+    return want.model.data ? BUSY : FULL; /* engines of another model may have room */
+}
+
+/* busy: a batch that was BUSY, or NULL. */
+static enum dispatched try_batch(struct batches *batches, struct live_batch *live, int64_t rollout,
+                                 const struct live_batch *busy)
+{
+    if (!pool_may_serve(live))
+        return NOT_NOW;
+    if (busy && text_same(live->spec->model, busy->spec->model))
+        return BUSY;
+    return dispatch_one(batches, live, (uint32_t)rollout);
 }
 
 /* One rollout of the next batch that has the pool; false if nothing more can be sent there now. */
 static bool sample_next(struct batches *batches, struct pool_queue *queue)
 {
+    struct live_batch *busy = NULL; /* the first one that is: it keeps its turn */
     size_t passed_over = 0;
-    while (queue->ring && passed_over <= batches->count) {
+    while (queue->ring && queue->ring != busy && passed_over <= batches->count) {
         struct live_batch *live = queue->ring;
         bool held = false;
         int64_t rollout = update_next_rollout(live, &held);
@@ -178,15 +191,22 @@ static bool sample_next(struct batches *batches, struct pool_queue *queue)
             continue;
         }
         queue->ring = live->ring_next;
-        enum dispatched what = !held && pool_may_serve(live) ? dispatch_one(batches, live, (uint32_t)rollout) : NOT_NOW;
-        if (what == DISPATCHED)
+        enum dispatched what = held ? NOT_NOW : try_batch(batches, live, rollout, busy);
+        if (what == DISPATCHED) {
+            if (busy)
+                queues_move_behind(live, busy);
             return true;
+        }
         if (what == FULL) {
-            queue->ring = live; /* its turn is still to come */
+            queue->ring = busy ? busy : live; /* its turn is still to come */
             return false;
         }
+        if (what == BUSY && !busy)
+            busy = live;
         passed_over++;
     }
+    if (busy)
+        queue->ring = busy;
     return false;
 }
 

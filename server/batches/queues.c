@@ -58,6 +58,14 @@ void queues_remove(struct live_batch *live)
     live->ring_next->ring_previous = live->ring_previous;
 }
 
+void queues_move_behind(struct live_batch *live, struct live_batch *first)
+{
+    struct live_batch **ring = ring_of(live);
+    queues_remove(live);
+    *ring = first;
+    queues_add(live);
+}
+
 static bool still_samples(const struct live_batch *live)
 {
     const size_t *in_phase = live->batch.in_phase;

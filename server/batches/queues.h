@@ -24,6 +24,8 @@ void queues_finish(struct batches *batches);
 /* Nothing happens to a batch that is there already, or is not there. */
 void queues_add(struct live_batch *live);
 void queues_remove(struct live_batch *live);
+/* It is `first`'s turn, and `live`, of the same queue, had its own: it comes last. */
+void queues_move_behind(struct live_batch *live, struct live_batch *first);
 /* Another run has the batch's pool, and this one has to wait for it. */
 bool queues_wait_for_run(const struct live_batch *live);
 

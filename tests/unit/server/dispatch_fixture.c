@@ -462,6 +462,7 @@ static struct batch_spec *spec_of(const struct plan *plan)
     spec->run = text_of(plan->run ? plan->run : "r");
     spec->policy_revision = -1;
     spec->pool = plan->pool ? text_of(plan->pool) : TEXT_NONE;
+    spec->model = plan->model ? text_of(plan->model) : TEXT_NONE;
     spec->rollout_timeout_us = 50 * US_PER_S;
     spec->group_count = 1;
     spec->rollout_count = (size_t)plan->rollouts;

@@ -62,6 +62,7 @@ void world_end(void);
 struct plan {
     const char *run;     /* NULL: "r" */
     const char *pool;    /* NULL: the default one */
+    const char *model;   /* NULL: any */
     int64_t rollouts;    /* of one group */
     bool judged;         /* by a verifier */
     bool given;          /* the completions come with the request */

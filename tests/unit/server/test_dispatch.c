@@ -5,6 +5,9 @@
 #include "server/batches/attempt.h"
 #include "server/batches/weight_update.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #define ONE "http://one"
 #define TWO "http://two"
 #define PLENTY 64
@@ -180,6 +183,61 @@ static void test_batches_of_one_pool_take_turns(void **state)
     assert_int_equal(small->batch.in_phase[PHASE_SAMPLING], 2);
     cancel(large);
     cancel(small);
+    world_end();
+}
+
+static unsigned sent_of(const struct live_batch *live)
+{
+    return (unsigned)(live->batch.rollout_count - live->batch.in_phase[PHASE_QUEUED]);
+}
+
+/* A batch that names its model leaves the pool to others while its engines are full, and must not lose its turn. */
+static void test_batches_that_name_a_model_take_turns_at_a_full_engine(void **state)
+{
+    (void)state;
+    struct pool_engine engine = one;
+    engine.in_flight_limit = 1;
+    world_begin(&engine, 1, PLENTY);
+    struct live_batch *batches[4];
+    for (size_t i = 0; i < 4; i++)
+        batches[i] = world_batch(&(struct plan){.model = "m", .rollouts = 8});
+    world_settle();
+    for (size_t sent = 0; sent < 15; sent++)
+        sent_answer(sent);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(sent_of(batches[i]), 4);
+    for (size_t i = 0; i < 4; i++)
+        cancel(batches[i]);
+    world_end();
+}
+
+/* Engines of two models: the one that is full all the time keeps no batch of the other from its turn. */
+static void test_batches_of_two_models_take_turns_each_at_its_engine(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"m", "m", "n", "n"};
+    struct pool_engine engines[] = {both[0], both[1]};
+    engines[0].in_flight_limit = engines[1].in_flight_limit = 1;
+    world_begin(engines, 2, PLENTY);
+    for (size_t i = 0; i < 2; i++) {
+        struct engine *engine = pool_at(world.pool, i);
+        free(engine->model);
+        engine->model = xstrdup(models[2 * i]);
+        snprintf(engine->facts.models, sizeof(engine->facts.models), "%s\n", models[2 * i]);
+    }
+    struct live_batch *batches[4];
+    for (size_t i = 0; i < 4; i++)
+        batches[i] = world_batch(&(struct plan){.model = models[i], .rollouts = 8});
+    world_settle();
+    assert_int_equal(world.sent_count, 2);
+    for (size_t sent = 0; sent < world.sent_count && world.sent_count < 9; sent++)
+        if (strcmp(world.sent[sent].engine, TWO) == 0)
+            sent_answer(sent);
+    assert_int_equal(sent_to(ONE), 1);
+    assert_int_equal(sent_of(batches[2]), 4);
+    assert_int_equal(sent_of(batches[3]), 4);
+    for (size_t i = 0; i < 4; i++)
+        cancel(batches[i]);
     world_end();
 }
 
@@ -410,6 +468,8 @@ int main(void)
         cmocka_unit_test(test_a_place_that_one_batch_gives_back_is_another_s),
         cmocka_unit_test(test_without_a_free_connection_nothing_is_sent_and_nothing_is_reserved),
         cmocka_unit_test(test_batches_of_one_pool_take_turns),
+        cmocka_unit_test(test_batches_that_name_a_model_take_turns_at_a_full_engine),
+        cmocka_unit_test(test_batches_of_two_models_take_turns_each_at_its_engine),
         cmocka_unit_test(test_a_completion_that_came_with_the_request_needs_no_engine_and_no_attempt),
         cmocka_unit_test(test_a_given_completion_whose_batch_ends_while_it_is_prepared_is_stored_at_once),
         cmocka_unit_test(test_a_batch_that_ends_takes_its_samples_back),
