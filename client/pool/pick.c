@@ -168,15 +168,15 @@ static struct home *place_of(struct pool *pool, const struct pool_want *want)
     return oldest;
 }
 
-/* More than its share of what the pool has in flight. */
-static bool is_overloaded(const struct pool *pool, const struct engine *home)
+/* More than its share of the requests in flight at the engines that could take this sample. */
+static bool is_overloaded(const struct pool *pool, const struct engine *home, const struct pool_want *want)
 {
     double in_flight = 1;
     double limit = 0;
     double own = (double)home->in_flight + 1;
 
     for (size_t i = 0; i < pool->count; i++)
-        if (belongs(pool->engines[i], home->pool) && may_be_home(pool->engines[i])) {
+        if (engine_suits(pool->engines[i], want) && may_be_home(pool->engines[i])) {
             in_flight += (double)pool->engines[i]->in_flight;
             limit += (double)pool->engines[i]->in_flight_limit;
         }
@@ -204,7 +204,7 @@ uint64_t pool_prefix(struct text prompt)
 static struct engine *find_home(struct pool *pool, const struct pool_want *want, int64_t now_us)
 {
     struct home *place = place_of(pool, want);
-    bool is_known = place->engine && place->prefix == want->prefix && place->engine->pool == want->pool &&
+    bool is_known = place->engine && place->prefix == want->prefix && engine_suits(place->engine, want) &&
                     now_us - place->used_us < HOME_KEPT_US;
     struct engine *home = is_known && may_be_home(place->engine) ? place->engine : rendezvous(pool, want, true);
 
@@ -224,7 +224,7 @@ static struct engine *home_of(struct pool *pool, const struct pool_want *want, i
     struct engine *home = find_home(pool, want, now_us);
 
     if (!home || !engine_suits(home, want) || home == want->avoid || !has_room(pool, home, want, now_us) ||
-        is_overloaded(pool, home))
+        is_overloaded(pool, home, want))
         return NULL;
     return home;
 }

@@ -36,11 +36,11 @@ static bool one_suits(const struct pool *pool, const struct pool_want *want)
     return false;
 }
 
-/* Its list of models is older than the wish, and it will tell it again: an adapter may have been loaded since. */
+/* Its list of models is older than the wish, and it will tell it again (after a pause, if it has one): an adapter may
+ * have been loaded since. */
 static bool is_to_look_again(const struct engine *engine, const struct pool_want *want)
 {
-    return engine->pool == want->pool && !engine_may_serve(engine, want->model) && engine->state == ENGINE_UP &&
-           engine->listed_us < want->since_us;
+    return engine->pool == want->pool && !engine_may_serve(engine, want->model) && engine->listed_us < want->since_us;
 }
 
 bool pool_unsuited(struct pool *pool, const struct pool_want *want, int64_t now_us, bool *ret_wait)

@@ -250,7 +250,7 @@ static int64_t due_at_us(const struct pool *pool, const struct engine *engine)
         return engine->paused_until_us;
     if (engine->trial_by_probe)
         return engine->trial_at_us;
-    if (engine->look_now && engine->state == ENGINE_UP)
+    if (engine->look_now && (engine->state == ENGINE_UP || engine->state == ENGINE_HALF_OPEN))
         return engine->probed_at_us;
     if (!pool->rules.check_us || engine->state == ENGINE_COOLING)
         return NEVER_US;

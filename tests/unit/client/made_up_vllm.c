@@ -1,5 +1,8 @@
 #include "made_up_vllm.h"
 
+#include "server/base/clock.h"
+#include "support.h"
+
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -91,4 +94,52 @@ int vllm_answer(struct vllm *vllm, const struct engine_call *call, char *out, si
         status = 404;
     json_decref(ask);
     return status;
+}
+
+/* --- pools of them --------------------------------------------------------------------------------- */
+
+void probe_all(struct pool *pool, struct vllm *vllms, int64_t now_us)
+{
+    struct engine *engine;
+    struct engine_call call;
+    int64_t at_us;
+    int64_t timeout_us;
+    char body[2048] = "";
+
+    while ((engine = pool_probe_due(pool, now_us, &at_us))) {
+        struct vllm *vllm = &vllms[engine->url[7] - 'a'];
+
+        while (engine_probe_build(engine, now_us, &call, &timeout_us)) {
+            int status = vllm_answer(vllm, &call, body, sizeof(body));
+            struct engine_reply reply = {.status = status, .body = text_of(body)};
+
+            engine_call_finish(&call);
+            if (!engine_probe_reply(engine, &reply, NULL, now_us))
+                break;
+        }
+    }
+}
+
+struct pool *pool_with(const struct pool_engine *engines, size_t count)
+{
+    struct pool_rules rules = POOL_RULES_DEFAULT;
+    char message[POOL_MESSAGE_BYTES];
+    struct pool *pool = pool_create(engines, count, message);
+
+    assert_non_null(pool);
+    rules.ask_samples = true;
+    rules.check_us = 30 * US_PER_S;
+    pool_set_rules(pool, &rules);
+    return pool;
+}
+
+void break_it(struct pool *pool, struct engine *engine, int64_t now_us)
+{
+    static const struct sample_error fault = {.code = SAMPLE_ENGINE_ERROR, .retryable = true, .message = "500"};
+
+    for (int i = 0; i < POOL_FAULTS_MAX; i++) {
+        pool_begin(pool, engine, now_us);
+        pool_end(pool, engine, &(struct pool_result){.error = &fault, .began_us = now_us - US_PER_S}, now_us);
+    }
+    assert_int_equal(engine->state, ENGINE_DOWN);
 }

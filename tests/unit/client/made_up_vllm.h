@@ -28,4 +28,11 @@ extern const struct vllm honest_vllm;
 /* The status; 0: no reply. */
 int vllm_answer(struct vllm *vllm, const struct engine_call *call, char *out, size_t size);
 
+/* Of engines at "http://a", "http://b" …: vllms[0], vllms[1] … answer. Probes ask for samples, and are due every 30 s. */
+struct pool *pool_with(const struct pool_engine *engines, size_t count);
+/* All probes that are due. */
+void probe_all(struct pool *pool, struct vllm *vllms, int64_t now_us);
+/* Faults in a row, until it is DOWN. */
+void break_it(struct pool *pool, struct engine *engine, int64_t now_us);
+
 #endif

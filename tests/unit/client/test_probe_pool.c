@@ -9,41 +9,6 @@
 
 static const struct sample_error late = {.code = SAMPLE_ENGINE_TIMEOUT, .message = "no answer in time"};
 
-static void probe_all(struct pool *pool, struct vllm *vllms, int64_t now_us)
-{
-    struct engine *engine;
-    struct engine_call call;
-    int64_t at_us;
-    int64_t timeout_us;
-    char body[2048] = "";
-
-    while ((engine = pool_probe_due(pool, now_us, &at_us))) {
-        struct vllm *vllm = &vllms[engine->url[7] - 'a'];
-
-        while (engine_probe_build(engine, now_us, &call, &timeout_us)) {
-            int status = vllm_answer(vllm, &call, body, sizeof(body));
-            struct engine_reply reply = {.status = status, .body = text_of(body)};
-
-            engine_call_finish(&call);
-            if (!engine_probe_reply(engine, &reply, NULL, now_us))
-                break;
-        }
-    }
-}
-
-static struct pool *pool_with(const struct pool_engine *engines, size_t count)
-{
-    struct pool_rules rules = POOL_RULES_DEFAULT;
-    char message[POOL_MESSAGE_BYTES];
-    struct pool *pool = pool_create(engines, count, message);
-
-    assert_non_null(pool);
-    rules.ask_samples = true;
-    rules.check_us = 30 * S;
-    pool_set_rules(pool, &rules);
-    return pool;
-}
-
 static const struct pool_engine pair[] = {{.url = "http://a", .kind = "vllm"}, {.url = "http://b", .kind = "vllm"}};
 
 static void test_an_engine_of_another_model_is_refused_and_says_why(void **state)
@@ -366,17 +331,6 @@ static enum pool_answer want(struct pool *pool, int64_t left_us, int64_t now_us)
                      &at_us);
 }
 
-static void break_it(struct pool *pool, struct engine *engine, int64_t now_us)
-{
-    static const struct sample_error fault = {.code = SAMPLE_ENGINE_ERROR, .retryable = true, .message = "500"};
-
-    for (int i = 0; i < POOL_FAULTS_MAX; i++) {
-        pool_begin(pool, engine, now_us);
-        pool_end(pool, engine, &(struct pool_result){.error = &fault, .began_us = now_us - S}, now_us);
-    }
-    assert_int_equal(engine->state, ENGINE_DOWN);
-}
-
 static void test_a_probe_is_the_trial_where_no_sample_has_the_time_for_it(void **state)
 {
     struct pool *pool = pool_with(pair, 1);
@@ -461,128 +415,6 @@ static void test_a_trial_beside_a_sound_engine_is_made_by_a_probe_too(void **sta
     pool_destroy(pool);
 }
 
-/* --- models ---------------------------------------------------------------------------------------- */
-
-static enum pool_answer want_model(struct pool *pool, const char *model, int64_t since_us, int64_t now_us,
-                                   struct engine **ret_engine)
-{
-    struct pool_want wish = {.since_us = since_us, .model = text_of(model)};
-    int64_t at_us;
-
-    return pool_pick(pool, &wish, now_us, ret_engine, &at_us);
-}
-
-static void test_a_model_that_no_list_has_is_asked_for_once_more_and_then_refused(void **state)
-{
-    struct pool *pool = pool_with(pair, 2);
-    struct vllm vllms[2] = {honest_vllm, honest_vllm};
-    struct engine *engine;
-    struct sample_error error;
-
-    (void)state;
-    assert_int_equal(want_model(pool, "lora-b", 0, 0, &engine), POOL_WAIT); /* nothing is known */
-    probe_all(pool, vllms, 1 * S);
-    assert_int_equal(want_model(pool, "lora-a", 2 * S, 2 * S, &engine), POOL_PICKED);
-    assert_int_equal(want_model(pool, "lora-b", 2 * S, 2 * S, &engine), POOL_WAIT); /* the lists are older */
-    assert_true(pool_wants_probe(pool));
-    probe_all(pool, vllms, 2 * S);
-    assert_int_equal(want_model(pool, "lora-b", 2 * S, 2 * S, &engine), POOL_UNSUITED);
-    pool_unsuited_error(pool, &(struct pool_want){.pool = pool_at(pool, 0)->pool, .model = text_of("lora-b")}, &error);
-    assert_int_equal(error.code, SAMPLE_ENGINE_ERROR);
-    assert_false(error.retryable);
-    assert_string_equal(error.message, "no engine of pool \"default\" serves the model \"lora-b\"; did you mean "
-                                       "\"lora-a\"? known are: smol, lora-a");
-    pool_destroy(pool);
-}
-
-static void test_a_model_that_was_loaded_since_its_list_was_read_is_found(void **state)
-{
-    struct pool *pool = pool_with(pair, 1);
-    struct vllm vllm = honest_vllm;
-    struct engine *engine;
-
-    (void)state;
-    vllm.adapter = "lora-0";
-    probe_all(pool, &vllm, 1 * S);
-    vllm.adapter = "lora-1";
-    assert_int_equal(want_model(pool, "lora-1", 1 * S + 1, 1 * S + 1, &engine), POOL_WAIT);
-    probe_all(pool, &vllm, 1 * S + 2);
-    assert_int_equal(want_model(pool, "lora-1", 1 * S + 1, 1 * S + 3, &engine), POOL_PICKED);
-    assert_int_equal(want_model(pool, "lora-0", 1 * S + 1, 1 * S + 3, &engine), POOL_UNSUITED);
-    pool_destroy(pool);
-}
-
-static void test_engines_that_are_away_or_drain_are_waited_for_when_no_other_serves_the_model(void **state)
-{
-    struct pool *pool = pool_with(pair, 2);
-    struct vllm vllms[2] = {honest_vllm, honest_vllm};
-    struct engine *engine;
-
-    (void)state;
-    vllms[1].adapter = "lora-1";
-    probe_all(pool, vllms, 1 * S);
-    assert_int_equal(want_model(pool, "lora-1", 0, 1 * S, &engine), POOL_PICKED);
-    assert_ptr_equal(engine, pool_at(pool, 1));
-    pool_drain(pool, engine, true);
-    assert_int_equal(want_model(pool, "lora-1", 0, 1 * S, &engine), POOL_WAIT);
-    pool_drain(pool, pool_at(pool, 1), false);
-    break_it(pool, pool_at(pool, 1), 2 * S);
-    assert_int_equal(pool_at(pool, 1)->state, ENGINE_DOWN);
-    assert_int_equal(want_model(pool, "lora-1", 0, 2 * S, &engine), POOL_WAIT);
-    assert_int_equal(want_model(pool, "lora-2", 0, 2 * S, &engine), POOL_WAIT); /* it may come back with it */
-    pool_destroy(pool);
-}
-
-/* The engine without the model is usable all the time: it must not prolong the wait for the other one. */
-static void test_the_only_engine_of_a_model_is_waited_for_so_long_and_no_longer(void **state)
-{
-    struct pool *pool = pool_with(pair, 2);
-    struct vllm vllms[2] = {honest_vllm, honest_vllm};
-    struct pool_want wish = {.pool = pool_at(pool, 0)->pool, .model = text_of("lora-1")};
-    struct engine *engine;
-    struct sample_error error;
-
-    (void)state;
-    vllms[1].adapter = "lora-1";
-    probe_all(pool, vllms, 1 * S);
-    break_it(pool, pool_at(pool, 1), 2 * S);
-    for (int64_t at_us = 2 * S; at_us < 62 * S; at_us += 5 * S) {
-        assert_int_equal(want_model(pool, "lora-1", 0, at_us, &engine), POOL_WAIT);
-        assert_int_equal(want_model(pool, "lora-a", 0, at_us, &engine), POOL_PICKED);
-    }
-    assert_int_equal(want_model(pool, "lora-1", 0, 62 * S, &engine), POOL_DOWN);
-    pool_down_error(pool, &wish, &error);
-    assert_string_equal(error.message, "500");
-    assert_int_equal(want_model(pool, "lora-1", 30 * S, 62 * S, &engine), POOL_WAIT); /* a batch that came later */
-    pool_drain(pool, pool_at(pool, 1), true);
-    assert_int_equal(want_model(pool, "lora-1", 0, 62 * S, &engine), POOL_DOWN);
-    pool_destroy(pool);
-}
-
-/* Another engine that is sound, but cannot take the sample, must not keep it from the one that can. */
-static void test_the_only_engine_of_a_model_gets_its_trials_though_others_are_sound(void **state)
-{
-    struct pool *pool = pool_with(pair, 2);
-    struct vllm vllms[2] = {honest_vllm, honest_vllm};
-    struct pool_want wish = {.model = text_of("lora-1")};
-    static const struct sample_error refusal = {.code = SAMPLE_ENGINE_ERROR, .message = "404"};
-    struct engine *engine;
-    int64_t at_us;
-
-    (void)state;
-    vllms[1].adapter = "lora-1";
-    probe_all(pool, vllms, 1 * S);
-    for (int i = 0; i < POOL_DOUBTS_MAX; i++) {
-        pool_begin(pool, pool_at(pool, 1), 1 * S);
-        pool_end(pool, pool_at(pool, 1), &(struct pool_result){.error = &refusal}, 1 * S);
-    }
-    assert_int_equal(pool_at(pool, 1)->state, ENGINE_HALF_OPEN);
-    wish.avoid = pool_at(pool, 1);
-    assert_int_equal(pool_pick(pool, &wish, 1 * S, &engine, &at_us), POOL_PICKED);
-    assert_ptr_equal(engine, pool_at(pool, 1));
-    pool_destroy(pool);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -603,11 +435,6 @@ int main(void)
         cmocka_unit_test(test_samples_without_the_time_do_not_wait_for_a_probe_for_ever),
         cmocka_unit_test(test_a_sample_that_has_the_time_is_the_trial),
         cmocka_unit_test(test_a_trial_beside_a_sound_engine_is_made_by_a_probe_too),
-        cmocka_unit_test(test_a_model_that_no_list_has_is_asked_for_once_more_and_then_refused),
-        cmocka_unit_test(test_a_model_that_was_loaded_since_its_list_was_read_is_found),
-        cmocka_unit_test(test_engines_that_are_away_or_drain_are_waited_for_when_no_other_serves_the_model),
-        cmocka_unit_test(test_the_only_engine_of_a_model_is_waited_for_so_long_and_no_longer),
-        cmocka_unit_test(test_the_only_engine_of_a_model_gets_its_trials_though_others_are_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
