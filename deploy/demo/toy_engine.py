@@ -346,7 +346,7 @@ class Engine:
             self.log["misbehaved"] += 1
             if "body" in effects:
                 reply.body = toy_faults.spoil_body(reply.body, effects["body"])
-        reply.transport = toy_faults.transport_of({**({"delay": self.pace * tokens} if self.pace else {}), **effects})
+        reply.transport = toy_faults.transport_of({**({"delay": self.pace * tokens} if self.pace else {}), **effects}, self.faults.released)
         reply.close = reply.close or "close" in effects or "stall" in effects
         self.log["by_status"][reply.status] += 1
         return reply

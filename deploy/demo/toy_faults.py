@@ -5,6 +5,7 @@ Or by rules, POST /misbehave: {"seed": 1, "rules": [{"in": "3+4=", "times": 2, "
 The first rule that fits a request is applied: `in` is a part of the prompt's text (absent: any), the first `skip` fitting
 requests are spared, at most `times` are hit, each with `probability`. Both ways may name several effects.
 """
+import asyncio
 import json
 import random
 import re
@@ -43,6 +44,7 @@ def text(value):
 EFFECTS = {
     "delay": (number(0, 3600), 1),            # seconds before the first byte
     "hang": (one_of(True), True),             # never a byte
+    "hold": (one_of(True), True),             # no byte until there are other rules
     "close": (number(0, 1), 0.5),             # this part of the reply, then the connection is closed
     "stall": (number(0, 1), 0.5),             # this part of the reply, then nothing more
     "slow": (number(1, 1e9), 200),            # bytes a second
@@ -75,11 +77,18 @@ def check_rule(rule):
 
 class Faults:
     def __init__(self):
+        self.released = asyncio.Event()
         self.set_rules([], 0)
+
+    def release(self):
+        """Lets the requests go that `hold` keeps; later ones wait again."""
+        self.released.set()
+        self.released = asyncio.Event()
 
     def set_rules(self, rules, seed):
         for rule in rules:
             check_rule(rule)
+        self.release()
         self.rules = [dict(rule, seen=0, hits=0) for rule in rules]
         self.generator = random.Random(seed)
 
@@ -119,9 +128,9 @@ def _value(word):
 
 # -- what is done to a reply ------------------------------------------------------------------------
 
-def transport_of(effects):
+def transport_of(effects, released):
     how = Transport(delay=effects.get("delay", 0.0), hang=effects.get("hang", False), close_after=effects.get("close"),
-                    stall_after=effects.get("stall"), bytes_per_second=effects.get("slow"))
+                    until=released if effects.get("hold") else None, stall_after=effects.get("stall"), bytes_per_second=effects.get("slow"))
     return None if how == Transport() else how
 
 

@@ -31,6 +31,7 @@ class Transport:
     """How a reply is sent, where it is not simply sent at once."""
     delay: float = 0.0             # seconds before the first byte
     hang: bool = False             # never a byte
+    until: asyncio.Event = None    # no byte before it
     close_after: float = None      # this part of the bytes, then the connection is closed
     stall_after: float = None      # this part of the bytes, then nothing more
     bytes_per_second: float = None
@@ -151,6 +152,8 @@ class Connection(asyncio.Protocol):
         try:
             if how.hang:
                 await asyncio.Event().wait()
+            if how.until:
+                await how.until.wait()
             if how.delay:
                 await asyncio.sleep(how.delay)
             await self.send_parts(reply_bytes(reply, request.keep_alive), how)

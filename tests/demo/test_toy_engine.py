@@ -368,6 +368,17 @@ def test_told_to_hang_or_stall_it_keeps_the_connection_and_says_no_more(engine):
     assert data and not closed
 
 
+def test_told_to_hold_it_answers_when_it_gets_other_rules(engine):
+    rules(engine, {"hold": True, "times": 2})
+    with ThreadPoolExecutor(2) as pool:
+        held = [pool.submit(engine.complete, seed=seed) for seed in (1, 2)]
+        eventually(lambda: engine.log()["in_flight"] == 2)
+        engine.complete(seed=3)  # beyond `times`
+        assert not any(one.done() for one in held)
+        rules(engine)
+        assert all(only(one.result())["token_ids"] for one in held)
+
+
 def test_told_to_be_late_or_slow_it_takes_its_time(engine):
     rules(engine, {"delay": 0.3})
     begin = time.monotonic()

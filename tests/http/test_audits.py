@@ -458,7 +458,7 @@ def test_what_is_not_on_record_is_not_found(plain):
 
 
 def test_groups_that_run_are_left_out_and_noted(service, engine):
-    engine.rules({"in": "SLOW", "delay": 60}, {"choices": [{"text": "\\boxed{42}"}, {"text": "no"}]})
+    engine.rules({"in": "SLOW", "hold": True}, {"choices": [{"text": "\\boxed{42}"}, {"text": "no"}]})
     running = service.post("/v1/batches", make_batch(make_group("done", "a"), make_group("slow", "SLOW"), deadline="10m"), {"Prefer": "respond-async"}).json["id"]
     wait_for_a_group(service, running)
     got = audit(service, {"run": "test", "batch": running, "sweep": {"verifier": "math", "weights": [2]}, "truth": "math"})

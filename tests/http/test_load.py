@@ -1,4 +1,5 @@
 """Many at once. No times are asserted, only that everybody is answered."""
+import contextlib
 import os
 import selectors
 import threading
@@ -19,12 +20,29 @@ def paced_toy(tmp_path):
     made.close()
 
 
+@contextlib.contextmanager
+def first_wave(toy, count):
+    """The engine holds so many requests until all of them are there, however slow the service."""
+    toy.post("/misbehave", {"rules": [{"hold": True, "times": count}]})
+
+    def release():
+        try:
+            eventually(lambda: http_request(toy.url, "GET", "/_log").json["in_flight"] >= count, f"{count} requests in flight")
+        finally:
+            toy.post("/misbehave", {"rules": []})
+
+    thread = threading.Thread(target=release)
+    thread.start()
+    yield
+    thread.join()
+
+
 def test_one_batch_of_500_prompts_times_8_with_256_in_flight(start, paced_toy):
     service, toy = start(paced_toy), paced_toy
-    toy.post("/misbehave", {"rules": [{"delay": 5, "times": 256}]})  # the first wave is held until all of it is there, however slow the service
     groups = [make_group(f"t{index}", f"{index % 10}+{index % 9}=", str(index % 10 + index % 9)) for index in range(500)]
     body = make_batch(*groups, verifiers=[{"name": "exact", "options": {"strip": True}}], sampling=sampling(8), deadline="5m")
-    reply = service.request("POST", "/v1/batches", body, timeout=280)
+    with first_wave(toy, 256):
+        reply = service.request("POST", "/v1/batches", body, timeout=280)
     assert reply.status == 200, reply
     batch = reply.json
     assert batch["state"] == "complete" and batch["summary"]["rollouts"] == batch["summary"]["scored"] == 4000, batch["summary"]
@@ -99,8 +117,8 @@ def test_batches_of_many_clients_do_not_mix(start, toy):
 
 def test_the_engine_limit_is_kept(start, paced_toy):
     service = start(f"{paced_toy.for_rolloutd}&in_flight=5")
-    paced_toy.post("/misbehave", {"rules": [{"delay": 2, "times": 5}]})
-    batch = service.batch(make_batch(*[make_group(f"t{index}", "1+2=", "3") for index in range(10)], verifiers=[{"name": "exact"}], sampling=sampling(4)))
+    with first_wave(paced_toy, 5):
+        batch = service.batch(make_batch(*[make_group(f"t{index}", "1+2=", "3") for index in range(10)], verifiers=[{"name": "exact"}], sampling=sampling(4)))
     assert batch["summary"]["scored"] == 40
     assert http_request(paced_toy.url, "GET", "/_log").json["max_in_flight"] in (5, 6)
 
