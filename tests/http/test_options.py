@@ -233,13 +233,14 @@ def away(*probes):
     places, engines = [], []
     for _ in probes:
         places.append(socket.socket())
-        places[-1].bind(("127.0.0.1", 0))  # bound and not listening: whoever connects is refused
+        places[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the engine binds it, too, before it is closed: no other program can
+        places[-1].bind(("127.0.0.1", 0))  # bound and not listening: a connection is refused
     ports = [place.getsockname()[1] for place in places]
 
     def come():
         for port, place, answers in zip(ports, places, probes):
-            place.close()
             engines.append(ScriptedEngine(port=port, probes=answers))
+            place.close()
         return engines
     try:
         yield [f"http://127.0.0.1:{port}" for port in ports], come
@@ -254,6 +255,9 @@ def models(*names):
     return {"/v1/models": {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}}
 
 
+PATIENT = {"engine.down_timeout": "10m"}  # engines that come one after the other on a slow machine are still waited for
+
+
 def post_early(service, body):
     reply = service.post("/v1/batches", body, headers={"Prefer": "respond-async"})
     assert reply.status == 202, reply
@@ -262,7 +266,7 @@ def post_early(service, body):
 
 def test_a_model_that_turns_out_not_to_be_served_fails_with_those_that_are_and_is_not_sent(start):
     with away(models("demo-1b", "step-6")) as (urls, come):
-        service = start(urls[0] + "#kind=vllm")
+        service = start(urls[0] + "#kind=vllm", settings=PATIENT)
         identity = post_early(service, make_batch(model="step-7"))
         engine, = come()
         batch = service.settled(identity)
@@ -277,7 +281,7 @@ def test_a_model_that_turns_out_not_to_be_served_fails_with_those_that_are_and_i
 
 def test_of_several_engines_those_that_turn_out_to_serve_the_model_get_it(start):
     with away(models("demo-1b"), models("demo-1b", "step-7"), models("demo-1b")) as (urls, come):
-        service = start(*[url + "#kind=vllm" for url in urls])
+        service = start(*[url + "#kind=vllm" for url in urls], settings=PATIENT)
         identity = post_early(service, make_batch(*[make_group(f"t{index}", f"What is {index}+0?") for index in range(8)], model="step-7"))
         first, able, last = come()
         assert service.settled(identity)["summary"]["scored"] == 16
@@ -289,7 +293,7 @@ LLAMACPP = {"/version": None, "/model_info": None, "/v1/models": None}  # and /p
 
 def test_an_option_that_the_engine_turns_out_not_to_know_fails_with_its_name(start):
     with away(LLAMACPP) as (urls, come):
-        service = start(urls[0])
+        service = start(urls[0], settings=PATIENT)
         identity = post_early(service, make_batch(sampling={"n": 2, "max_tokens": 8, "stop_token_ids": [77]}))
         engine, = come()
         batch = service.settled(identity)
