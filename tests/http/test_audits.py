@@ -429,7 +429,7 @@ def test_of_a_group_that_an_abort_split_each_revision_counts_its_own_members(sta
     service = start(engine)
     engine.rules({"times": 1, "text": "\\boxed{41}"}, {"hold": True})
     verifiers = [{"name": "math"}, {"name": "regex", "id": "style", "weight": 0.5, "options": {"pattern": "41"}}]
-    identity = service.post("/v1/batches", make_batch(policy_revision=1, verifiers=verifiers), {"Prefer": "respond-async"}).json["id"]
+    identity = service.post("/v1/batches", make_batch(policy_revision=1, verifiers=verifiers, deadline="10m"), {"Prefer": "respond-async"}).json["id"]
     eventually(lambda: len(engine.samples) == 2 and service.read(f"/v1/batches/{identity}", wait="0s")["counts"]["done"] == 1, "the first member to be on record")
     assert service.post("/v1/runs/test/policy/begin", {"revision": 2, "mode": "abort"}).status == 200
     engine.rules({"text": "\\boxed{42}"})

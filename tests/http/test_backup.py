@@ -158,7 +158,7 @@ def test_a_copy_of_what_runs_lacks_what_was_not_sampled_and_gets_it(start, engin
     """The moment is certain here: two members answered, two held by the engine."""
     engine.rules({"in": "SLOW", "hold": True})
     service = start(engine)
-    identity = service.post("/v1/batches", make_batch(make_group("a"), make_group("b", "SLOW")), {"Prefer": "respond-async"}).json["id"]
+    identity = service.post("/v1/batches", make_batch(make_group("a"), make_group("b", "SLOW"), deadline="10m"), {"Prefer": "respond-async"}).json["id"]
     eventually(lambda: len(finished(service, identity)) == 2 and engine.open == 2, "one group to be answered, the other to be sampled")
     made(backup(service, tmp_path / "copy.db"))
     in_order(tmp_path / "copy.db", 2)
@@ -255,7 +255,7 @@ def test_what_root_could_not_restore_leaves_the_lock_to_whom_it_belongs(stopped,
 def test_a_service_writes_on_during_a_copy_and_shortens_its_log_afterwards(filled, engine, tmp_path):
     """The log cannot begin again behind a reader. So it holds what was committed meanwhile and no more, and goes no further afterwards."""
     service, text = filled.start(), "P" * MIB
-    body = lambda name: make_batch(*[make_group(f"t{index}", text) for index in range(8)], run=name, sampling=sampling(1))
+    body = lambda name: make_batch(*[make_group(f"t{index}", text) for index in range(8)], run=name, sampling=sampling(1), deadline="10m")
     log = lambda: os.path.getsize(service.database + "-wal")
     with Paused(service, tmp_path / "copy.db") as copying:
         for index in range(3):

@@ -95,7 +95,7 @@ def test_arrays_none_leaves_the_tensors_out(served):
 def test_a_batch_that_runs_or_is_not_there_is_answered_in_json(start, engine):
     engine.rules({"hold": True})
     service = start(engine)
-    identity = service.post("/v1/batches", make_batch(), {"Prefer": "respond-async"}).json["id"]
+    identity = service.post("/v1/batches", make_batch(deadline="10m"), {"Prefer": "respond-async"}).json["id"]
     eventually(lambda: engine.samples, "the sample to be asked for")
     running = service.request("GET", f"/v1/batches/{identity}", headers=ACCEPT, wait="0s")
     assert running.status == 200 and running.json["state"] == "running"

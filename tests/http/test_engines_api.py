@@ -311,7 +311,7 @@ def test_an_engine_that_is_removed_ends_what_it_has(start, scripted):
     service = start(f"{first.for_rolloutd}&in_flight=4", settings=QUICK)
     put(service, "second", {"url": second.url, "kind": "vllm", "in_flight": 4}, 201)
     in_state(service, "e1", "up"), in_state(service, "second", "up")
-    batch = posted(service, *[make_group(f"t{index}") for index in range(5)], sampling=sampling(8))
+    batch = posted(service, *[make_group(f"t{index}") for index in range(5)], sampling=sampling(8), deadline="10m")
     eventually(lambda: second.open == 4, "the second to work")
     reply = service.delete("/v1/engines/second")
     assert reply.status == 200 and reply.json["removed"] is True and reply.json["in_flight"] > 0, reply

@@ -259,7 +259,7 @@ PATIENT = {"engine.down_timeout": "10m"}  # engines that come one after the othe
 
 
 def post_early(service, body):
-    reply = service.post("/v1/batches", body, headers={"Prefer": "respond-async"})
+    reply = service.post("/v1/batches", {**body, "deadline": "10m"}, headers={"Prefer": "respond-async"})
     assert reply.status == 202, reply
     return reply.json["id"]
 

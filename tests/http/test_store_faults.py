@@ -93,7 +93,7 @@ def test_unfinished_batches_are_resumed_as_soon_as_the_record_can_be_read(start,
     refusing = tmp_path / "refusing"
     service = start(engine, env={"LD_PRELOAD": refuse_reads, "REFUSE_READS_FILE": str(refusing)}, settings={"workers": "1", "readers": "1"})
     engine.rules({"hold": True})
-    batch = service.post("/v1/batches", make_batch(make_group("a", "p")), {"Prefer": "respond-async"}).json
+    batch = service.post("/v1/batches", make_batch(make_group("a", "p"), deadline="10m"), {"Prefer": "respond-async"}).json
     service.kill()
     refusing.touch()
     said = "unfinished batches cannot be listed yet"
