@@ -108,7 +108,7 @@ def test_unfinished_batches_are_resumed_as_soon_as_the_record_can_be_read(start,
     service.kill()
     engine.release()
     service.start()
-    assert service.read(f"/v1/batches/{batch['id']}", wait="30s")["state"] == "complete"
+    assert service.settled(batch["id"])["state"] == "complete"
 
 
 @pytest.mark.parametrize("key, state", [("", "cancelled"), ("Idempotency-Key: k\r\n", "complete")], ids=["no key", "key"])
