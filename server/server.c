@@ -301,7 +301,7 @@ static void announce(struct server *server)
     loop_stop(server->loop);
 }
 
-/* Who is told that the service is ready shall not find it without a text worker; but it starts without one, too. */
+/* The ready file promises a text worker. Without one the service starts too, after a while. */
 static void await_text_worker(void *arg)
 {
     struct server *server = arg;

@@ -38,7 +38,7 @@ struct version_span {
 enum draft_count { COUNT_COMPLETION, COUNT_PROMPT, COUNT_TOTAL, COUNT_CACHED, COUNT_REASONING, COUNT_COUNT };
 extern const char *const draft_count_names[]; /* as most of them spell it */
 
-/* What stands beside one log-probability. */
+/* The entries beside one log-probability. */
 struct draft_entry {
     double logprob;
     bool has_logprob;

@@ -303,7 +303,7 @@ void engine_latency(const struct engine *engine, int64_t now_us, struct engine_l
 /* The next engine to be probed, now marked as being probed; NULL if none is due, then ret_at_us says when to ask again.
  */
 struct engine *pool_probe_due(struct pool *pool, int64_t now_us, int64_t *ret_at_us);
-/* What is known of a pool's engines may be out of date: those that were looked at longer than a second ago are due. */
+/* Marks the engines last looked at more than a second ago as due for a probe. */
 void pool_look_again(struct pool *pool, const struct named_pool *named, int64_t now_us);
 /* A probe is due that was not when pool_probe_due() was asked last. */
 bool pool_wants_probe(const struct pool *pool);

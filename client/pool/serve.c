@@ -1,4 +1,4 @@
-/* What an engine can be asked for: the model that a batch names, and all that its sampling says. */
+/* Checks that an engine serves the model of a batch and every option of its sampling. */
 #include "client/adapters/reply.h"
 #include "client/pool/pool_private.h"
 #include "server/base/clock.h"

@@ -133,7 +133,7 @@ bool probe_is_stranger(const struct probe *probe, char ret_why[SAMPLE_MESSAGE_BY
 
 /* It answered one of the questions with a sample. */
 bool probe_gave_samples(const struct probe *probe);
-/* What the answers to the questions say; for tests too. */
+/* Reads the answers to the questions; for tests too. */
 void probe_judge(const struct probe_answer answers[PROBE_QUESTIONS], struct engine_capabilities *capabilities);
 
 #endif

@@ -67,7 +67,7 @@ static bool is_another(const struct engine *engine, const struct engine_facts *a
            (before->adapter && before->adapter != after->adapter);
 }
 
-/* What this probe did not ask for stays as it was. */
+/* Findings that this probe did not ask for keep their values. */
 static void merge(struct engine *engine, const struct probe *probe)
 {
     struct engine_facts facts = probe->facts;

@@ -94,7 +94,7 @@ static bool is_empty(const json_t *reference)
             json_object_size(reference) == 0);
 }
 
-/* What every completion of the task would fail by. */
+/* The reason that fails every completion of the task. */
 static void check_reference(const struct verifier_list *list, const json_t *reference, struct probed_task *task)
 {
     struct verifier_problem problem;

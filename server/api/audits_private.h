@@ -1,4 +1,4 @@
-/* What the files of POST /v1/audits share. */
+/* Shared by the files of POST /v1/audits. */
 #ifndef SERVER_API_AUDITS_PRIVATE_H
 #define SERVER_API_AUDITS_PRIVATE_H
 

@@ -19,7 +19,7 @@
 
 /* --- POST: reading -------------------------------------------------------------------------------------- */
 
-/* What the record says about a request's key. */
+/* The stored state of a request's key. */
 struct key_record {
     bool found;     /* it has made a batch before: this is no new one */
     bool same_body; /* and with this body */
@@ -71,7 +71,7 @@ static enum store_route route_of(const struct batch_spec *spec)
     return spec->origin == BATCH_GIVEN ? STORE_ROUTE_SCORE : STORE_ROUTE_BATCHES;
 }
 
-/* Who repeats a request must find its batch, however full the service or its disk is. The store decides what the key
+/* A repeated request must find its batch, however full the service or its disk is. The store decides what the key
  * means in the run's incarnation; what is found here counts if the store cannot write. */
 static void look_up_key(struct call *call)
 {

@@ -266,7 +266,7 @@ static void replace(char **text, struct text value)
     *text = xstrndup(value.data, value.length_bytes);
 }
 
-/* What is not said stays as it is. */
+/* Omitted members keep their values. */
 static void merge(struct known_engine *known, struct engine_fields *fields)
 {
     size_t url_bytes = fields->url.length_bytes;

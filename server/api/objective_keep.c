@@ -1,4 +1,4 @@
-/* What of a call stays on record: its sums. */
+/* Storing of a call: its sums. */
 #include "server/api/objective.h"
 #include "server/objective_call/objective_call.h"
 #include "server/spec/objective.h"

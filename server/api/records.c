@@ -30,7 +30,7 @@ static int check_cursor(struct call *call, bool fits)
                        "not a cursor of this list with these filters and this order");
 }
 
-/* What every handler does first: only known parameters, and a database. */
+/* The first checks of every handler: only known parameters, and a database. */
 static int enter(struct call *call, const char *const *known)
 {
     if (call_check_query(call, known) < 0)

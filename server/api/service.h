@@ -1,4 +1,4 @@
-/* What the service shows of itself. Loop thread. */
+/* Routes about the service itself. Loop thread. */
 #ifndef SERVER_API_SERVICE_H
 #define SERVER_API_SERVICE_H
 

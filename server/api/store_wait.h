@@ -1,6 +1,6 @@
 /* store_wait: a request that waits until its operation is on record. Loop thread.
  *
- * The operation goes on if the client hangs up; then nobody is answered. */
+ * The operation continues if the client hangs up; then nobody is answered. */
 #ifndef SERVER_API_STORE_WAIT_H
 #define SERVER_API_STORE_WAIT_H
 

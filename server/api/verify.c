@@ -54,7 +54,7 @@ void verify_item_fail(struct verify_item *item, const char *code, const char *me
     snprintf(item->failure.failure_message, sizeof item->failure.failure_message, "%s", message);
 }
 
-/* What was wrong with an item's own verifiers stands in the envelope that its refusal wrote. */
+/* The error of an item's own verifiers stands in the envelope that its refusal wrote. */
 static void fail_from_envelope(struct verify_item *item, const struct call *refused)
 {
     struct text body = buffer_text(&refused->reply.body);

@@ -11,7 +11,7 @@
 #include "server/runtime/workers.h"
 #include "server/verify/pool.h"
 
-/* What the requests share. */
+/* Shared by the requests. */
 struct verify_context {
     struct loop *loop;
     struct workers *workers;

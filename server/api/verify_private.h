@@ -1,4 +1,4 @@
-/* What the files of POST /v1/verify and of the probes of POST /v1/audits share: one request between its worker part and its loop part. */
+/* Shared by POST /v1/verify and the probes of POST /v1/audits: one request between its worker part and its loop part. */
 #ifndef SERVER_API_VERIFY_PRIVATE_H
 #define SERVER_API_VERIFY_PRIVATE_H
 
@@ -42,12 +42,12 @@ struct verify_request {
     struct loop_timer again; /* a queue was full */
 };
 
-/* What it takes until it is answered, verdicts included. */
+/* Its memory until it is answered, verdicts included. */
 size_t verify_bytes(const struct verify_request *request);
 /* Its frame, or its failure. Its list must be there. */
 void verify_item_build(struct verify_item *item, struct text completion, struct text prompt, int64_t completion_tokens,
                        const json_t *reference);
-/* What became of it. verdict_set_finish() is needed. */
+/* Its outcome. verdict_set_finish() is needed. */
 void verify_item_verdicts(const struct verify_item *item, struct verdict_set *ret_set);
 void verify_item_fail(struct verify_item *item, const char *code, const char *message, bool retryable);
 void verify_render(const struct verify_request *request, struct call *call);

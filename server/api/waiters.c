@@ -106,14 +106,14 @@ static void held_up(struct live_observer *observer, enum live_trouble trouble)
     struct waiter *waiter = (struct waiter *)observer;
     struct live_batch *live = observer->live;
     if (waiter->feed)
-        return; /* its status is sent: it goes on when the store does */
+        return; /* its status is sent: it continues when the store does */
     if (!waiter->rules.created && waiter->rules.until_us != NEVER_US)
         return;                  /* a GET: when its wait ends it is told how the batch stands */
-    live->answered_async = true; /* nobody's hang-up may cancel what they were told goes on */
+    live->answered_async = true; /* no hang-up may cancel a batch whose clients were told that it continues */
     request_refuse(waiter_leave(waiter), troubles[trouble].code, NULL, "%s (%s)", troubles[trouble].message, live->id);
 }
 
-/* 202 and the id, but for a score that leaves no trace. */
+/* 202 and the id, except for a score that leaves no trace. */
 static void service_ends(struct live_observer *observer)
 {
     struct waiter *waiter = (struct waiter *)observer;

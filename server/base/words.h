@@ -22,7 +22,7 @@
     WORD(FAILED, "failed")                                                                                             \
     WORD(CANCELLED, "cancelled")
 
-/* What a weight update does with samples in flight. */
+/* Modes of a weight update for samples in flight. */
 #define UPDATE_MODE_WORDS(WORD)                                                                                        \
     WORD(WAIT, "wait")                                                                                                 \
     WORD(ABORT, "abort")                                                                                               \

@@ -70,7 +70,7 @@ static void leave_engine(struct attempt *attempt, const struct sample_error *err
         engines_probe(uses->engines);
 }
 
-/* What becomes of it says nothing about the engine. */
+/* Its outcome does not count for or against the engine. */
 static void leave_untold(struct attempt *attempt)
 {
     if (!attempt->at_engine)
@@ -79,7 +79,7 @@ static void leave_untold(struct attempt *attempt)
     pool_end_cancelled(attempt->live->batches->uses.pool, attempt->engine);
 }
 
-/* What is given up while the engine works on it: where closing the connection stops it late, it is told. */
+/* Tells an engine that stops late when its connection closes that the sample is given up. */
 static void abort_at_engine(const struct attempt *attempt)
 {
     const struct batches_options *uses = &attempt->live->batches->uses;
@@ -353,7 +353,7 @@ static void send_call(struct attempt *attempt)
     attempt->transfer = transport_start(live->batches->uses.transport, &request, replied, attempt);
 }
 
-/* What an engine's probe has shown of its log-probabilities, in the words of the adapters. */
+/* The kind of log-probabilities that the probe found, in the words of the adapters. */
 static enum logprobs_mode logprobs_mode_of(const struct engine *engine)
 {
     enum logprobs_kind kind = engine->facts.capabilities.logprobs_kind;

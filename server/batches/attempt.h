@@ -42,9 +42,9 @@ struct attempt {
     bool frame_too_large;
 
     uint64_t seed;
-    int64_t revision;    /* of its group */
-    int64_t incarnation; /* the run's at dispatch, as is the next */
-    int64_t run_revision;
+    int64_t revision;        /* of its group */
+    int64_t incarnation;     /* the run's at dispatch */
+    int64_t run_revision;    /* likewise */
     int64_t end_revision;    /* the run's at the end of sampling */
     int64_t end_incarnation; /* likewise */
     int64_t mixed_revision;  /* of an update that was open then, in mode straddle; -1: none */

@@ -1,4 +1,4 @@
-/* Which rollouts of a batch have log-probabilities that make importance ratios wrong, and why, for its notes. */
+/* Notes about rollouts whose log-probabilities make importance ratios wrong, with the reason. */
 #include "server/batches/closing.h"
 
 #include "client/adapters/logprobs.h"

@@ -1,4 +1,4 @@
-/* What a batch's notes say of revisions: members that are behind the run, and those that an update in mode abort moved.
+/* Notes of a batch about revisions: members that are behind the run, and those that an update in mode abort moved.
  * All from the record, so that a restart in between changes nothing. */
 #include "server/batches/closing.h"
 #include "server/batches/live.h"

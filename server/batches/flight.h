@@ -29,7 +29,7 @@ void flight_take_given(struct live_batch *live, uint32_t rollout);
 void flight_verify(struct live_batch *live, uint32_t rollout);
 /* The rollout is sampled no more, or not now. */
 void flight_stop_sampling(struct live_batch *live, uint32_t rollout);
-/* What was sampled stays. */
+/* The sample stays. */
 void flight_stop_verifying(struct live_batch *live, uint32_t rollout);
 /* EVENT_STORED when it is on disk. */
 void flight_store(struct live_batch *live, uint32_t rollout);

@@ -1,4 +1,4 @@
-/* judgement: what the verifiers say of one completion, sampled here or brought by the request. Loop thread, but for what
+/* judgement: what the verifiers say of one completion, sampled here or brought by the request. Loop thread, except what
  * its job does on a worker. */
 #ifndef SERVER_BATCHES_JUDGEMENT_H
 #define SERVER_BATCHES_JUDGEMENT_H

@@ -86,12 +86,12 @@ void live_post(struct live_batch *live, const struct batch_event *event);
 void live_look(struct live_batch *live);
 /* A worker or the store has one thing less of it. */
 void live_leave(struct live_batch *live);
-/* What was asked for one rollout. */
+/* The request of one rollout. */
 const struct group_spec *live_group(const struct live_batch *live, uint32_t rollout);
 /* The completion that the request brought, or NULL. */
 const struct completion_spec *live_given(const struct live_batch *live, uint32_t rollout);
 int64_t live_sample_index(const struct live_batch *live, uint32_t rollout);
-/* What it is sampled with now. Of a completion that was sampled elsewhere: what the request says, or 0. */
+/* The current settings of sampling. For a completion sampled elsewhere: those of the request, or 0. */
 uint64_t live_seed(const struct live_batch *live, uint32_t rollout);
 /* For step.c: it has ended, and nothing keeps it. */
 bool live_is_done(const struct live_batch *live);

@@ -1,4 +1,4 @@
-/* What a live batch looks like from outside: GET /v1/batches/{id} while it runs, GET /v1/pending. */
+/* Views of a live batch: GET /v1/batches/{id} while it runs, GET /v1/pending. */
 #include "server/batches/live.h"
 
 #include "server/base/clock.h"
@@ -65,7 +65,7 @@ static const char *waits_for(const struct live_batch *live, char why[ENGINE_SENT
     return "the store";
 }
 
-/* What is known before the end; batches/closing_revisions.c counts then. */
+/* Notes known before the end; at the end batches/closing_revisions.c counts. */
 static void write_running_notes(struct json_write *json, const struct live_batch *live)
 {
     const struct run_state *run = live->run;

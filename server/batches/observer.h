@@ -9,7 +9,7 @@
 struct live_batch;
 struct live_observer;
 
-/* Why the record of a batch stands still. The batch goes on. */
+/* Reasons why the record of a batch stands still. The batch continues. */
 enum live_trouble { LIVE_DISK_FULL, LIVE_NOT_WRITTEN, LIVE_NOT_READ };
 
 /* One table for each kind of observer; every call is there. */

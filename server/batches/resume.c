@@ -94,7 +94,7 @@ static enum store_status read_run(struct store_reader *reader, struct text run, 
     return status == STORE_NOT_FOUND ? STORE_OK : status;
 }
 
-/* What has been done of it. Without any of this it would be done again, beside what is on record. */
+/* Progress of the batch. Without it work on record would be done again. */
 static bool read_progress(struct store_reader *reader, struct text run, struct resumed *resumed)
 {
     return read_run(reader, run, resumed) == STORE_OK && read_groups(reader, resumed) == STORE_OK &&

@@ -1,5 +1,5 @@
 /* unstored: a score that leaves no trace ("store": false). Its rows live in memory until they are rendered, and go with
- * the live batch. It has one waiter, the POST itself: nobody else knows of it. Loop thread, but for what says worker.
+ * the live batch. It has one waiter, the POST itself: nobody else knows of it. Loop thread unless marked worker.
  */
 #ifndef SERVER_BATCHES_UNSTORED_H
 #define SERVER_BATCHES_UNSTORED_H
@@ -18,7 +18,7 @@ typedef void unstored_renderer(const struct store_batch *batch, const struct sto
 /* arrays: handed to `render`, as the request wants them. */
 struct unstored *unstored_create(const struct batch_spec *spec, unstored_renderer *render, int arrays);
 void unstored_destroy(struct unstored *unstored, size_t rollout_count); /* NULL is fine */
-/* What its rows take, roughly. */
+/* Approximate memory of its rows. */
 size_t unstored_bytes(const struct batch_spec *spec);
 
 /* Copies the row and takes what it points to; the texts of the request stay with the spec. judgement: whose texts the

@@ -32,7 +32,7 @@ void hold_begin(struct weight_hold *hold, enum hold_mode mode, int64_t deadline_
  * changed, so that nothing goes. */
 void hold_restore(struct weight_hold *hold, enum hold_mode mode, int64_t deadline_us);
 
-/* What may be dispatched now. Past the deadline: everything, also before hold_expire() was called. */
+/* Members that may be dispatched now. Past the deadline: all, also before hold_expire() was called. */
 enum hold_allows hold_allows(const struct weight_hold *hold, int64_t now_us);
 
 /* in_flight: samples at engines; owed: members of begun groups that are still to be sent. True if it became quiet now.

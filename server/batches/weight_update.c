@@ -62,7 +62,7 @@ void update_forget_warning(struct batches *batches, struct text run)
         forget(update);
 }
 
-/* Warnings are kept for people; there is room for so many. */
+/* The number of updates kept for their warnings is bounded. */
 static void make_room(struct batches *batches)
 {
     struct weight_update *update = batches->updates;
@@ -167,7 +167,7 @@ static void resume(struct weight_update *update)
 
 static void update_expired(struct store_op *op);
 
-/* What its deadline ended is put on record as soon as the store can write. */
+/* An update ended by its deadline is stored as soon as the store can write. */
 struct expiry {
     struct store_errand errand;
     char *run;

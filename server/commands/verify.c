@@ -100,7 +100,7 @@ const struct command_option verify_options[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* What goes to the worker; everything in it is owned. */
+/* The request to the worker; everything in it is owned. */
 struct question {
     json_t *verifiers; /* as in a request */
     struct verifier_list *list;
@@ -322,7 +322,7 @@ static void print_part(const char *label, const json_t *value)
     putchar('\n');
 }
 
-/* What was read from the text and how it was decided: the verifier's own words. */
+/* The verifier's own words: the value read from the text, and the decision. */
 static void print_detail(const struct verdict_record *record)
 {
     json_t *detail = record->detail_json ? json_loads(record->detail_json, JSON_ALLOW_NUL, NULL) : NULL;

@@ -1,4 +1,4 @@
-/* Which engines there are: the settings' and those that were named at run time. */
+/* The list of engines: those of the settings, and those from PUT. */
 #include "server/engines/engines.h"
 
 #include "server/base/clock.h"

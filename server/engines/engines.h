@@ -19,7 +19,7 @@
 #define ENGINE_TOKEN_NAME_MAX 64
 #define IN_FLIGHT_MAX 65536
 
-/* What was said at run time; as it is, or soon will be, on record. */
+/* The settings given at run time; on record, or about to be. */
 struct known_engine {
     char *name;
     char *url;  /* NULL: one of the settings file, of which only `draining` was said */
@@ -35,7 +35,7 @@ struct known_engine {
     UT_hash_handle hh;
 };
 
-/* What the room uses of the service; all of it outlives the engines. */
+/* Parts of the service that the room uses; all of them outlive the engines. */
 struct engines_options {
     const struct settings *settings;
     struct loop *loop;

@@ -1,4 +1,4 @@
-/* What is told about engines: to operators at two in the morning, to batches that wait, to Prometheus. */
+/* Descriptions of engines: for operators, for batches that wait, for Prometheus. */
 #include "server/engines/engines.h"
 
 #include "server/base/clock.h"
@@ -48,7 +48,7 @@ void engine_say_why(const struct engines *engines, const struct engine *engine, 
         say_known(engine, ret_why);
 }
 
-/* What happens next by itself, and when (monotonic; 0: no time can be told). NULL: nothing. */
+/* The next automatic step and its time (monotonic; 0: unknown). NULL: none. */
 static const char *next_of(const struct engine *engine, int64_t *ret_at_us)
 {
     *ret_at_us = 0;

@@ -6,7 +6,7 @@
 
 enum { METHOD_BYTES_MAX = 32, IDENTITY_BYTES_MAX = 64 };
 
-/* What the lines say, while they are read. */
+/* State of the lines while they are read. */
 struct lines {
     struct head *head;
     unsigned fields;

@@ -25,7 +25,7 @@ struct loop;
 struct memory_trim;
 struct settings;
 
-/* What the HTTP layer uses of its owner. It is copied; what it points to must outlive the struct http. */
+/* Parts of the owner that the HTTP layer uses. Copied; its pointers must outlive the struct http. */
 struct http_options {
     const struct settings *settings;
     struct descriptor_shares shares;

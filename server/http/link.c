@@ -89,7 +89,7 @@ static void time_head(struct link *link)
         loop_timer_clear(loop, &link->head_timer);
 }
 
-/* Whoever came before on this connection has got his reply first. */
+/* The earlier requests of this connection have their replies first. */
 static void answer_refusal(struct link *link)
 {
     const struct gate_refusal *refusal = &link->gate.refusal;

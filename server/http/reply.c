@@ -40,7 +40,7 @@ static void add_headers(struct MHD_Response *response, const struct request *req
         MHD_add_response_header(response, "Connection", "close");
 }
 
-/* What the library sends from where it is, until it has. */
+/* Memory that the library sends without a copy, until it has. */
 struct sending {
     char *body;
     char *tail; /* NULL: nothing */

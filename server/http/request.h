@@ -1,4 +1,4 @@
-/* What the files of the HTTP layer share. Not for handlers. */
+/* Shared by the files of the HTTP layer. Not for handlers. */
 #ifndef SERVER_HTTP_REQUEST_H
 #define SERVER_HTTP_REQUEST_H
 

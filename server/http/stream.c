@@ -45,7 +45,7 @@ static void choose_room(struct request *request)
     reply_hold(request, request->room_bytes + SLACK_BYTES + CHUNK_BYTES);
 }
 
-/* What was made may be less, or one row more. */
+/* The part made may be smaller, or one row larger. */
 static void hold_part(struct request *request)
 {
     size_t bytes = request->part.capacity_bytes + CHUNK_BYTES;

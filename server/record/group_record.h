@@ -33,7 +33,7 @@ void group_record_of_rollouts(const struct store_rollout *rollouts, size_t count
                               struct group_record *ret_record);
 void group_record_finish(struct group_record *record);
 
-/* What is read of a group's rollouts for that: enum store_with flags. */
+/* Parts of a group's rollouts that are read for that: enum store_with flags. */
 unsigned group_record_with(const struct objective_knobs *knobs, bool with_logprobs);
 
 /* One rollout with its arrays; group 0, advantage as recorded (NAN: none). */

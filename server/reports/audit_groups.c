@@ -40,7 +40,7 @@ static const struct field completion_fields[] = {
 
 /* --- the objective --- */
 
-/* What needs the tokens of a completion cannot be computed from scores. */
+/* An estimator that needs tokens cannot be computed from scores. */
 static const char *needs_tokens(const struct objective_knobs *knobs)
 {
     if (objective_is_per_token(knobs) || knobs->advantage.estimator == OBJECTIVE_ESTIMATOR_OPO)

@@ -1,4 +1,4 @@
-/* What the files of an audit share. */
+/* Shared by the files of an audit. */
 #ifndef SERVER_REPORTS_AUDIT_PRIVATE_H
 #define SERVER_REPORTS_AUDIT_PRIVATE_H
 
@@ -48,7 +48,7 @@ struct audit_group {
     size_t first, count; /* members */
 };
 
-/* What one objective is over: a request, or a batch on record. The members of a group stand together. */
+/* The input of one objective: a request, or a batch on record. The members of a group stand together. */
 struct audit_part {
     struct objective_knobs knobs;
     struct audit_group *groups;

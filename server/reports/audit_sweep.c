@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one weight makes of a part. */
+/* Result of one weight over a part. */
 struct working {
     struct audit *audit;
     struct audit_part *part;

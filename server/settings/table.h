@@ -37,9 +37,9 @@ enum {
 
 extern const struct setting_row setting_rows[SETTING_COUNT];
 
-/* What the file says over the keys of a group; NULL: nothing. */
+/* The comment over the keys of a group in the file; NULL: none. */
 const char *setting_group_help(const char *name, size_t name_bytes);
-/* What a value must be: "an integer from 0 to 1024", "one of text, json". */
+/* The form of a value: "an integer from 0 to 1024", "one of text, json". */
 void setting_describe(const struct setting_row *row, bool with_example, char *ret_text, size_t size);
 
 /* An engine as it was written: all text, NULL where nothing was said. */

@@ -45,7 +45,7 @@ struct store_record_objective {
     size_t slice_count;
 };
 
-/* What is kept of a run's objective calls, in the order in which it was recorded: one for each part, revision and
+/* Stored sums of a run's objective calls, in order of recording: one for each part, revision and
  * engine. */
 struct store_objective_sum {
     int64_t incarnation; /* of the run, at the call */

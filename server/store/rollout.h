@@ -93,7 +93,7 @@ struct store_insert_rollout {
 struct store_rollouts {
     struct store_rollout *rollouts;
     size_t count;
-    char next[64];  /* the cursor that goes on; empty: there is no more */
+    char next[64];  /* cursor of the next page; empty: no more */
     size_t scanned; /* rows that were looked at */
     size_t bytes;   /* that the page takes */
     struct store_memory *memory;

@@ -58,7 +58,7 @@ struct store_options {
  * file, whatever its size; indexes that it lacks are built by the writer before its first operation
  * (store_is_migrating()). The file is refused, and
  * left untouched, if it is open elsewhere, damaged, of a newer version or of another program, not writable, or on a
- * network file system: NULL with a sentence for people in `message` and an errno value (EWOULDBLOCK, EUCLEAN,
+ * network file system: NULL with a readable sentence in `message` and an errno value (EWOULDBLOCK, EUCLEAN,
  * EPROTONOSUPPORT, EMEDIUMTYPE, EACCES, EREMOTE…). */
 struct store *store_open(const struct store_options *options, char message[STORE_MESSAGE_BYTES], int *ret_error);
 /* Carries out what is queued (finished() is called), joins the writer, closes. Readers must be gone. NULL is fine. */
@@ -134,7 +134,7 @@ struct store_try_write {
     char unused;
 };
 
-/* What an operation points to must stay until it is handed back. */
+/* The memory that an operation points to must stay until it is handed back. */
 struct store_op {
     struct store_op *next;
     enum store_op_kind kind;

@@ -1,4 +1,4 @@
-/* What the fuzz targets share. A target is one file with LLVMFuzzerTestOneInput(): libFuzzer drives it (option
+/* Shared by the fuzz targets. A target is one file with LLVMFuzzerTestOneInput(): libFuzzer drives it (option
  * `fuzzing`), and in every other build replay.c, over the files of corpus/ and seeds.py. An input never leaves anything
  * behind. */
 #ifndef TESTS_FUZZ_FUZZ_H

@@ -83,7 +83,7 @@
     COLUMN(c, metadata, text, metadata)                                                                                \
     PLACE(prompt_ids, "c.prompt_ids")
 
-/* What an operation asks of a group: struct group_row. */
+/* Columns that an operation reads of a group: struct group_row. */
 #define FOUND_GROUP_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                \
     COLUMN(g, batch_seq, int, batch_seq)                                                                               \
     COLUMN(b, run_seq, int, run_seq)                                                                                   \
@@ -166,7 +166,7 @@
     COLUMN(r, failure_code, text, failure_code)                                                                        \
     COLUMN(v, heldout, text, heldout)
 
-/* What the filters of a list of rollouts look at. */
+/* Columns for the filters of a list of rollouts. */
 #define SCAN_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                       \
     PLACE(run_seq, "run_seq")                                                                                          \
     PLACE(batch_seq, "batch_seq")                                                                                      \

@@ -43,7 +43,7 @@ int database_open_to_verify(struct database *database, const char *path);
 int database_prepare(struct database *database, bool writes, bool incomplete);
 void database_close(struct database *database); /* zeroed is fine */
 
-/* What an SQLite result code means; OK, ROW and DONE are STORE_OK. */
+/* The status of an SQLite result code; OK, ROW and DONE are STORE_OK. */
 enum store_status database_status(const struct database *database, int result);
 
 /* The statement, reset and without bindings. NULL: it cannot be prepared; binding to it does nothing, and its first step

@@ -1,4 +1,4 @@
-/* The files under an open store: whether they are still those that were opened. SQLite goes on writing into a file that
+/* The files under an open store: whether they are still those that were opened. SQLite keeps writing into a file that
  * was deleted or replaced, and nobody finds what it wrote. */
 #include "server/base/log.h"
 #include "server/store/sqlite/store_private.h"

@@ -43,7 +43,7 @@ static void read_update(sqlite3_stmt *row, struct store_policy_update *ret_updat
         database_read_update(row, KEY_UPDATE, ret_update);
 }
 
-/* What was answered then. */
+/* The stored answer. */
 static void read_answer(sqlite3_stmt *row, struct store_op *op)
 {
     struct store_declare_policy *declare = &op->declare_policy;

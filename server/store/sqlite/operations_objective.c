@@ -1,4 +1,4 @@
-/* What is kept of an objective call: the call itself, and its sums by the revision and the engine of the samples. */
+/* Storing of an objective call: the call itself, and its sums by the revision and the engine of the samples. */
 #include "server/store/sqlite/operations.h"
 
 #include "server/base/clock.h"

@@ -1,4 +1,4 @@
-/* Which weights a run has: declared at once, or by an update in steps. */
+/* Weights of a run: declared at once, or by an update in steps. */
 #include "server/base/clock.h"
 #include "server/store/sqlite/columns.h"
 #include "server/store/sqlite/operations.h"
@@ -146,7 +146,7 @@ enum store_status operation_declare_policy(struct store *store, struct store_op 
 /* ---- in steps
  * ---------------------------------------------------------------------------------------------------------------- */
 
-/* What an operation works with. */
+/* Working state of an operation. */
 struct stepping {
     struct store *store;
     struct store_update_policy *step;

@@ -201,7 +201,7 @@ static int insert_rows(struct store *store, const struct group_row *group, struc
     return result;
 }
 
-/* What the table cannot see for itself. NULL: nothing is wrong. */
+/* Checks that the table cannot make. NULL: no fault. */
 static const char *find_contradiction(const struct group_row *group, const struct store_rollout *rollout)
 {
     int64_t place = rollout->sample_index - group->first_sample_index;

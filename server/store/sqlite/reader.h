@@ -30,7 +30,7 @@ void read_rollout_row(sqlite3_stmt *row, struct store_memory *memory, struct sto
 int read_rollout_sides(struct store_reader *reader, unsigned with, struct store_memory *memory,
                        struct store_rollout *rollout);
 
-/* Cursors: where a list goes on, bound to what it lists by a digest. */
+/* Cursors: the place where a list continues, bound to its filters by a digest. */
 struct list_key {
     uint8_t digest[8];
 };

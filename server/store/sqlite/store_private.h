@@ -1,4 +1,4 @@
-/* What the files of the room know of an open store. */
+/* State of an open store, for the files of the room. */
 #ifndef SERVER_STORE_SQLITE_STORE_PRIVATE_H
 #define SERVER_STORE_SQLITE_STORE_PRIVATE_H
 
@@ -65,7 +65,7 @@ const char *files_check(struct store *store);
 
 /* Carries out one operation inside the open transaction. The status; a message beside it if it is not OK. */
 enum store_status operation_run(struct store *store, struct store_op *op);
-/* What it carries, for the bound of the queue. */
+/* Its bytes, for the bound of the queue. */
 size_t operation_bytes(const struct store_op *op);
 
 #endif

@@ -39,7 +39,7 @@ static void ask(struct verifying *verifying, const char *problem, const char *sq
 #define SHOWN " LIMIT 20"
 _Static_assert(ROWS_SHOWN == 20, "as many as integrity_check shows");
 
-/* What the columns cannot say of themselves. Each row gives the ids of what is wrong. */
+/* Invariants over several columns. Each row gives the ids of what is wrong. */
 static const struct {
     const char *problem;
     const char *sql;

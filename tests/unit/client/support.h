@@ -1,4 +1,4 @@
-/* What the tests of this room share. */
+/* Shared by the tests of this room. */
 #ifndef TESTS_CLIENT_SUPPORT_H
 #define TESTS_CLIENT_SUPPORT_H
 

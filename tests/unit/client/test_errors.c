@@ -1,4 +1,4 @@
-/* What a refusal means: status, words, Retry-After. */
+/* Meaning of a refusal: status, words, Retry-After. */
 #include "support.h"
 
 #include "client/transport/transport.h"

@@ -1,4 +1,4 @@
-/* What makes a reply unbelievable. Each case changes one thing of a good reply. */
+/* Replies that are refused as inconsistent. Each case changes one thing of a good reply. */
 #include "support.h"
 
 #include <stdio.h>

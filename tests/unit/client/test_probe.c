@@ -1,4 +1,4 @@
-/* What an engine is, and whether it keeps its word. */
+/* Recognition of an engine, and checks of its promises. */
 #include "made_up_vllm.h"
 #include "support.h"
 

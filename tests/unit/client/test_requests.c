@@ -1,4 +1,4 @@
-/* What each kind of engine is asked, step by step. */
+/* Requests to each kind of engine, step by step. */
 #include "support.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What must hold for every request, tried on random ones. */
+/* Properties of every request, tried on random ones. */
 #include "tests/unit/objective/fixture.h"
 
 enum { SEQUENCES = 6, GROUPS = 2 };

@@ -1,4 +1,4 @@
-/* What the tests of live batches share: a service in this process with a real store, one worker and a loop, without
+/* Shared by the tests of live batches: a service in this process with a real store, one worker and a loop, without
  * engines and text workers. One at a time. */
 #ifndef TESTS_SERVER_LIVE_FIXTURE_H
 #define TESTS_SERVER_LIVE_FIXTURE_H

@@ -1,4 +1,4 @@
-/* What the dispatcher sends where, and what becomes of it: no HTTP, no SQLite, no time passes. */
+/* Choices of the dispatcher and their outcomes: no HTTP, no SQLite, no time passes. */
 #include "tests/unit/server/dispatch_fixture.h"
 
 #include "server/base/clock.h"

@@ -1,4 +1,4 @@
-/* What replies may hold while they wait for their sockets: F11. */
+/* Memory of replies that wait for their sockets: F11. */
 #include "server/http/budget.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* What a run may dispatch while its weights are updated, with a made-up clock. */
+/* Dispatch of a run while its weights are updated, with a made-up clock. */
 #include "server/batches/weight_hold.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* What the tests of the store share: a directory, a store in it, operations one at a time, SQL by hand. */
+/* Shared by the tests of the store: a directory, a store in it, operations one at a time, SQL by hand. */
 #ifndef TESTS_STORE_FIXTURE_H
 #define TESTS_STORE_FIXTURE_H
 

@@ -1,4 +1,4 @@
-/* What was acknowledged is on disk, and nothing is there twice: through kill -9, a full disk, a full queue. */
+/* Acknowledged rows are on disk, and none twice: through kill -9, a full disk, a full queue. */
 #include "tests/unit/store/fixture.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* What store_open() refuses, and that it leaves what it refuses as it was. */
+/* Files that store_open() refuses; it leaves them as they were. */
 #include "tests/unit/store/fixture.h"
 
 #include "server/store/sqlite/database.h"

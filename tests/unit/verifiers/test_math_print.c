@@ -1,4 +1,4 @@
-/* What is printed reads back as the same tree. */
+/* A printed tree reads back as the same tree. */
 #include "tests/unit/base/cmocka_all.h"
 #include "tests/unit/verifiers/random_tree.h"
 
