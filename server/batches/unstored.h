@@ -23,7 +23,7 @@ size_t unstored_bytes(const struct batch_spec *spec);
 
 /* Copies the row and takes what it points to; the texts of the request stay with the spec. judgement: whose texts the
  * row has; NULL: none. */
-void unstored_keep_rollout(struct live_batch *live, uint32_t index, const struct store_rollout *row,
+void unstored_keep_rollout(struct live_batch *live, uint32_t index, const struct store_rollout *values,
                            struct judgement *judgement);
 void unstored_close_group(struct live_batch *live, uint32_t index, const struct store_close_group *close);
 
