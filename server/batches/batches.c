@@ -3,6 +3,7 @@
 #include "server/base/cleanup.h"
 #include "server/batches/live.h"
 #include "server/batches/queues.h"
+#include "server/batches/resume.h"
 #include "server/batches/row.h"
 #include "server/batches/runs.h"
 #include "server/batches/step.h"
@@ -40,6 +41,7 @@ void batches_destroy(struct batches *batches)
     loop_timer_clear(batches->uses.loop, &batches->dispatch_timer);
     loop_timer_clear(batches->uses.loop, &batches->backlog_timer);
     store_health_finish(&batches->health);
+    resume_finish(batches);
     unread_finish(batches);
     updates_finish(batches);
     runs_finish(batches);

@@ -16,6 +16,7 @@ struct live_batch;
 struct memory_trim;
 struct pool;
 struct pool_queue;
+struct resume_job;
 struct row;
 struct run_state;
 struct settings;
@@ -40,7 +41,8 @@ struct batches_options {
 
 struct batches {
     struct batches_options uses;
-    bool resumed; /* unfinished batches were read back: new ones may come */
+    bool resumed;                /* unfinished batches were read back: new ones may come */
+    struct resume_job *resuming; /* resume.c; NULL: nothing is being read back */
 
     /* live.c */
     struct live_batch *by_id;

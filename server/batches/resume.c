@@ -2,6 +2,7 @@
  * came; rollouts that are on record stay as they are, the others are sampled with the same seeds. */
 #include "server/batches/resume.h"
 
+#include "server/base/cleanup.h"
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/batches/live.h"
@@ -145,13 +146,11 @@ static struct resumed *read_one(struct store_reader *reader, const struct settin
 static void read_unfinished(struct job *job, struct store_reader *reader)
 {
     struct resume_job *resume = (struct resume_job *)job;
-    struct store_batches batches = {0};
-    if (!reader || store_unfinished_batches(reader, &batches) != STORE_OK)
-        return;
-    resume->listed = true;
-    if (store_read_open_updates(reader, &resume->updating) != STORE_OK)
+    _cleanup_(store_batches_finish) struct store_batches batches = {0};
+    resume->listed = reader && store_unfinished_batches(reader, &batches) == STORE_OK;
+    if (resume->listed && store_read_open_updates(reader, &resume->updating) != STORE_OK)
         resume->failed++;
-    for (size_t i = 0; i < batches.count; i++) {
+    for (size_t i = 0; resume->listed && i < batches.count; i++) {
         struct resumed *resumed = read_one(reader, resume->batches->uses.settings, batches.batches[i].id);
         if (!resumed) {
             resume->failed++;
@@ -160,7 +159,6 @@ static void read_unfinished(struct job *job, struct store_reader *reader)
         resumed->next = resume->first;
         resume->first = resumed;
     }
-    store_batches_finish(&batches);
 }
 
 /* A batch whose rollouts were cut short before the service died was cut short, also if nothing is left to be cut. */
@@ -231,6 +229,14 @@ static void try_later(struct resume_job *resume)
     loop_timer_set(loop, &resume->timer, loop_now_us(loop) + TRY_AGAIN_US, submit, resume);
 }
 
+static struct resumed *take_first(struct resume_job *resume)
+{
+    struct resumed *first = resume->first;
+    if (first)
+        resume->first = first->next;
+    return first;
+}
+
 static void resumed_all(struct job *job)
 {
     struct resume_job *resume = (struct resume_job *)job;
@@ -241,9 +247,7 @@ static void resumed_all(struct job *job)
     for (size_t i = 0; i < resume->updating.count; i++)
         update_restore(resume->batches, resume->updating.runs[i].name, &resume->updating.runs[i].update);
     store_runs_finish(&resume->updating);
-    while (resume->first) {
-        struct resumed *resumed = resume->first;
-        resume->first = resumed->next;
+    for (struct resumed *resumed; (resumed = take_first(resume));) {
         if (resumed->spec)
             go_on(resume->batches, resumed);
         else
@@ -253,6 +257,7 @@ static void resumed_all(struct job *job)
     if (resume->failed > 0)
         log_event(LOG_LEVEL_ERROR, "unfinished batches could not be read back", NULL);
     runs_resumed(resume->batches);
+    resume->batches->resuming = NULL;
     resume->done(resume->arg);
     free(resume);
 }
@@ -266,5 +271,20 @@ void resume_unfinished(struct batches *batches, void (*done)(void *arg), void *a
     resume->job.lane = LANE_BATCH;
     resume->job.run = read_unfinished;
     resume->job.done = resumed_all;
+    batches->resuming = resume;
     submit(resume);
+}
+
+void resume_finish(struct batches *batches)
+{
+    struct resume_job *resume = TAKE_PTR(batches->resuming);
+    if (!resume)
+        return;
+    loop_timer_clear(batches->uses.loop, &resume->timer);
+    store_runs_finish(&resume->updating);
+    for (struct resumed *resumed; (resumed = take_first(resume));) {
+        batch_spec_destroy(resumed->spec);
+        resumed_destroy(resumed);
+    }
+    free(resume);
 }

@@ -5,5 +5,7 @@
 struct batches;
 
 void resume_unfinished(struct batches *batches, void (*done)(void *arg), void *arg);
+/* What is being read back is left to the next start. When the workers have ended. */
+void resume_finish(struct batches *batches);
 
 #endif

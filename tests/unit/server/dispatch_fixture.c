@@ -2,6 +2,7 @@
 
 #include "server/base/clock.h"
 #include "server/batches/closing.h"
+#include "server/batches/resume.h"
 #include "server/batches/unread.h"
 #include "server/batches/unstored.h"
 #include "server/engines/engines.h"
@@ -407,6 +408,11 @@ void live_close_batch(struct live_batch *live)
 }
 
 void unread_finish(struct batches *batches)
+{
+    (void)batches;
+}
+
+void resume_finish(struct batches *batches)
 {
     (void)batches;
 }

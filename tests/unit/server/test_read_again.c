@@ -1,8 +1,10 @@
-/* Groups and batches that are to be closed while the record cannot be read. */
+/* Batches that are to be read back or closed while the record cannot be read. */
 #include "tests/unit/server/live_fixture.h"
 
 #include "server/base/clock.h"
 #include "server/batches/resume.h"
+
+#include <stdatomic.h>
 
 #define FAILURES 3
 #define PAUSES_US (700 * US_PER_MS) /* after those: 100, 200 and 400 ms */
@@ -15,6 +17,8 @@ enum store_status __real_store_read_group_members(struct store_reader *reader, s
                                                   struct store_members *ret_members);
 enum store_status __wrap_store_read_group_members(struct store_reader *reader, struct text group_id,
                                                   struct store_members *ret_members);
+enum store_status __real_store_unfinished_batches(struct store_reader *reader, struct store_batches *ret_batches);
+enum store_status __wrap_store_unfinished_batches(struct store_reader *reader, struct store_batches *ret_batches);
 
 struct reading {
     unsigned failures; /* that are still to come */
@@ -23,7 +27,10 @@ struct reading {
 
 static struct reading batches_read;
 static struct reading groups_read;
+static struct reading lists_read;
 static struct reading *failing;
+static atomic_uint lists_refused; /* the loop looks at it while the worker reads */
+static struct job marker;         /* comes behind the reading of the list, on the only worker */
 
 static bool fails(struct reading *reading)
 {
@@ -41,6 +48,16 @@ enum store_status __wrap_store_read_group_members(struct store_reader *reader, s
                                                   struct store_members *ret_members)
 {
     return fails(&groups_read) ? STORE_UNAVAILABLE : __real_store_read_group_members(reader, group_id, ret_members);
+}
+
+/* The first rows come before the failure. */
+enum store_status __wrap_store_unfinished_batches(struct store_reader *reader, struct store_batches *ret_batches)
+{
+    enum store_status status = __real_store_unfinished_batches(reader, ret_batches);
+    if (!fails(&lists_read))
+        return status;
+    lists_refused++;
+    return STORE_UNAVAILABLE;
 }
 
 static void cancel_all(void *arg)
@@ -114,6 +131,52 @@ static void test_a_batch_whose_rollouts_cannot_be_read_at_the_start_is_left_as_i
     assert_int_equal(number_by_hand(fixture, "SELECT count(*) FROM batches WHERE state = 'running'"), 1);
 }
 
+static void do_nothing(struct job *job, struct store_reader *reader)
+{
+    (void)job;
+    (void)reader;
+}
+
+static void stop(struct job *job)
+{
+    (void)job;
+    loop_stop(server.loop);
+}
+
+static int64_t until_the_list_is_to_be_read_again(void *arg)
+{
+    (void)arg;
+    if (lists_refused > 0 && !marker.run) {
+        marker = (struct job){.lane = LANE_BATCH, .run = do_nothing, .done = stop};
+        workers_submit_reserved(server.workers, &marker);
+    }
+    workers_flush(server.workers);
+    return NEVER_US;
+}
+
+static void never_read(void *arg)
+{
+    (void)arg;
+    fail_msg("the list was read");
+}
+
+/* What the try holds must be given back: the leak sanitizer sees it. */
+static void test_a_service_may_end_before_its_unfinished_batches_could_be_listed(void **state)
+{
+    (void)state;
+    leave_unfinished("arith", NULL);
+    lists_read = (struct reading){.failures = 1};
+    lists_refused = 0;
+    marker.run = NULL;
+    server_begin(16);
+    resume_unfinished(server.batches, never_read, NULL);
+    loop_run(server.loop, until_the_list_is_to_be_read_again, NULL);
+    assert_false(server.batches->resumed);
+    assert_non_null(server.batches->resuming);
+    server_end();
+    assert_int_equal(lists_read.tries, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +187,8 @@ int main(void)
             test_a_group_that_cannot_be_read_is_closed_when_it_can_and_read_at_growing_distances, with_record,
             without_record),
         cmocka_unit_test_setup_teardown(test_a_batch_whose_rollouts_cannot_be_read_at_the_start_is_left_as_it_is,
+                                        with_record, without_record),
+        cmocka_unit_test_setup_teardown(test_a_service_may_end_before_its_unfinished_batches_could_be_listed,
                                         with_record, without_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
