@@ -40,7 +40,7 @@ struct resume_job {
     struct resumed *first; /* newest first */
     struct store_runs updating;
     size_t failed;
-    bool listed;             /* the record said which batches are unfinished */
+    bool listed;             /* the record said which batches are unfinished, and which updates are open */
     bool told;               /* the log has that it could not */
     struct loop_timer timer; /* of the next try */
     void (*done)(void *arg);
@@ -143,13 +143,21 @@ static struct resumed *read_one(struct store_reader *reader, const struct settin
     return NULL;
 }
 
+/* Both or nothing: without its open update a run would be sampled while its weights are being changed. */
+static bool read_lists(struct store_reader *reader, struct store_batches *ret_batches, struct store_runs *ret_updating)
+{
+    if (store_unfinished_batches(reader, ret_batches) == STORE_OK &&
+        store_read_open_updates(reader, ret_updating) == STORE_OK)
+        return true;
+    store_runs_finish(ret_updating);
+    return false;
+}
+
 static void read_unfinished(struct job *job, struct store_reader *reader)
 {
     struct resume_job *resume = (struct resume_job *)job;
     _cleanup_(store_batches_finish) struct store_batches batches = {0};
-    resume->listed = reader && store_unfinished_batches(reader, &batches) == STORE_OK;
-    if (resume->listed && store_read_open_updates(reader, &resume->updating) != STORE_OK)
-        resume->failed++;
+    resume->listed = reader && read_lists(reader, &batches, &resume->updating);
     for (size_t i = 0; resume->listed && i < batches.count; i++) {
         struct resumed *resumed = read_one(reader, resume->batches->uses.settings, batches.batches[i].id);
         if (!resumed) {

@@ -3,6 +3,7 @@
 
 #include "server/base/clock.h"
 #include "server/batches/resume.h"
+#include "server/batches/weight_update.h"
 
 #include <stdatomic.h>
 
@@ -19,6 +20,8 @@ enum store_status __wrap_store_read_group_members(struct store_reader *reader, s
                                                   struct store_members *ret_members);
 enum store_status __real_store_unfinished_batches(struct store_reader *reader, struct store_batches *ret_batches);
 enum store_status __wrap_store_unfinished_batches(struct store_reader *reader, struct store_batches *ret_batches);
+enum store_status __real_store_read_open_updates(struct store_reader *reader, struct store_runs *ret_runs);
+enum store_status __wrap_store_read_open_updates(struct store_reader *reader, struct store_runs *ret_runs);
 
 struct reading {
     unsigned failures; /* that are still to come */
@@ -28,6 +31,7 @@ struct reading {
 static struct reading batches_read;
 static struct reading groups_read;
 static struct reading lists_read;
+static struct reading updates_read;
 static struct reading *failing;
 static atomic_uint lists_refused; /* the loop looks at it while the worker reads */
 static struct job marker;         /* comes behind the reading of the list, on the only worker */
@@ -58,6 +62,12 @@ enum store_status __wrap_store_unfinished_batches(struct store_reader *reader, s
         return status;
     lists_refused++;
     return STORE_UNAVAILABLE;
+}
+
+enum store_status __wrap_store_read_open_updates(struct store_reader *reader, struct store_runs *ret_runs)
+{
+    enum store_status status = __real_store_read_open_updates(reader, ret_runs);
+    return fails(&updates_read) ? STORE_UNAVAILABLE : status;
 }
 
 static void cancel_all(void *arg)
@@ -154,6 +164,44 @@ static int64_t until_the_list_is_to_be_read_again(void *arg)
     return NEVER_US;
 }
 
+static void leave_open_update(const char *run)
+{
+    int64_t now_us = clock_utc_us();
+    struct store_op op = {.kind = STORE_UPDATE_POLICY};
+    op.update_policy = (struct store_update_policy){.step = STORE_STEP_BEGIN,
+                                                    .run = text_of(run),
+                                                    .update = {.revision = 2,
+                                                               .rewind_to_step = -1,
+                                                               .mode = STORE_UPDATE_WAIT,
+                                                               .begun_at_us = now_us,
+                                                               .deadline_us = now_us + 3600 * US_PER_S}};
+    assert_int_equal(carry_out(fixture, &op), STORE_OK);
+}
+
+static void one_batch_is_there_and_held(void *arg)
+{
+    (void)arg;
+    assert_int_equal(server.batches->count, 1);
+    assert_true(update_holds(server.batches->first));
+    server_cancel_all();
+}
+
+/* Without its update the run would be sampled while its weights are being changed. */
+static void test_unfinished_batches_come_back_when_the_open_updates_of_their_runs_can_be_read_too(void **state)
+{
+    (void)state;
+    leave_unfinished("arith", NULL);
+    leave_open_update("arith");
+    lists_read = (struct reading){0};
+    updates_read = (struct reading){.failures = 1};
+    server_begin(16);
+    resume_unfinished(server.batches, one_batch_is_there_and_held, NULL);
+    loop_run(server.loop, until_no_batch_is_left, NULL);
+    server_end();
+    assert_int_equal(updates_read.tries, 2);
+    assert_int_equal(lists_read.tries, 2);
+}
+
 static void never_read(void *arg)
 {
     (void)arg;
@@ -188,6 +236,9 @@ int main(void)
             without_record),
         cmocka_unit_test_setup_teardown(test_a_batch_whose_rollouts_cannot_be_read_at_the_start_is_left_as_it_is,
                                         with_record, without_record),
+        cmocka_unit_test_setup_teardown(
+            test_unfinished_batches_come_back_when_the_open_updates_of_their_runs_can_be_read_too, with_record,
+            without_record),
         cmocka_unit_test_setup_teardown(test_a_service_may_end_before_its_unfinished_batches_could_be_listed,
                                         with_record, without_record),
     };
