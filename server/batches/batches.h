@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct engines;
+struct expiry;
 struct live_batch;
 struct memory_trim;
 struct pool;
@@ -58,7 +59,8 @@ struct batches {
     struct loop_timer step_timer;
 
     struct run_state *runs;        /* runs.c */
-    struct weight_update *updates; /* weight_update.c */
+    struct weight_update *updates; /* weight_update.c, as is the next */
+    struct expiry *expiries;       /* that are not on record yet */
 
     /* queues.c, dispatch.c */
     struct pool_queue **queues; /* one for each named pool of which there were batches */

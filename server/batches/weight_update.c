@@ -49,12 +49,6 @@ static void forget(struct weight_update *update)
     free(update);
 }
 
-void updates_finish(struct batches *batches)
-{
-    while (batches->updates)
-        forget(batches->updates);
-}
-
 void update_forget_warning(struct batches *batches, struct text run)
 {
     struct weight_update *update = find(batches, run);
@@ -165,31 +159,43 @@ static void resume(struct weight_update *update)
     runs_forget_if_idle(batches, run);
 }
 
-static void update_expired(struct store_op *op);
-
 /* An update ended by its deadline is stored as soon as the store can write. */
 struct expiry {
     struct store_errand errand;
+    struct batches *batches;
     char *run;
+    struct expiry *next;
 };
+
+static void expiry_destroy(struct expiry *expiry)
+{
+    struct expiry **place = &expiry->batches->expiries;
+    while (*place != expiry)
+        place = &(*place)->next;
+    *place = expiry->next;
+    store_desk_drop(&expiry->errand);
+    free(expiry->run);
+    free(expiry);
+}
 
 static void update_expired(struct store_op *op)
 {
     struct expiry *expiry = op->context;
-    if (store_desk_send_again(&expiry->errand))
-        return;
-    free(expiry->run);
-    free(expiry);
+    if (!store_desk_send_again(&expiry->errand))
+        expiry_destroy(expiry);
 }
 
 static void record_expiry(const struct weight_update *update)
 {
     struct expiry *expiry = xcalloc(1, sizeof(*expiry));
-    const struct batches_options *uses = &update->batches->uses;
+    struct batches *batches = update->batches;
     struct store_op *op = &expiry->errand.op;
-    expiry->errand.loop = uses->loop;
-    expiry->errand.store = uses->store;
+    expiry->errand.loop = batches->uses.loop;
+    expiry->errand.store = batches->uses.store;
+    expiry->batches = batches;
     expiry->run = xstrdup(update->run);
+    expiry->next = batches->expiries;
+    batches->expiries = expiry;
     *op = (struct store_op){.kind = STORE_UPDATE_POLICY, .done = update_expired, .context = expiry};
     op->update_policy =
         (struct store_update_policy){.step = STORE_STEP_EXPIRE, .run = text_of(expiry->run), .update = update->record};
@@ -211,6 +217,14 @@ static void expire(void *arg)
     tell_waiters(update, BEGIN_CUT_SHORT);
     resume(update);
     batches_wake(batches);
+}
+
+void updates_finish(struct batches *batches)
+{
+    while (batches->expiries)
+        expiry_destroy(batches->expiries);
+    while (batches->updates)
+        forget(batches->updates);
 }
 
 /* Members without a row are sampled at the new revision; store/policy_update.h says of which batches. */

@@ -37,7 +37,7 @@ struct begin_waiter {
 /* The open update of a run, or NULL. */
 struct weight_update *update_find(struct batches *batches, struct text run);
 bool updates_are_full(const struct batches *batches);
-void updates_finish(struct batches *batches); /* nobody waits for one any more */
+void updates_finish(struct batches *batches); /* nobody waits for one any more, and the store is closed */
 
 /* After a start, what the record has as open, before the batches of the run are back. */
 void update_restore(struct batches *batches, struct text run, const struct store_policy_update *record);

@@ -26,6 +26,7 @@ static struct live_batch live;
 static int64_t group_revisions[1];
 static int dispatches;
 static int expiries;
+static bool store_is_full;
 static struct store_update_policy expiry; /* the last that the store was given; its run is gone */
 
 /* Who waits for a begin, and what it was told. */
@@ -41,6 +42,8 @@ struct told {
 bool store_submit(struct store *store, struct store_op *op)
 {
     (void)store;
+    if (store_is_full)
+        return false;
     expiries++;
     expiry = op->update_policy;
     op->status = STORE_OK;
@@ -76,6 +79,7 @@ static int set_up(void **state)
     group_revisions[0] = 1;
     dispatches = 0;
     expiries = 0;
+    store_is_full = false;
     HASH_ADD_KEYPTR(hh, batches.runs, run.name, strlen(run.name), &run);
     batch_init(&live.batch,
                &(struct batch_rules){.deadline_us = NEVER_US, .rollout_timeout_us = HOUR_US, .attempts_max = 1},
@@ -367,7 +371,20 @@ static void test_a_deadline_tells_who_waits_goes_on_record_and_lets_the_run_go_o
     assert_int_equal(expiry.step, STORE_STEP_EXPIRE);
     assert_int_equal(expiry.update.revision, 2);
     assert_false(update_holds(&live));
+    assert_null(batches.expiries);
     assert_int_equal(dispatches, 1);
+}
+
+static void test_an_end_that_is_not_on_record_yet_goes_with_the_service(void **state)
+{
+    (void)state;
+    struct told told = {0};
+    store_is_full = true;
+    let_expire(&told);
+    assert_non_null(batches.expiries);
+    updates_finish(&batches);
+    assert_null(batches.expiries);
+    assert_int_equal(expiries, 0);
 }
 
 static void test_the_same_begin_again_after_the_deadline_is_told_of_it(void **state)
@@ -478,6 +495,7 @@ int main(void)
         CLAIM(test_a_declaration_that_cancels_what_is_open_tells_who_waits),
         CLAIM(test_a_begin_whose_update_was_cancelled_meanwhile_does_not_begin_it),
         CLAIM(test_a_deadline_tells_who_waits_goes_on_record_and_lets_the_run_go_on),
+        CLAIM(test_an_end_that_is_not_on_record_yet_goes_with_the_service),
         CLAIM(test_the_same_begin_again_after_the_deadline_is_told_of_it),
         CLAIM(test_a_new_begin_takes_the_place_of_one_that_expired),
         CLAIM(test_a_commit_in_mode_abort_moves_training_to_the_new_revision),
