@@ -12,6 +12,9 @@
 #define AUDIT_WEIGHT_LARGEST 1e9
 #define AUDIT_MEMBERS_MAX 65536  /* completions of a request, rollouts of a revision or a batch */
 #define AUDIT_NAMES_MAX 256      /* of scores */
+#define AUDIT_NAME_BYTES 64      /* as an id of a verifier */
+#define AUDIT_SCORES_MAX 4194304 /* of all completions together, missing ones included */
+#define AUDIT_TASK_BYTES 1024    /* as a task of a batch */
 #define AUDIT_LISTED_MAX 100     /* members in one list `promoted` */
 #define AUDIT_HISTORY_MAX 200000 /* rollouts of a run in which a divergence is looked for */
 

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 struct group_fields {
     struct text task;
@@ -13,7 +14,7 @@ struct group_fields {
 };
 
 static const struct field group_fields[] = {
-    {"task", FIELD_TEXT, FIELD_REQUIRED, offsetof(struct group_fields, task), 0, 0, NULL},
+    {"task", FIELD_TEXT, FIELD_REQUIRED, offsetof(struct group_fields, task), 0, AUDIT_TASK_BYTES, NULL},
     {"completions", FIELD_ARRAY, FIELD_REQUIRED, offsetof(struct group_fields, completions), 0, 0, NULL},
 };
 
@@ -27,10 +28,11 @@ struct completion_fields {
 static const char *const finish_reasons[] = {"stop", "length", "abort", "tool_calls", NULL};
 enum { FINISH_LENGTH = 1 };
 #define LENGTH_MAX 0x1p53
+#define ID_TEXT_BYTES 256
 #define FIELD(name) offsetof(struct completion_fields, name)
 
 static const struct field completion_fields[] = {
-    {"id", FIELD_TEXT, 0, FIELD(id), 0, 0, NULL},
+    {"id", FIELD_TEXT, 0, FIELD(id), 0, ID_TEXT_BYTES, NULL},
     {"scores", FIELD_OBJECT, FIELD_REQUIRED, FIELD(scores), 0, 0, NULL},
     {"finish_reason", FIELD_CHOICE, 0, FIELD(finish_reason), 0, 0, finish_reasons},
     {"length", FIELD_INT, 0, FIELD(length), 0, LENGTH_MAX, NULL},
@@ -98,10 +100,14 @@ static int read_score(struct audit *audit, struct audit_part *part, const char *
                       const json_t *value)
 {
     char where[PATH_BYTES];
+    bool is_long = strlen(name) > AUDIT_NAME_BYTES;
 
-    if (!json_is_number(value) && !json_is_null(value)) {
+    if (is_long || (!json_is_number(value) && !json_is_null(value))) {
         path_join(where, path, name);
-        return call_refuse(audit->call, ERR_INVALID_FIELD, where, "expected a number, or null where there is no score");
+        return is_long ? call_refuse(audit->call, ERR_INVALID_FIELD, where, "a name of a score has at most %d bytes",
+                                     AUDIT_NAME_BYTES)
+                       : call_refuse(audit->call, ERR_INVALID_FIELD, where,
+                                     "expected a number, or null where there is no score");
     }
     if (add_score(audit, part, name, json_is_number(value) ? json_number_value(value) : NAN) < 0)
         return -1;

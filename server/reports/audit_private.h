@@ -111,6 +111,7 @@ int audit_name(struct audit *audit, struct text name, uint32_t *ret_number);
 int audit_check_names(struct audit *audit);
 int audit_refuse_memory(struct audit *audit);
 int audit_refuse_many(struct audit *audit);
+int audit_refuse_scores(struct audit *audit);
 
 /* audit_record.c: reads the rollouts that are asked for and computes them batch by batch. */
 int audit_record(struct audit *audit);

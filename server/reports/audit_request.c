@@ -29,14 +29,25 @@ int audit_refuse_memory(struct audit *audit)
     return call_refuse(audit->call, ERR_QUEUE_FULL, NULL, "there is no memory for this audit now");
 }
 
+/* The field that names the completions. */
+static const char *path_of_members(const struct audit_fields *fields)
+{
+    if (fields->batch.data)
+        return "batch";
+    return fields->run.data ? "revision" : "groups";
+}
+
+int audit_refuse_scores(struct audit *audit)
+{
+    return call_refuse(audit->call, ERR_TOO_MANY_ROLLOUTS, path_of_members(&audit->fields),
+                       "an audit takes at most %d scores, counting those that are missing", AUDIT_SCORES_MAX);
+}
+
 int audit_refuse_many(struct audit *audit)
 {
     const struct audit_fields *fields = &audit->fields;
 
-    return call_refuse(audit->call, ERR_TOO_MANY_ROLLOUTS,
-                       fields->batch.data ? "batch"
-                       : fields->run.data ? "revision"
-                                          : "groups",
+    return call_refuse(audit->call, ERR_TOO_MANY_ROLLOUTS, path_of_members(fields),
                        "an audit takes at most %d completions; %s", AUDIT_MEMBERS_MAX,
                        fields->batch.data ? "this batch has more"
                        : fields->run.data ? "name a batch of the run instead"
@@ -244,6 +255,8 @@ int audit_add_member(struct audit *audit, struct audit_part *part, struct audit_
 
 int audit_add_score(struct audit *audit, struct audit_part *part, const struct audit_score *score)
 {
+    if (part->score_count == AUDIT_SCORES_MAX)
+        return audit_refuse_scores(audit);
     if (!grow(&part->scores, &part->score_room, part->score_count, sizeof *part->scores))
         return audit_refuse_memory(audit);
     part->scores[part->score_count++] = *score;

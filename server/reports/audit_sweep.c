@@ -329,10 +329,16 @@ static void finish(struct working *working)
     free(working->pairs);
 }
 
+/* Then every member has a place for every name. */
+static bool normalises_names(const struct audit_part *part)
+{
+    return part->knobs.advantage.estimator == OBJECTIVE_ESTIMATOR_GDPO;
+}
+
 static bool prepare(struct working *working)
 {
     const struct audit_part *part = working->part;
-    bool gdpo = part->knobs.advantage.estimator == OBJECTIVE_ESTIMATOR_GDPO;
+    bool gdpo = normalises_names(part);
     size_t largest = 1;
 
     for (size_t g = 0; g < part->group_count; g++)
@@ -351,6 +357,9 @@ static bool prepare(struct working *working)
 int audit_compute(struct audit *audit, struct audit_part *part)
 {
     struct working working = {.audit = audit, .part = part};
+
+    if (normalises_names(part) && part->member_count * audit->name_count > AUDIT_SCORES_MAX)
+        return audit_refuse_scores(audit);
     int result = prepare(&working) ? 0 : audit_refuse_memory(audit);
 
     for (size_t r = 0; result == 0 && r < audit->row_count; r++) {

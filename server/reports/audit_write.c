@@ -85,12 +85,22 @@ static int64_t count_of(size_t n, const double *values)
     return count;
 }
 
+/* Half a list is no JSON. */
+static bool lists_are_whole(const struct audit *audit)
+{
+    for (size_t r = 0; r < audit->row_count; r++)
+        if (audit->rows[r].promoted.failed)
+            return false;
+    return true;
+}
+
 void audit_write(struct audit *audit)
 {
     struct scratch scratch = {.task_count = json_object_size(audit->tasks)};
     struct json_write json;
 
-    scratch.tasks = calloc(scratch.task_count + 1, sizeof *scratch.tasks);
+    if (lists_are_whole(audit))
+        scratch.tasks = calloc(scratch.task_count + 1, sizeof *scratch.tasks);
     if (!scratch.tasks) {
         audit_refuse_memory(audit);
         return;

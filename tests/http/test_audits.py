@@ -290,6 +290,31 @@ def test_too_many_names_are_refused(plain):
     refused(plain, 400, "invalid_field", "groups", body)
 
 
+def test_too_many_scores_are_refused_however_small_the_body_is(plain):
+    """256 weights that each of 20,000 completions lacks are five million missing scores."""
+    names = {f"s{index}": 1 for index in range(255)}
+    body = {"groups": [{"task": "t", "completions": [{"scores": {**names, "t": 1}}, *[{"scores": {}}] * 20000]}], "weights": names, "sweep": {"verifier": "s0", "weights": [1]}, "truth": "t"}
+    refused(plain, 422, "too_many_rollouts", "groups", body)
+    gdpo = {"preset": "grpo", "advantage": {"estimator": "gdpo"}}
+    body = {**body, "objective": gdpo, "weights": {"s0": 1}}
+    refused(plain, 422, "too_many_rollouts", "groups", body)
+    body["groups"][0]["completions"] = body["groups"][0]["completions"][:100]
+    assert audit(plain, body)["n"] == 100
+
+
+@pytest.mark.parametrize("name, largest", [("task", 1024), ("id", 256), ("score", 64)])
+def test_texts_have_a_largest_length_and_a_whole_list_of_them_is_json(plain, name, largest):
+    def body(length, members):
+        text = "\u0001" * length if name != "score" else "s" * length
+        score = text if name == "score" else "style"
+        completions = [{**({"id": text[:-3] + f"{index:03d}"} if name == "id" else {}), "scores": {score: index, "right": 0}} for index in range(members)]
+        return {"groups": [{"task": text if name == "task" else "t", "completions": completions}], "weights": {score: 1}, "sweep": {"verifier": score, "weights": [2] * 32}, "truth": "right"}
+    got = audit(plain, body(largest, 300))
+    assert [len(one["promoted"]) for one in got["sweep"]] == [100] * 32 and got["sweep"][0]["promoted_wrong"] == 150
+    reply = plain.post("/v1/audits", body(largest + 1, 4))
+    assert (reply.status, reply.error["code"]) == (400, "invalid_field") and reply.error["path"].startswith("groups[0]")
+
+
 def test_texts_of_every_kind_come_back(plain):
     names = {"id": "a\u0000b", "task": "\u00e4\u0000\u2028\U0001f984"}
     body = {"groups": [{"task": names["task"], "completions": [{"id": names["id"], "scores": {"\u00e4 \"q\"": 1, "t": 0}}, {"scores": {"\u00e4 \"q\"": 0, "t": 1}}]}],
