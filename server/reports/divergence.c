@@ -102,7 +102,7 @@ static int read_history(struct history *history)
 
 /* --- revisions --- */
 
-/* By revision, each in its latest incarnation first. */
+/* By revision, each in its latest incarnation first, then by task. */
 static int compare_rows(const void *left, const void *right)
 {
     const struct history_row *a = left;
@@ -110,7 +110,9 @@ static int compare_rows(const void *left, const void *right)
 
     if (a->revision != b->revision)
         return a->revision < b->revision ? -1 : 1;
-    return (a->incarnation < b->incarnation) - (a->incarnation > b->incarnation);
+    if (a->incarnation != b->incarnation)
+        return a->incarnation > b->incarnation ? -1 : 1;
+    return (a->task > b->task) - (a->task < b->task);
 }
 
 /* Room for one revision's numbers. */
@@ -128,21 +130,25 @@ static void finish_columns(struct columns *columns)
     free(columns->scratch);
 }
 
-/* Rows of one revision from `at` on. Returns where the next one begins. */
+/* Rows of one revision from `at` on. Returns where the next one begins. Its tasks are numbered anew, so that a revision
+ * of few tasks does not cost as much as the run has. */
 static size_t measure(const struct history *history, const struct columns *columns, size_t at,
                       struct revision_means *ret_means)
 {
     const struct history_row *first = &history->rows[at];
-    size_t tasks = json_object_size(history->tasks);
+    uint32_t last_task = first->task;
+    size_t tasks = 1;
     size_t n = 0;
 
     for (; at < history->count && history->rows[at].revision == first->revision; at++) {
         const struct history_row *row = &history->rows[at];
         if (row->incarnation != first->incarnation)
             continue;
+        tasks += row->task != last_task;
+        last_task = row->task;
         columns->rewards[n] = row->reward;
         columns->truths[n] = row->truth;
-        columns->tasks[n++] = row->task;
+        columns->tasks[n++] = (uint32_t)(tasks - 1);
     }
     ret_means->revision = first->revision;
     ret_means->reward = clustered_mean(n, columns->rewards, columns->tasks, tasks, columns->scratch);
@@ -152,6 +158,12 @@ static size_t measure(const struct history *history, const struct columns *colum
 
 /* --- the rule --- */
 
+/* Rounding is no difference. False for NAN. */
+static bool is_at_least(double value, double other)
+{
+    return value >= other || values_are_equal(value, other);
+}
+
 /* The reward rose, in no step downwards and in whole by more than two errors; the truth fell, in no step upwards. */
 static bool diverges(const struct revision_means *means)
 {
@@ -160,9 +172,11 @@ static bool diverges(const struct revision_means *means)
     double error = hypot(last->reward.se, means[0].reward.se);
 
     for (size_t k = 1; k < REVISIONS_LOOKED_AT; k++)
-        if (!(means[k].reward.mean >= means[k - 1].reward.mean && means[k].truth.mean <= means[k - 1].truth.mean))
+        if (!is_at_least(means[k].reward.mean, means[k - 1].reward.mean) ||
+            !is_at_least(means[k - 1].truth.mean, means[k].truth.mean))
             return false;
-    return rise > 0 && rise > 2 * error && last->truth.mean < means[0].truth.mean;
+    return rise > 2 * error && !is_at_least(means[0].reward.mean, last->reward.mean) &&
+           !is_at_least(last->truth.mean, means[0].truth.mean);
 }
 
 static void write_point(struct json_write *json, const char *name, int64_t revision, struct clustered_mean mean)
@@ -201,7 +215,7 @@ static int look(struct history *history)
     struct columns columns = {.rewards = calloc(history->count + 1, sizeof(double)),
                               .truths = calloc(history->count + 1, sizeof(double)),
                               .tasks = calloc(history->count + 1, sizeof(uint32_t)),
-                              .scratch = calloc(json_object_size(history->tasks) + 1, sizeof(struct task_scratch))};
+                              .scratch = calloc(history->count + 1, sizeof(struct task_scratch))};
     struct revision_means means[REVISIONS_LOOKED_AT];
     size_t known = 0;
     bool room = columns.rewards && columns.truths && columns.tasks && columns.scratch;

@@ -527,6 +527,27 @@ def test_no_divergence_is_claimed(plain, name, means):
     assert history(plain, name, means) is None
 
 
+def test_rounding_is_no_fall_of_the_truth(plain):
+    """The truth's mean is 0.1 at each revision; as doubles the three means fall by an ulp."""
+    truths = ([0, 0.1, 0.2] * 2, [0, 0.2] * 3, [0, 0, 0.3] * 2)
+    assert float(sum(map(Fraction, truths[0]))) / 6 > 0.1 > float(sum(map(Fraction, truths[2]))) / 6
+    for revision, values in enumerate(truths):
+        score(plain, "rounded", revision, [(f"t{task}", [{"correct": 1, "style": revision + task / 100, "quality": value}]) for task, value in enumerate(values)], {"style": 1, "quality": 0})
+    assert audit(plain, {"run": "rounded", "revision": 0, "sweep": {"verifier": "style", "weights": [1]}, "truth": "quality"})["divergence"] is None
+
+
+def test_each_revision_may_have_tasks_of_its_own(plain):
+    """The errors are over the tasks of the revision, whatever others the run has."""
+    means = [([0.1, 0.3, 0.2], 3), ([1.1, 1.3, 1.2], 2), ([2.1, 2.5, 2.2], 1)]
+    for revision, (rewards, right) in enumerate(means):
+        tasks = [(f"r{revision}-{place % 2}", [{"correct": int(place < right), "style": value}]) for place, value in enumerate(rewards)]
+        score(plain, "moving", revision, list(reversed(tasks)), {"style": 1})
+    got = audit(plain, {"run": "moving", "revision": 0, "sweep": {"verifier": "style", "weights": [1]}, "truth": "correct"})["divergence"]
+    for end, (rewards, _) in (("from", means[0]), ("to", means[2])):
+        exact = [Fraction(value) for value in rewards]
+        assert close(got["reward"][end]["mean"], float(mean(exact))) and close(got["reward"][end]["se"], float(clustered_se(exact, [0, 1, 0]))), end
+
+
 def test_one_task_has_no_error_so_no_divergence_is_claimed(plain):
     for revision in range(3):
         score(plain, "one-task", revision, [("t", [{"correct": int(member >= revision), "style": revision} for member in range(3)])], {"style": 1})
