@@ -11,6 +11,7 @@
 #include "server/base/text.h"
 #include "server/http/errors.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -77,6 +78,7 @@ struct call {
     bool authorized;         /* no token is configured, or the right one was given */
     const struct settings *settings;
     struct store_reader *reader; /* the worker's; NULL on the loop thread */
+    atomic_bool abandoned;       /* set by the loop: the client has gone, so a worker may end without an answer */
 
     /* out */
     struct reply reply;

@@ -116,6 +116,7 @@ void request_resume(struct request *request)
 void request_hung_up(struct request *request)
 {
     request->gone = true;
+    request->call.abandoned = true;
     request->link->watched = false;
     loop_timer_clear(request->http->options.loop, &request->stream_timer); /* no worker may begin what ends now */
     reply_budget_leave(&request->http->replies, &request->reply_wait);

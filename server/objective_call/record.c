@@ -234,14 +234,13 @@ static int refuse_incomplete(struct objective_call *objective)
 static int read_rule(struct objective_call *objective, struct store_reader *reader, const char *batch_id,
                      bool *ret_same)
 {
-    struct store_batch batch = {0};
+    _cleanup_(store_batch_finish) struct store_batch batch = {0};
     struct objective_knobs recorded;
     enum store_status status = store_read_batch(reader, text_of(batch_id), &batch);
 
     if (status != STORE_OK)
         return call_refuse_unreadable(objective->call);
     bool readable = objective_json_parse(batch.objective, &recorded) == 0;
-    store_batch_finish(&batch);
     if (readable) {
         recorded.advantage.missing = objective->knobs.advantage.missing;
         recorded.advantage.teacher_coef = objective->knobs.advantage.teacher_coef;
@@ -368,15 +367,13 @@ static int check_importance(struct objective_call *objective)
 /* Without an objective of its own the request means that of the batch. */
 static int adopt_objective(struct objective_call *objective, struct store_reader *reader)
 {
-    struct store_batch batch = {0};
+    _cleanup_(store_batch_finish) struct store_batch batch = {0};
 
     if (objective->has_objective)
         return 0;
     if (store_read_batch(reader, text_of(objective_rollout(objective, 0)->batch_id), &batch) != STORE_OK)
         return call_refuse_unreadable(objective->call);
-    int result = objective_json_parse(batch.objective, &objective->knobs);
-    store_batch_finish(&batch);
-    if (result < 0)
+    if (objective_json_parse(batch.objective, &objective->knobs) < 0)
         return call_refuse(objective->call, ERR_MISSING_FIELD, "objective",
                            "the recorded objective of the batch cannot be read by this version");
     objective_note(objective, "the objective is the batch's own: the request brings none");

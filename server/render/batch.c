@@ -335,6 +335,7 @@ static int read_batch(struct call *call, struct text batch_id, struct store_batc
     enum store_status status = call->reader ? store_read_batch(call->reader, batch_id, ret_batch) : STORE_UNAVAILABLE;
     if (status == STORE_OK)
         return 0;
+    store_batch_finish(ret_batch);
     if (status == STORE_NOT_FOUND)
         return call_refuse(call, ERR_NOT_FOUND, "id", "no batch has this id");
     return call_refuse_unreadable(call);

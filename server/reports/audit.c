@@ -20,6 +20,11 @@ static void finish(struct audit *audit)
     json_decref(audit->tasks);
 }
 
+int audit_go_on(struct audit *audit)
+{
+    return audit->call->abandoned ? -1 : 0;
+}
+
 static int audit_request(struct audit *audit)
 {
     struct audit_part part = {0};

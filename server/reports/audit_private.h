@@ -112,6 +112,8 @@ int audit_check_names(struct audit *audit);
 int audit_refuse_memory(struct audit *audit);
 int audit_refuse_many(struct audit *audit);
 int audit_refuse_scores(struct audit *audit);
+/* 0; -1: nobody waits for this audit any more, and it ends without an answer. Asked at each weight, page and group. */
+int audit_go_on(struct audit *audit);
 
 /* audit_record.c: reads the rollouts that are asked for and computes them batch by batch. */
 int audit_record(struct audit *audit);

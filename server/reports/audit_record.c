@@ -143,7 +143,7 @@ static int read_group(struct record_audit *record, struct audit_part *part, cons
                       const json_t *gates)
 {
     unsigned with = group_record_with(&part->knobs, false) | STORE_WITH_VERDICTS;
-    struct store_group group = {0};
+    _cleanup_(store_group_finish) struct store_group group = {0};
     char id[ID_BYTES];
 
     id_of_group(batch_id, index, id);
@@ -155,7 +155,6 @@ static int read_group(struct record_audit *record, struct audit_part *part, cons
         result = take_group(record->audit, part, &group, gates);
     if (result == 0 && with & STORE_WITH_ARRAYS)
         result = keep_arrays(record->audit, part, &group);
-    store_group_finish(&group);
     return result;
 }
 
@@ -184,7 +183,8 @@ static int compute_batch(struct record_audit *record, const struct store_batch *
     size_t running = audit->running_groups;
 
     for (size_t g = 0; result == 0 && g < groups; g++)
-        result = read_group(record, &part, batch->id, whole ? (int64_t)g : picks[g].group_index, gates);
+        if ((result = audit_go_on(audit)) == 0)
+            result = read_group(record, &part, batch->id, whole ? (int64_t)g : picks[g].group_index, gates);
     /* A rule over the whole batch has no advantages until its last group is closed. */
     bool early = audit->running_groups > running && result == 0 && objective_needs_whole_batch(&part.knobs);
     if (result == 0 && !early)
@@ -207,13 +207,9 @@ static int read_batch(struct record_audit *record, struct text id, struct store_
 
 static int audit_batch(struct record_audit *record, struct text id, const struct pick *picks, size_t count)
 {
-    struct store_batch batch = {0};
-    int result = read_batch(record, id, &batch);
+    _cleanup_(store_batch_finish) struct store_batch batch = {0};
 
-    if (result == 0)
-        result = compute_batch(record, &batch, picks, count);
-    store_batch_finish(&batch);
-    return result;
+    return read_batch(record, id, &batch) < 0 ? -1 : compute_batch(record, &batch, picks, count);
 }
 
 /* --- the groups of a revision --- */
@@ -275,18 +271,20 @@ static int find_picks(struct record_audit *record)
     static const struct store_page_limits limits = {.rows = PAGE_ROWS, .scanned = PAGE_ROWS, .bytes = PAGE_BYTES};
     struct store_rollout_filter filter = filter_of(record->audit, record->audit->fields.incarnation);
     char cursor[64] = "";
-    int result = 0;
+    int result = audit_go_on(record->audit);
 
-    do {
-        struct store_rollouts page = {0};
+    while (result == 0) {
+        _cleanup_(store_rollouts_finish) struct store_rollouts page = {0};
         if (store_list_rollouts(record->reader, &filter, cursor[0] ? text_of(cursor) : TEXT_NONE, &limits, 0, &page) !=
             STORE_OK)
             return refuse_store(record->audit);
         for (size_t i = 0; result == 0 && i < page.count; i++)
             result = add_pick(record, &page.rollouts[i]);
         memcpy(cursor, page.next, sizeof cursor);
-        store_rollouts_finish(&page);
-    } while (result == 0 && cursor[0]);
+        if (!cursor[0])
+            break;
+        result = result == 0 ? audit_go_on(record->audit) : result;
+    }
     sort_picks(record);
     return result;
 }
@@ -300,15 +298,14 @@ static int has_revision(struct record_audit *record, int64_t incarnation)
     bool found = false;
 
     do {
-        struct store_rollouts page = {0};
+        _cleanup_(store_rollouts_finish) struct store_rollouts page = {0};
         if (store_list_rollouts(record->reader, &filter, cursor[0] ? text_of(cursor) : TEXT_NONE, &limits, 0, &page) !=
             STORE_OK)
             return refuse_store(record->audit);
         found = page.count > 0;
         memcpy(cursor, page.next, sizeof cursor);
-        store_rollouts_finish(&page);
-    } while (!found && cursor[0]);
-    return found;
+    } while (!found && cursor[0] && audit_go_on(record->audit) == 0);
+    return found || !cursor[0] ? found : -1;
 }
 
 /* The surviving line: a revision is that of its latest incarnation. */
@@ -350,7 +347,7 @@ static int audit_revision(struct record_audit *record, int64_t newest)
 /* The run's incarnation of now. */
 static int read_run(struct record_audit *record, int64_t *ret_incarnation)
 {
-    struct store_run_detail run = {0};
+    _cleanup_(store_run_detail_finish) struct store_run_detail run = {0};
     enum store_status status = store_read_run(record->reader, record->audit->fields.run, &run);
 
     if (status == STORE_NOT_FOUND)
@@ -358,7 +355,6 @@ static int read_run(struct record_audit *record, int64_t *ret_incarnation)
     if (status != STORE_OK)
         return refuse_store(record->audit);
     *ret_incarnation = run.run.incarnation;
-    store_run_detail_finish(&run);
     return 0;
 }
 

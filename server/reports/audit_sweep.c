@@ -252,7 +252,7 @@ static void note_members(struct working *working)
 
 static int compute_row(struct working *working)
 {
-    if (find_rewards(working) < 0 || find_advantages(working) < 0)
+    if (audit_go_on(working->audit) < 0 || find_rewards(working) < 0 || find_advantages(working) < 0)
         return -1;
     note_members(working);
     return 0;

@@ -81,13 +81,15 @@ static int read_history(struct history *history)
     struct audit *audit = history->audit;
     struct store_rollout_filter filter;
     char cursor[64] = "";
-    int result = 0;
+    int result;
 
     store_rollout_filter_init(&filter);
     filter.run = audit->fields.run;
     filter.purpose = STORE_TRAIN;
     do {
-        struct store_rollouts page = {0};
+        _cleanup_(store_rollouts_finish) struct store_rollouts page = {0};
+        if ((result = audit_go_on(audit)) < 0)
+            break;
         if (store_list_rollouts(audit->call->reader, &filter, cursor[0] ? text_of(cursor) : TEXT_NONE, &limits,
                                 STORE_WITH_VERDICTS, &page) != STORE_OK)
             return call_refuse(audit->call, ERR_STORE_UNAVAILABLE, NULL, "the database cannot be read");
@@ -95,7 +97,6 @@ static int read_history(struct history *history)
         for (size_t i = 0; result == 0 && !audit->history_too_long && i < page.count; i++)
             result = add_row(history, &page.rollouts[i]);
         memcpy(cursor, page.next, sizeof cursor);
-        store_rollouts_finish(&page);
     } while (result == 0 && cursor[0] && !audit->history_too_long);
     return result;
 }

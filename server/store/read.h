@@ -1,7 +1,7 @@
 /* read: what all reads of the record share.
  *
- * A read returns OK, NOT_FOUND (for a malformed id too) or UNAVAILABLE. A result needs its finish function only after
- * OK, and accepts it when zeroed or after any status. */
+ * A read returns OK, NOT_FOUND (for a malformed id too) or UNAVAILABLE. A result needs its finish function after
+ * any of them, because a read that failed half way holds what it had read; zeroed, it accepts it, too. */
 #ifndef STORE_READ_H
 #define STORE_READ_H
 
