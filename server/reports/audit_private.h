@@ -48,7 +48,8 @@ struct audit_group {
     size_t first, count; /* members */
 };
 
-/* The input of one objective: a request, or a batch on record. The members of a group stand together. */
+/* The input of one objective: a request, a batch on record, or a group of one whose rule looks at no other group. The
+ * members of a group stand together. */
 struct audit_part {
     struct objective_knobs knobs;
     struct audit_group *groups;
@@ -115,7 +116,7 @@ int audit_refuse_scores(struct audit *audit);
 /* 0; -1: nobody waits for this audit any more, and it ends without an answer. Asked at each weight, page and group. */
 int audit_go_on(struct audit *audit);
 
-/* audit_record.c: reads the rollouts that are asked for and computes them batch by batch. */
+/* audit_record.c: reads the rollouts that are asked for and computes them batch by batch, or group by group. */
 int audit_record(struct audit *audit);
 
 /* audit_sweep.c: what every weight makes of a part. */

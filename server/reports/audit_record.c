@@ -171,26 +171,70 @@ static int read_knobs(struct audit *audit, const struct store_batch *batch, stru
     return 0;
 }
 
+/* Which groups of a batch are read. */
+struct wanted {
+    const struct store_batch *batch;
+    const struct pick *picks; /* NULL: all groups */
+    size_t count;
+    const json_t *gates;
+};
+
+static int read_wanted(struct record_audit *record, const struct wanted *wanted, size_t place, struct audit_part *part)
+{
+    int64_t index = wanted->picks ? wanted->picks[place].group_index : (int64_t)place;
+
+    if (audit_go_on(record->audit) < 0)
+        return -1;
+    return read_group(record, part, wanted->batch->id, index, wanted->gates);
+}
+
+/* A rule over the whole batch has no advantages until its last group is closed. */
+static int compute_together(struct record_audit *record, const struct wanted *wanted,
+                            const struct objective_knobs *knobs)
+{
+    struct audit_part part = {.knobs = *knobs};
+    size_t running = record->audit->running_groups;
+    int result = 0;
+
+    for (size_t g = 0; result == 0 && g < wanted->count; g++)
+        result = read_wanted(record, wanted, g, &part);
+    if (result == 0 && record->audit->running_groups == running)
+        result = audit_compute(record->audit, &part);
+    audit_part_finish(&part);
+    return result;
+}
+
+/* A rule inside a group: so only one group's arrays are in memory. */
+static int compute_one_by_one(struct record_audit *record, const struct wanted *wanted,
+                              const struct objective_knobs *knobs)
+{
+    int result = 0;
+
+    for (size_t g = 0; result == 0 && g < wanted->count; g++) {
+        struct audit_part part = {.knobs = *knobs};
+        result = read_wanted(record, wanted, g, &part);
+        if (result == 0 && part.group_count > 0)
+            result = audit_compute(record->audit, &part);
+        audit_part_finish(&part);
+    }
+    return result;
+}
+
 static int compute_batch(struct record_audit *record, const struct store_batch *batch, const struct pick *picks,
                          size_t count)
 {
-    struct audit *audit = record->audit;
-    struct audit_part part = {0};
-    json_auto_t *gates = take_verifiers(audit, batch->verifiers);
-    int result = gates ? read_knobs(audit, batch, &part.knobs) : -1;
-    bool whole = !picks || (result == 0 && objective_needs_whole_batch(&part.knobs));
-    size_t groups = whole ? (size_t)batch->group_count : count;
-    size_t running = audit->running_groups;
+    json_auto_t *gates = take_verifiers(record->audit, batch->verifiers);
+    struct objective_knobs knobs;
 
-    for (size_t g = 0; result == 0 && g < groups; g++)
-        if ((result = audit_go_on(audit)) == 0)
-            result = read_group(record, &part, batch->id, whole ? (int64_t)g : picks[g].group_index, gates);
-    /* A rule over the whole batch has no advantages until its last group is closed. */
-    bool early = audit->running_groups > running && result == 0 && objective_needs_whole_batch(&part.knobs);
-    if (result == 0 && !early)
-        result = audit_compute(audit, &part);
-    audit_part_finish(&part);
-    return result;
+    if (!gates || read_knobs(record->audit, batch, &knobs) < 0)
+        return -1;
+    bool together = objective_needs_whole_batch(&knobs);
+    struct wanted wanted = {batch, picks, count, gates};
+    if (together || !picks) {
+        wanted.picks = NULL;
+        wanted.count = (size_t)batch->group_count;
+    }
+    return together ? compute_together(record, &wanted, &knobs) : compute_one_by_one(record, &wanted, &knobs);
 }
 
 static int read_batch(struct record_audit *record, struct text id, struct store_batch *ret_batch)

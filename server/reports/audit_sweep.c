@@ -54,6 +54,8 @@ static double reward_of(const struct working *working, const struct audit_member
         known += !isnan(scores[k].score);
         reward_sum_add(&sum, scores[k].score, weight_of(working, &scores[k]), scores[k].gate);
     }
+    if (isnan(sum.value) && !sum.shut) /* infinities of both signs: no score is missing */
+        return INFINITY;
     bool skip = working->part->knobs.advantage.missing == OBJECTIVE_MISSING_SKIP;
     return known ? reward_sum_value(&sum, skip ? REWARD_MISSING_SKIP : REWARD_MISSING_NULL) : NAN;
 }
@@ -101,6 +103,9 @@ static int refuse_overflow(const struct working *working, size_t index)
     char path[PATH_BYTES];
 
     path_of_member(working, index, "scores", path);
+    if (isnan(working->row->weight))
+        return call_refuse(working->audit->call, ERR_NON_FINITE, path,
+                           "the reward by the recorded weights is beyond double");
     return call_refuse(working->audit->call, ERR_NON_FINITE, path, "the reward by the weight %g is beyond double",
                        working->row->weight);
 }
@@ -128,7 +133,7 @@ static void compare_with_record(struct working *working, size_t index)
     if (!working->part->groups[working->part->members[index].group].id[0] || recorded == working->rewards[index] ||
         (isnan(recorded) && isnan(working->rewards[index])))
         return;
-    working->audit->contradicted++;
+    working->audit->contradicted += working->part->members[index].counted;
     if (isnan(recorded))
         working->rewards[index] = NAN;
 }

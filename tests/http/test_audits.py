@@ -272,6 +272,7 @@ def test_what_is_no_json_or_no_number_is_refused(plain, body, code):
 
 def test_rewards_beyond_double_are_refused_with_their_place(plain):
     refused(plain, 422, "non_finite", "groups[0].completions[1].scores", inline([("t", [{"correct": 1, "format": 1}, {"correct": 0, "format": 1e308}])], {"correct": 1}, [1, 1e9]))
+    refused(plain, 422, "non_finite", "groups[0].completions[0].scores", inline([("t", [{"correct": 1e308, "format": 1e308}])], {"correct": 1e9, "format": -1e9}, [-1e9]))
     got = audit(plain, inline([("t", [{"correct": 1e308, "format": 1}, {"correct": 0, "format": 1}]), ("u", [{"correct": 1e308, "format": 1}, {"correct": 1e308, "format": 0}])], {"correct": 1}, [1]))
     assert got["sweep"][0]["reward_mean"] == 7.5e307 and close(got["sweep"][0]["correlation"], 1)
 
