@@ -3,6 +3,7 @@
 
 #include "server/api/verify_private.h"
 #include "server/base/cleanup.h"
+#include "server/reports/audit.h"
 #include "server/reports/probes.h"
 
 #include <math.h>
@@ -58,7 +59,7 @@ struct task_fields {
 };
 
 static const struct field task_fields[] = {
-    {"task", FIELD_TEXT, FIELD_REQUIRED, offsetof(struct task_fields, task), 0, 0, NULL},
+    {"task", FIELD_TEXT, FIELD_REQUIRED, offsetof(struct task_fields, task), 0, AUDIT_TASK_BYTES, NULL},
     {"prompt", FIELD_TEXT, FIELD_NULLABLE, offsetof(struct task_fields, prompt), 0, 0, NULL},
     {"reference", FIELD_ANY, 0, offsetof(struct task_fields, reference), 0, 0, NULL},
     {"answer", FIELD_ANY, 0, offsetof(struct task_fields, answer), 0, 0, NULL},

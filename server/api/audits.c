@@ -2,6 +2,8 @@
 #include "server/api/audits_private.h"
 
 #include "server/api/routes.h"
+#include "server/base/blocks.h"
+#include "server/base/cleanup.h"
 #include "server/reports/audit.h"
 
 void audits_parse(struct call *call)
@@ -17,4 +19,5 @@ void audits_parse(struct call *call)
     else
         audit_answer(&input);
     json_input_finish(&input);
+    block_give(TAKE_PTR(call->body)); /* the frames of probes have what is needed of it */
 }

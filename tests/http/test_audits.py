@@ -638,7 +638,7 @@ def test_what_cannot_be_made_is_null_with_a_note(plain):
 @pytest.mark.parametrize("status, code, path, change", [
     (400, "missing_field", "verifiers", {"verifiers": None}), (400, "missing_field", "tasks", {"tasks": None}), (400, "invalid_field", "verifiers", {"verifiers": []}),
     (400, "invalid_field", "tasks", {"tasks": []}), (400, "invalid_field", "tasks", {"tasks": [{"task": "t"}] * 1025}), (400, "missing_field", "tasks[1].task", {"tasks": [{"task": "t"}, {}]}),
-    (400, "unknown_field", "tasks[0].answers", {"tasks": [{"task": "t", "answers": 1}]}), (400, "invalid_field", "tasks[0].prompt", {"tasks": [{"task": "t", "prompt": 1}]}),
+    (400, "unknown_field", "tasks[0].answers", {"tasks": [{"task": "t", "answers": 1}]}), (400, "invalid_field", "tasks[0].prompt", {"tasks": [{"task": "t", "prompt": 1}]}), (400, "invalid_field", "tasks[0].task", {"tasks": [{"task": "t" * 1025}]}),
     (400, "invalid_field", "verifiers[0].name", {"verifiers": [{"name": "meth"}]}), (422, "verifier_options", "verifiers[0].options.patern", {"verifiers": [{"name": "regex", "options": {"patern": "a"}}]}),
     (400, "unknown_field", "sweep", {"sweep": {}}), (413, "body_too_large", "tasks", {"tasks": [{"task": "t", "prompt": "x" * (1 << 20)}] * 12})])
 def test_probes_that_cannot_be_asked_are_refused_with_their_place(plain, status, code, path, change):
