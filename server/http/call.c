@@ -89,6 +89,7 @@ int call_refuse(struct call *call, enum error_code code, const char *path, const
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
     block_give(TAKE_PTR(call->reply.tail));
+    call->reply.tail_bytes = 0; /* or the refusal would hold them of the budget */
     keep_for_log(&call->reply, code, path, message);
     call_drop_stream(call);
     write_error(&call->reply.body, error_rows[code].code, message, path, call->request_id);

@@ -343,7 +343,8 @@ enum objective_left_out {
 /* The knobs for the batch's own loss: what needs inputs that do not exist at sampling time is switched off. Returns
  * what was. */
 unsigned objective_at_sampling(const struct objective_knobs *knobs, struct objective_knobs *ret_knobs);
-/* Checks that a group has members enough for an advantage to remain: 0, or -1 with the knob and the reason. */
+/* Refuses what cannot be left out, because no advantage would remain: a KL in the reward, estimators whose inputs no
+ * batch has. 0, or -1 with the knob and the reason. */
 int objective_check_sampling(const struct objective_knobs *knobs, struct objective_contradiction *ret_contradiction);
 /* The loss at ratio 1 depends on the log-probabilities themselves. */
 bool objective_loss_reads_logprobs(const struct objective_knobs *knobs);
