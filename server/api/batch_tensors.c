@@ -6,8 +6,7 @@
 #include "server/objective_call/tensors.h"
 #include "server/render/columns.h"
 #include "server/render/render.h"
-
-#define COLUMN_MAX_BYTES ((size_t)1 << 30)
+#include "server/settings/settings.h"
 
 /* The widest first, so that all are aligned. */
 static const struct {
@@ -73,15 +72,14 @@ void batch_tensors_answer(struct call *call, struct text batch_id)
     _cleanup_(render_columns_finish) struct render_columns columns;
     _cleanup_buffer_ struct buffer json;
 
-    render_columns_init(&columns, 0, COLUMN_MAX_BYTES);
-    buffer_init(&json, COLUMN_MAX_BYTES);
+    size_t maximum_bytes = (size_t)call->settings->memory_budget_bytes;
+    render_columns_init(&columns, 0, maximum_bytes);
+    buffer_init(&json, maximum_bytes);
     int status = render_batch_columns(call, batch_id, &columns, &json);
     if (status < 0)
         return;
     if (status > 0) /* it runs: there is nothing but its state */
         render_answer_batch(call, batch_id);
-    else if (json.failed || render_columns_failed(&columns))
-        call_refuse(call, ERR_INTERNAL, NULL, "the reply does not fit into memory; GET …/groups shows it in pages");
     else
         answer_file(call, &columns, buffer_text(&json));
 }

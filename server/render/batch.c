@@ -273,6 +273,7 @@ struct batch_stream {
     struct json_write json;
     bool begun;
     struct group_piece piece;
+    struct call *call; /* of a reply in one piece; NULL: it goes in parts */
 };
 
 static void batch_stream_destroy(struct stream *stream)
@@ -293,6 +294,13 @@ static void render_head(struct batch_stream *self)
     json_array_begin(&self->json);
 }
 
+/* A reply in one piece that is too large, or that nobody waits for. */
+static bool is_futile(const struct batch_stream *self)
+{
+    return self->call &&
+           (self->call->abandoned || self->json.out->failed || render_columns_failed(self->scope.columns));
+}
+
 static int batch_stream_produce(struct stream *stream, struct store_reader *reader, struct buffer *part)
 {
     struct batch_stream *self = (struct batch_stream *)stream;
@@ -302,7 +310,7 @@ static int batch_stream_produce(struct stream *stream, struct store_reader *read
         render_head(self);
     while (self->piece.index < count) {
         int ended = render_group_piece(&self->json, reader, stream->room_bytes, &self->scope, &self->piece);
-        if (ended < 0)
+        if (ended < 0 || is_futile(self))
             return STREAM_CUT;
         if (ended == 0)
             return STREAM_MORE;
@@ -366,10 +374,14 @@ int render_batch_columns(struct call *call, struct text batch_id, struct render_
     columns->arrays = arrays == JSON_ARRAYS_NONE ? 0 : returns_stored(batch.returns);
     struct batch_stream *self = (struct batch_stream *)batch_stream_create(&batch, (enum json_arrays)arrays);
     self->scope.columns = columns;
+    self->call = call;
     self->stream.room_bytes = SIZE_MAX;
     int state = batch_stream_produce(&self->stream, call->reader, ret_json);
     batch_stream_destroy(&self->stream);
-    if (state == STREAM_LAST)
-        return 0;
-    return call_refuse_unreadable(call);
+    if (call->abandoned)
+        return -1;
+    if (ret_json->failed || render_columns_failed(columns))
+        return call_refuse(call, ERR_INTERNAL, NULL,
+                           "as tensors the batch is larger than memory_budget; GET …/groups shows it in pages");
+    return state == STREAM_LAST ? 0 : call_refuse_unreadable(call);
 }

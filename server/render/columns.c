@@ -8,20 +8,28 @@ const size_t render_column_widths[RETURNS_COUNT] = {
     [RETURNS_SURROGATES] = sizeof(double),   [RETURNS_CONTRIBUTIONS] = sizeof(double),
 };
 
-static void add_offset(struct buffer *offsets, int64_t offset)
+static bool has_room(struct render_columns *columns, struct buffer *column, size_t bytes)
 {
-    buffer_append(offsets, &offset, sizeof(offset));
+    column->failed = column->failed || bytes > columns->maximum_bytes - columns->bytes;
+    columns->bytes += column->failed ? 0 : bytes;
+    return !column->failed;
+}
+
+static void add_offset(struct render_columns *columns, struct buffer *offsets, int64_t offset)
+{
+    if (has_room(columns, offsets, sizeof(offset)))
+        buffer_append(offsets, &offset, sizeof(offset));
 }
 
 void render_columns_init(struct render_columns *columns, unsigned arrays, size_t maximum_bytes)
 {
-    *columns = (struct render_columns){.arrays = arrays};
+    *columns = (struct render_columns){.arrays = arrays, .maximum_bytes = maximum_bytes};
     buffer_init(&columns->cu_seqlens, maximum_bytes);
     buffer_init(&columns->cu_prompts, maximum_bytes);
     for (size_t i = 0; i < RETURNS_COUNT; i++)
         buffer_init(&columns->columns[i], maximum_bytes);
-    add_offset(&columns->cu_seqlens, 0);
-    add_offset(&columns->cu_prompts, 0);
+    add_offset(columns, &columns->cu_seqlens, 0);
+    add_offset(columns, &columns->cu_prompts, 0);
 }
 
 void render_columns_finish(struct render_columns *columns)
@@ -45,7 +53,7 @@ static void add(struct render_columns *columns, enum returns_array which, const 
                 size_t count)
 {
     struct buffer *column = &columns->columns[which];
-    if (!(columns->arrays & 1U << which))
+    if (!(columns->arrays & 1U << which) || !has_room(columns, column, count * render_column_widths[which]))
         return;
     if (values)
         buffer_append(column, values, count * render_column_widths[which]);
@@ -67,7 +75,7 @@ void render_columns_add_rollout(struct render_columns *columns, const struct sto
     add(columns, RETURNS_SURROGATES, surrogates, &no_term, count);
     add(columns, RETURNS_CONTRIBUTIONS, contributions, &no_term, count);
     columns->tokens += (int64_t)count;
-    add_offset(&columns->cu_seqlens, columns->tokens);
+    add_offset(columns, &columns->cu_seqlens, columns->tokens);
 }
 
 void render_columns_add_group(struct render_columns *columns, const struct store_group *group)
@@ -76,5 +84,5 @@ void render_columns_add_group(struct render_columns *columns, const struct store
 
     add(columns, RETURNS_PROMPT_IDS, group->prompt_ids, NULL, count);
     columns->prompt_tokens += (int64_t)count;
-    add_offset(&columns->cu_prompts, columns->prompt_tokens);
+    add_offset(columns, &columns->cu_prompts, columns->prompt_tokens);
 }

@@ -10,7 +10,9 @@
 #include "server/store/store.h"
 
 struct render_columns {
-    unsigned arrays; /* set of enum returns_array: the columns that are filled */
+    unsigned arrays;      /* set of enum returns_array: the columns that are filled */
+    size_t maximum_bytes; /* of all of them together */
+    size_t bytes;
     int64_t tokens;
     int64_t prompt_tokens;
     struct buffer cu_seqlens; /* int64_t[rollouts + 1] */
@@ -21,7 +23,7 @@ struct render_columns {
 /* Bytes of one value of each column. */
 extern const size_t render_column_widths[RETURNS_COUNT];
 
-/* maximum_bytes: of each column; one that would be larger fails. */
+/* maximum_bytes: of all columns together; the one that would be beyond it fails. */
 void render_columns_init(struct render_columns *columns, unsigned arrays, size_t maximum_bytes);
 void render_columns_finish(struct render_columns *columns);
 bool render_columns_failed(const struct render_columns *columns);

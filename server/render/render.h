@@ -75,7 +75,8 @@ void update_write_record(struct json_write *json, const struct store_policy_upda
  * Honours ?arrays= and the request's `return`. */
 void render_answer_batch(struct call *call, struct text batch_id);
 /* The same in one piece, for a reply in tensors: its JSON without arrays, and they in columns (which the caller has
- * initialised; `arrays` is set here). 0; 1: the batch runs, and has none yet; -1: the call is refused. */
+ * initialised; `arrays` is set here). 0; 1: the batch runs, and has none yet; -1: the call is refused, or its client
+ * has gone. */
 int render_batch_columns(struct call *call, struct text batch_id, struct render_columns *columns,
                          struct buffer *ret_json);
 
