@@ -199,6 +199,8 @@ static enum workers_lane lane_of(const struct request *request)
 {
     if (request->work != request->route->on_worker || request->route->flags & ROUTE_RECORD)
         return LANE_RECORD;
+    if (request->route->flags & ROUTE_REPORT)
+        return LANE_REPORT;
     return request->body_bytes > LIGHT_BODY_BYTES ? LANE_HEAVY : LANE_REQUEST;
 }
 

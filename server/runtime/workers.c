@@ -143,6 +143,7 @@ static void init_lanes(struct workers *workers, const struct workers_limits *lim
         workers->lanes[i].running_max = threads;
     }
     workers->lanes[LANE_HEAVY].running_max = limits->threads > 1 ? limits->threads - 1 : 1;
+    workers->lanes[LANE_REPORT].running_max = 1;
     if (limits->readers > 0)
         workers->lanes[LANE_RECORD].running_max = limits->readers;
 }

@@ -21,6 +21,7 @@ enum workers_lane {
     LANE_BATCH,   /* engine replies, verdicts, closing of batches */
     LANE_HEAVY,   /* requests that keep a thread for long: one thread fewer than `threads`, at least one */
     LANE_RECORD,  /* requests that read the record: at most `readers` threads */
+    LANE_REPORT,  /* requests that read and compute for seconds: one at a time */
     LANE_COUNT
 };
 

@@ -128,6 +128,31 @@ static void test_reads_of_the_record_take_no_more_than_their_threads(void **stat
     end();
 }
 
+static void test_one_report_runs_at_a_time_and_reads_of_the_record_beside_it(void **state)
+{
+    (void)state;
+    struct held_job held[JOBS];
+    struct held_job read = {0};
+    sem_t go;
+    sem_t started;
+    int count;
+    sem_init(&go, 0, 0);
+    sem_init(&started, 0, 0);
+    begin(2, 1);
+    for (size_t i = 0; i < JOBS; i++) {
+        held[i] = (struct held_job){.go = &go, .started = &started};
+        submit(&held[i], LANE_REPORT);
+    }
+    submit(&read, LANE_RECORD);
+    run_until(1); /* the read */
+    sem_getvalue(&started, &count);
+    assert_true(count <= 1);
+    for (size_t i = 0; i < JOBS; i++)
+        sem_post(&go);
+    run_until(JOBS + 1);
+    end();
+}
+
 static void test_a_full_lane_refuses_and_leaves_the_others_open(void **state)
 {
     (void)state;
@@ -167,6 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_small_request_is_run_while_everything_else_is_held),
         cmocka_unit_test(test_reads_of_the_record_take_no_more_than_their_threads),
+        cmocka_unit_test(test_one_report_runs_at_a_time_and_reads_of_the_record_beside_it),
         cmocka_unit_test(test_a_full_lane_refuses_and_leaves_the_others_open),
         cmocka_unit_test(test_one_thread_runs_every_lane),
     };
