@@ -146,7 +146,7 @@ int audit_read(struct audit *audit)
         read_sweep(audit) < 0 || check_forms(audit) < 0)
         return -1;
     for (size_t r = 0; r < audit->row_count; r++)
-        buffer_init(&audit->rows[r].promoted, (size_t)16 << 20);
+        buffer_init(&audit->rows[r].promoted, 2 * AUDIT_LISTED_BYTES);
     buffer_init(&audit->divergence, 4096);
     return 0;
 }

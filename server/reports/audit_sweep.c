@@ -223,7 +223,7 @@ static void weigh_member(struct working *working, size_t index)
     if (right || !(sequence->advantage > 0))
         return;
     working->row->promoted_wrong++;
-    if (working->row->listed < AUDIT_LISTED_MAX)
+    if (working->row->listed < AUDIT_LISTED_MAX && working->row->promoted.length_bytes < AUDIT_LISTED_BYTES)
         list_promoted(working, index);
 }
 

@@ -316,6 +316,15 @@ def test_texts_have_a_largest_length_and_a_whole_list_of_them_is_json(plain, nam
     assert (reply.status, reply.error["code"]) == (400, "invalid_field") and reply.error["path"].startswith("groups[0]")
 
 
+def test_a_list_ends_when_it_is_a_mebibyte(plain):
+    names = ["\u0001" * 60 + f"{index:04d}" for index in range(200)]
+    scores = dict.fromkeys(names, 0)
+    body = {"groups": [{"task": "t", "completions": [{"scores": {**scores, "style": index, "right": 0}} for index in range(80)]}], "weights": {"style": 1},
+            "sweep": {"verifier": "style", "weights": [1, 2]}, "truth": "right"}
+    for one in audit(plain, body)["sweep"]:
+        assert one["promoted_wrong"] == 40 and 1 < len(one["promoted"]) < 40 and set(one["promoted"][0]["scores"]) == {*names, "style", "right"}
+
+
 def test_texts_of_every_kind_come_back(plain):
     names = {"id": "a\u0000b", "task": "\u00e4\u0000\u2028\U0001f984"}
     body = {"groups": [{"task": names["task"], "completions": [{"id": names["id"], "scores": {"\u00e4 \"q\"": 1, "t": 0}}, {"scores": {"\u00e4 \"q\"": 0, "t": 1}}]}],
