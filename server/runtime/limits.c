@@ -79,7 +79,8 @@ static int refuse(const struct limit_row *row, rlim_t hard, rlim_t needed, char 
 static int check_row(const struct limit_row *row, rlim_t needed, bool raise, char *ret_message)
 {
     struct rlimit limit;
-    bool more = row->resource == RLIMIT_NOFILE;
+    /* Clients and other processes of the user take their share later. */
+    bool more = row->resource == RLIMIT_NOFILE || row->resource == RLIMIT_NPROC;
     if (needed == 0 || getrlimit(row->resource, &limit) < 0)
         return 0;
     if (limit.rlim_max < needed)
@@ -126,7 +127,7 @@ static size_t count_own_tasks(void)
 static rlim_t processes_needed(rlim_t ours)
 {
     struct rlimit limit;
-    if (geteuid() == 0 || getrlimit(RLIMIT_NPROC, &limit) < 0 || limit.rlim_max == RLIM_INFINITY)
+    if (geteuid() == 0 || getrlimit(RLIMIT_NPROC, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
         return 0;
     return count_own_tasks() + ours;
 }

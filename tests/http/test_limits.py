@@ -93,6 +93,14 @@ def test_a_soft_limit_is_raised_and_what_nobody_needs_is_left(start, engine, fla
     assert judges(service)
     assert [rollout["reward"] for rollout in rollouts(service.batch(make_batch(make_group("a"))))] == [1.0, 1.0]
     assert service.read("/v1/pending")["verifier_incidents"] == []
+    if flag == "-Su" and os.geteuid() != 0:  # whatever else the user starts later
+        soft, hard = limits_of(service.pid, "Max processes")
+        assert soft == hard != "1"
+
+
+def limits_of(pid, name):
+    with open(f"/proc/{pid}/limits", encoding="ascii") as file:
+        return next(line for line in file if line.startswith(name))[len(name):].split()[:2]
 
 
 def test_deep_json_does_not_end_a_thread_with_a_small_soft_stack(start):
