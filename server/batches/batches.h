@@ -59,8 +59,8 @@ struct batches {
     struct loop_timer step_timer;
 
     struct run_state *runs;        /* runs.c */
-    struct weight_update *updates; /* weight_update.c, as is the next */
-    struct expiry *expiries;       /* that are not on record yet */
+    struct weight_update *updates; /* private to weight_update.c */
+    struct expiry *expiries;       /* likewise; ends of updates that are not on record yet */
 
     /* queues.c, dispatch.c */
     struct pool_queue **queues; /* one for each named pool of which there were batches */

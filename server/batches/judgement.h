@@ -21,7 +21,7 @@ struct judgement {
 
     const struct completion_spec *given; /* NULL: it was sampled here */
     struct verify_job verify;
-    char rollout_id[ID_BYTES]; /* for who looks into what a verifier did */
+    char rollout_id[ID_BYTES]; /* named in the incidents of verifiers */
     struct buffer frame;
     bool frame_too_large;
     struct verdict_set verdicts;

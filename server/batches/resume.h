@@ -5,7 +5,7 @@
 struct batches;
 
 void resume_unfinished(struct batches *batches, void (*done)(void *arg), void *arg);
-/* What is being read back is left to the next start. When the workers have ended. */
+/* Frees the read-back under way; the next start repeats it. Only after the workers have ended. */
 void resume_finish(struct batches *batches);
 
 #endif

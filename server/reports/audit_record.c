@@ -171,7 +171,7 @@ static int read_knobs(struct audit *audit, const struct store_batch *batch, stru
     return 0;
 }
 
-/* Which groups of a batch are read. */
+/* Selection of the groups of a batch that are read. */
 struct wanted {
     const struct store_batch *batch;
     const struct pick *picks; /* NULL: all groups */
