@@ -23,7 +23,7 @@ static void default_old_logprobs(struct objective_call *objective)
 {
     for (size_t i = 0; i < objective->count; i++) {
         struct objective_sequence *sequence = &objective->sequences[i];
-        if (!sequence->judged || !is_absent(sequence->old_logprobs))
+        if (!sequence->rewarded || !is_absent(sequence->old_logprobs))
             continue;
         bool rollout = !is_absent(sequence->rollout_logprobs);
         sequence->old_logprobs = rollout ? sequence->rollout_logprobs : sequence->logprobs;
@@ -38,7 +38,7 @@ static bool lacks_old_logprobs(const struct objective_call *objective)
 {
     for (size_t i = 0; i < objective->count; i++) {
         const struct objective_sequence *sequence = &objective->sequences[i];
-        bool is_compared = sequence->judged && !sequence->untrainable && !is_absent(sequence->rollout_logprobs);
+        bool is_compared = sequence->rewarded && !sequence->untrainable && !is_absent(sequence->rollout_logprobs);
         if (is_compared && !objective->items[i].has_old_logprobs)
             return true;
     }

@@ -108,7 +108,7 @@ static void fill_sequence(struct closing *closing, size_t index)
         .group = (size_t)member->group_index,
         .reward = member->reward,
         .shaped_reward = member->shaped_reward,
-        .judged = !isnan(member->advantage),
+        .rewarded = !isnan(member->advantage),
         .untrainable = !member->trainable,
         .tokens = (size_t)member->trainable_tokens,
         .finish_reason =
@@ -144,7 +144,7 @@ static enum store_status evaluate_groups(struct closing *closing, const struct c
         enum store_status status = live_read_group(close->live, reader, g, knobs, true, NULL, &record);
         if (status != STORE_OK)
             return status;
-        group_record_judge_by_advantage(&record);
+        group_record_reward_by_advantage(&record);
         if (objective_sampled_terms(knobs, &closing->result.totals, record.count, record.sequences, &result) < 0) {
             closing->evaluated = false;
             closing->error.message = "the loss of a group is beyond double";
@@ -280,7 +280,7 @@ static void write_left_out(struct json_write *json, unsigned left_out)
 static bool has_singleton(const struct closing *closing, size_t group_count)
 {
     for (size_t g = 0; g < group_count; g++)
-        if (closing->groups[g].judged == 1)
+        if (closing->groups[g].rewarded == 1)
             return true;
     return false;
 }
@@ -315,7 +315,7 @@ static void write_notes(const struct closing *closing, const struct batch_spec *
     close_note_revisions(&json, &closing->revisions);
     write_left_out(&json, closing->left_out);
     note(&json, has_singleton(closing, spec->group_count),
-         "a group has one judged member: its advantage follows advantage.singleton");
+         "a group has one member with a reward: its advantage follows advantage.singleton");
     note(&json, notes & OBJECTIVE_NOTE_FILTERED, "the filter dropped groups: they are in no denominator");
     note(&json, notes & OBJECTIVE_NOTE_ALL_MASKED, "no token is trainable: the loss is 0");
     note(&json, notes & OBJECTIVE_NOTE_NOTHING_SCORED, "no rollout has a reward: there is no loss");

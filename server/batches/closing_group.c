@@ -203,7 +203,7 @@ static void close_by_rewards(struct live_batch *live, uint32_t first, uint32_t c
     for (size_t i = 0; i < members; i++)
         sequences[i] = (struct objective_sequence){.group = live->batch.rollouts[begin + i].group - first,
                                                    .reward = live->rewards[begin + i],
-                                                   .judged = !isnan(live->rewards[begin + i])};
+                                                   .rewarded = !isnan(live->rewards[begin + i])};
     objective_at_sampling(&live->spec->objective, &knobs);
     struct objective_request request = {
         .knobs = &knobs, .sequences = sequences, .sequence_count = members, .groups = groups, .group_count = count};

@@ -59,8 +59,8 @@ void live_store_closing(struct live_batch *live, uint32_t group, const struct ob
         .n = members->count,
         .advantage = close->advantages,
         .shaped_reward = close->shaped,
-        .reward_mean = statistics->judged ? statistics->mean : NAN,
-        .reward_std = statistics->judged ? statistics->std : NAN,
+        .reward_mean = statistics->rewarded ? statistics->mean : NAN,
+        .reward_std = statistics->rewarded ? statistics->std : NAN,
         .zero_variance = statistics->zero_variance,
     };
     live->jobs++;

@@ -54,7 +54,7 @@ static int estimate_grpo(struct objective_work *work)
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         struct objective_sequence *sequence = &work->request->sequences[i];
         const struct objective_group *group = &work->request->groups[sequence->group];
-        if (!sequence->judged)
+        if (!sequence->rewarded)
             continue;
         double own = centred(work, i);
         double std = batch_std;
@@ -233,7 +233,7 @@ static int finish_advantages(struct objective_work *work, bool estimated_by_toke
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         struct objective_sequence *sequence = &work->request->sequences[i];
         bool by_token = work->request->advantages_given ? sequence->token_advantages != NULL : estimated_by_token;
-        if (!sequence->judged)
+        if (!sequence->rewarded)
             sequence->advantage = NAN;
         else if (finish_sequence(work, i, by_token) < 0)
             return -1;
@@ -297,7 +297,7 @@ int objective_group_advantages(const struct objective_knobs *knobs, size_t n, co
     *ret_group = (struct objective_group){.mean = NAN, .std = NAN};
     for (size_t i = 0; result == 0 && i < n; i++) {
         members[i].reward = rewards[i];
-        members[i].judged = !isnan(rewards[i]);
+        members[i].rewarded = !isnan(rewards[i]);
         if (whole) /* statistics alone */
             members[i].advantage = 0;
     }

@@ -84,7 +84,7 @@ static double group_mean(const struct objective_knobs *knobs, const struct objec
                          const struct objective_counts *counts)
 {
     (void)knobs;
-    return 1 / (totals->groups * counts->group_judged * counts->tokens);
+    return 1 / (totals->groups * counts->group_rewarded * counts->tokens);
 }
 
 const struct objective_mode objective_modes[OBJECTIVE_MODE_COUNT] = {
@@ -162,7 +162,7 @@ static void count_sequence(struct objective_work *work, size_t index, struct rol
     rollout->tokens += (double)sequence->trainable_tokens;
     if (sequence->trainable_tokens > 0 && sequence->reward > 0)
         work->positive_tokens += (double)sequence->trainable_tokens;
-    work->result->sums.sequences += sequence->judged;
+    work->result->sums.sequences += sequence->rewarded;
     if (!is_counted(work, index))
         return;
     counted->sequences++;
@@ -226,15 +226,15 @@ static int take_totals(struct objective_work *work)
 
 /* --- the whole --- */
 
-static double judged_of_group(const struct objective_work *work, size_t group)
+static double rewarded_of_group(const struct objective_work *work, size_t group)
 {
-    double judged = 0;
+    double rewarded = 0;
 
     if (work->request->groups_given)
-        return (double)work->request->groups[group].judged;
+        return (double)work->request->groups[group].rewarded;
     for (size_t k = work->group_first[group]; k < work->group_first[group + 1]; k++)
-        judged += is_counted(work, work->by_group[k]);
-    return judged;
+        rewarded += is_counted(work, work->by_group[k]);
+    return rewarded;
 }
 
 int work_aggregation(struct objective_work *work)
@@ -242,21 +242,21 @@ int work_aggregation(struct objective_work *work)
     const struct objective_request *request = work->request;
     size_t rollout_count = request->rollout_count ? request->rollout_count : request->sequence_count;
     struct rollout_count *rollouts = work_allocate(work, rollout_count, sizeof *rollouts);
-    double *judged = work_allocate(work, request->group_count, sizeof *judged);
+    double *rewarded = work_allocate(work, request->group_count, sizeof *rewarded);
 
-    if (!rollouts || !judged)
+    if (!rollouts || !rewarded)
         return -1;
     count_all(work, rollouts);
     if (take_totals(work) < 0)
         return -1;
     for (size_t g = 0; g < request->group_count; g++)
-        judged[g] = judged_of_group(work, g);
+        rewarded[g] = rewarded_of_group(work, g);
     for (size_t i = 0; i < request->sequence_count; i++) {
         const struct objective_sequence *sequence = &request->sequences[i];
         struct objective_counts counts = {
             .tokens = (double)sequence->trainable_tokens,
             .group_tokens = request->groups[sequence->group].tokens,
-            .group_judged = judged[sequence->group],
+            .group_rewarded = rewarded[sequence->group],
             .rollout_tokens = rollouts[request->rollout_count ? sequence->rollout : i].tokens,
         };
         if (sequence->trainable_tokens > 0)

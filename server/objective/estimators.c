@@ -17,7 +17,7 @@ static void rloo_of_sequence(struct objective_work *work, size_t index)
 
 static double advantage_of(const struct objective_work *work, size_t index)
 {
-    return work->request->sequences[index].judged ? work->request->sequences[index].advantage : NAN;
+    return work->request->sequences[index].rewarded ? work->request->sequences[index].advantage : NAN;
 }
 
 /* Advantages that were centred in their groups have a mean of 0: what rounding left of that is not taken off. */
@@ -35,7 +35,7 @@ static void normalize_over_request(struct objective_work *work, int ddof, double
 
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         struct objective_sequence *sequence = &work->request->sequences[i];
-        if (sequence->judged)
+        if (sequence->rewarded)
             sequence->advantage =
                 divide(as_they_are ? sequence->advantage : statistics_centred(&all, sequence->advantage), std + eps);
     }
@@ -44,7 +44,7 @@ static void normalize_over_request(struct objective_work *work, int ddof, double
 int estimate_rloo(struct objective_work *work)
 {
     for (size_t i = 0; i < work->request->sequence_count; i++)
-        if (work->request->sequences[i].judged)
+        if (work->request->sequences[i].rewarded)
             rloo_of_sequence(work, i);
     if (work->knobs->advantage.normalize_batch)
         normalize_over_request(work, 1, work->knobs->advantage.eps, true);
@@ -155,7 +155,7 @@ int estimate_loo(struct objective_work *work)
     for (size_t g = 0; g < work->request->group_count; g++) {
         struct ends ends = find_ends(work, g);
         for (size_t k = work->group_first[g]; k < work->group_first[g + 1]; k++)
-            if (work->request->sequences[work->by_group[k]].judged)
+            if (work->request->sequences[work->by_group[k]].rewarded)
                 loo_of_sequence(work, work->by_group[k], &ends);
     }
     return 0;
@@ -168,7 +168,7 @@ int estimate_maxrl(struct objective_work *work)
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         struct objective_sequence *sequence = &work->request->sequences[i];
         const struct objective_statistics *seen = &work->request->groups[sequence->group].seen;
-        if (!sequence->judged)
+        if (!sequence->rewarded)
             continue;
         bool guarded = work->knobs->advantage.guard_nonpositive_mean && seen->mean <= 0;
         bool nothing = guarded || statistics_constant(seen);
@@ -289,7 +289,7 @@ int estimate_gpg(struct objective_work *work)
 int estimate_rpp_baseline_sequence(struct objective_work *work)
 {
     for (size_t i = 0; i < work->request->sequence_count; i++)
-        if (work->request->sequences[i].judged)
+        if (work->request->sequences[i].rewarded)
             work->request->sequences[i].advantage = centred(work, i);
     normalize_over_request(work, work->knobs->advantage.ddof, work->knobs->advantage.eps, false);
     return 0;
@@ -331,9 +331,9 @@ int estimate_ema_baseline(struct objective_work *work)
         baselines[a] = work->knobs->advantage.initial;
     for (size_t i = 0; i < request->sequence_count; i++) {
         const struct objective_sequence *sequence = &request->sequences[i];
-        if (sequence->judged && !sequence->kept)
+        if (sequence->rewarded && !sequence->kept)
             request->sequences[i].advantage = 0; /* of a group that the filter dropped: it moves no baseline */
-        else if (sequence->judged && is_first_of_rollout(work, i))
+        else if (sequence->rewarded && is_first_of_rollout(work, i))
             ema_of_rollout(work, i, baselines, before);
     }
     return 0;
@@ -345,7 +345,7 @@ int estimate_ema_baseline(struct objective_work *work)
 static double score_of(const struct objective_work *work, size_t index, size_t name)
 {
     const struct objective_sequence *sequence = &work->request->sequences[work->parts[index].head];
-    return sequence->judged && sequence->scores ? sequence->scores[name] : NAN;
+    return sequence->rewarded && sequence->scores ? sequence->scores[name] : NAN;
 }
 
 static struct objective_statistics statistics_of_scores(const struct objective_work *work, size_t group, size_t name)
@@ -400,7 +400,7 @@ int estimate_gdpo(struct objective_work *work)
         return -1;
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         struct objective_sequence *sequence = &work->request->sequences[i];
-        if (sequence->judged && !sequence->scores)
+        if (sequence->rewarded && !sequence->scores)
             return objective_fail(work->error, OBJECTIVE_ERROR_MISSING_INPUT, i, SIZE_MAX, "rewards",
                                   "gdpo normalises rewards by name");
         sequence->advantage = 0;
@@ -445,7 +445,7 @@ int estimate_normalization(struct objective_work *work)
     struct objective_statistics all = statistics_of_request(work, seen_of);
 
     for (size_t i = 0; i < work->request->sequence_count; i++)
-        if (work->request->sequences[i].judged)
+        if (work->request->sequences[i].rewarded)
             normalize_sequence(work, i, &all);
     return 0;
 }

@@ -145,7 +145,7 @@ static int gather_steps(struct objective_work *work, struct objective_statistics
 {
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         const struct objective_sequence *sequence = &work->request->sequences[i];
-        if (!sequence->judged)
+        if (!sequence->rewarded)
             continue;
         if (!sequence->steps)
             return objective_fail(work->error, OBJECTIVE_ERROR_MISSING_INPUT, i, SIZE_MAX, "step_rewards",
@@ -208,7 +208,7 @@ int estimate_process(struct objective_work *work)
     if (gather_steps(work, groups, &all, true) < 0)
         return -1;
     for (size_t i = 0; i < work->request->sequence_count; i++)
-        if (work->request->sequences[i].judged)
+        if (work->request->sequences[i].rewarded)
             add_steps(work, i, &groups[work->request->sequences[i].group], &all);
     return 0;
 }

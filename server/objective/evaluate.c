@@ -524,7 +524,7 @@ static unsigned notes(const struct objective_work *work)
     if (result->sums.ratio_overflows)
         found |= OBJECTIVE_NOTE_RATIO_OVERFLOW;
     for (size_t g = 0; g < request->group_count; g++) {
-        if (request->groups[g].judged == 1 && !request->advantages_given)
+        if (request->groups[g].rewarded == 1 && !request->advantages_given)
             found |= OBJECTIVE_NOTE_SINGLETON;
         if (request->groups[g].dropped)
             found |= OBJECTIVE_NOTE_FILTERED;
@@ -532,10 +532,10 @@ static unsigned notes(const struct objective_work *work)
     return found;
 }
 
-static bool anything_judged(const struct objective_request *request)
+static bool anything_rewarded(const struct objective_request *request)
 {
     for (size_t i = 0; i < request->sequence_count; i++)
-        if (request->sequences[i].judged)
+        if (request->sequences[i].rewarded)
             return true;
     return false;
 }
@@ -553,7 +553,7 @@ static int walk_all(struct walk *walk)
         if (request->after_sequence)
             request->after_sequence(request->context, i);
     }
-    bool scored = anything_judged(request);
+    bool scored = anything_rewarded(request);
     result->policy_loss = scored ? precise_sum_value(&walk->policy) + 0.0 : NAN;
     result->kl_loss = scored ? precise_sum_value(&walk->kl) + 0.0 : NAN;
     result->loss = result->policy_loss + result->kl_loss;

@@ -168,13 +168,13 @@ static void look(const struct correcting *correcting, size_t index, struct rollo
 
 /* --- the methods: the weight of a token, and whether it, or its whole sequence, is rejected --- */
 
-struct judgement {
+struct sequence_weight {
     double weight;
     bool rejects_sequence;
     bool by_token; /* `weight` is to be taken of each token */
 };
 
-static struct judgement judge_sequence(const struct objective_correction *how, const struct rollout_view *view)
+static struct sequence_weight weigh_sequence(const struct objective_correction *how, const struct rollout_view *view)
 {
     double reduced = how->reduction == OBJECTIVE_REDUCTION_MEAN ? view->mean : view->sum;
     double whole = objective_exp(clamp(reduced, how->log_clamp));
@@ -182,21 +182,21 @@ static struct judgement judge_sequence(const struct objective_correction *how, c
 
     switch (how->method) {
     case OBJECTIVE_IMPORTANCE_SEQUENCE_TRUNCATE:
-        return (struct judgement){.weight = bounded(how, whole)};
+        return (struct sequence_weight){.weight = bounded(how, whole)};
     case OBJECTIVE_IMPORTANCE_SEQUENCE_MASK:
-        return (struct judgement){.weight = whole, .rejects_sequence = !is_inside(how, whole)};
+        return (struct sequence_weight){.weight = whole, .rejects_sequence = !is_inside(how, whole)};
     case OBJECTIVE_IMPORTANCE_SEQ_MASK_TIS:
-        return (struct judgement){.by_token = true, .rejects_sequence = !is_inside(how, geometric)};
+        return (struct sequence_weight){.by_token = true, .rejects_sequence = !is_inside(how, geometric)};
     case OBJECTIVE_IMPORTANCE_OUTLIER_TOKEN:
-        return (struct judgement){.weight = 1,
-                                  .rejects_sequence = !is_inside(how, view->least) || !is_inside(how, view->most)};
+        return (struct sequence_weight){
+            .weight = 1, .rejects_sequence = !is_inside(how, view->least) || !is_inside(how, view->most)};
     case OBJECTIVE_IMPORTANCE_SEQ_MULT_PROB_ERROR:
-        return (struct judgement){.weight = 1, .rejects_sequence = view->error > how->threshold.number};
+        return (struct sequence_weight){.weight = 1, .rejects_sequence = view->error > how->threshold.number};
     case OBJECTIVE_IMPORTANCE_TV_MASK:
     case OBJECTIVE_IMPORTANCE_ROLLOUT_RS:
-        return (struct judgement){.weight = 1};
+        return (struct sequence_weight){.weight = 1};
     default:
-        return (struct judgement){.by_token = true};
+        return (struct sequence_weight){.by_token = true};
     }
 }
 
@@ -263,7 +263,7 @@ static void reject(const struct correcting *correcting, size_t at)
 }
 
 /* The weights of all tokens: of what is masked too, which nothing looks at. */
-static void weigh(const struct correcting *correcting, size_t n, const struct judgement *judgement, const double *x,
+static void weigh(const struct correcting *correcting, size_t n, const struct sequence_weight *weight, const double *x,
                   double *ret_weights)
 {
     const struct objective_correction *how = correcting->how;
@@ -272,8 +272,8 @@ static void weigh(const struct correcting *correcting, size_t n, const struct ju
     for (size_t t = 0; t < n; t += OBJECTIVE_BLOCK) {
         size_t count = n - t < OBJECTIVE_BLOCK ? n - t : OBJECTIVE_BLOCK;
         for (size_t k = 0; k < count; k++)
-            held[k] = judgement->by_token ? clamp(x[t + k], how->log_clamp) : judgement->weight;
-        if (judgement->by_token)
+            held[k] = weight->by_token ? clamp(x[t + k], how->log_clamp) : weight->weight;
+        if (weight->by_token)
             objective_exps(count, held, ret_weights + t);
         else
             memcpy(ret_weights + t, held, count * sizeof held[0]);
@@ -297,18 +297,18 @@ static void correct_sequence(const struct correcting *correcting, size_t index)
     look(correcting, index, &view);
     if (view.n == 0)
         return;
-    struct judgement judgement = judge_sequence(correcting->how, &view);
+    struct sequence_weight weight = weigh_sequence(correcting->how, &view);
     if (correcting->how->method == OBJECTIVE_IMPORTANCE_ROLLOUT_RS)
-        judgement.rejects_sequence = rs_rejects_sequence(correcting->how, &view);
-    if (judgement.rejects_sequence)
+        weight.rejects_sequence = rs_rejects_sequence(correcting->how, &view);
+    if (weight.rejects_sequence)
         sequence->kept = false;
-    weigh(correcting, sequence->tokens, &judgement, view.x, correcting->own + first);
-    if (!judgement.rejects_sequence && !may_reject_tokens(correcting->how))
+    weigh(correcting, sequence->tokens, &weight, view.x, correcting->own + first);
+    if (!weight.rejects_sequence && !may_reject_tokens(correcting->how))
         return;
     for (size_t t = 0; t < sequence->tokens; t++) {
         if (is_masked(sequence, t))
             continue;
-        if (judgement.rejects_sequence || rejects_token(correcting, &view, index, t))
+        if (weight.rejects_sequence || rejects_token(correcting, &view, index, t))
             reject(correcting, first + t);
     }
 }

@@ -150,7 +150,7 @@ static void fill_reward_metrics(const struct objective_work *work, struct object
         if (!isnan(request->sequences[i].reward) && is_first_of_rollout(work, i))
             statistics_second(&rewards, request->sequences[i].reward);
     for (size_t g = 0; g < request->group_count; g++) {
-        groups += request->groups[g].judged > 0;
+        groups += request->groups[g].rewarded > 0;
         metrics->zero_variance_groups += request->groups[g].zero_variance;
     }
     metrics->reward_mean = rewards.mean;
@@ -168,7 +168,7 @@ static void fill_length_metrics(const struct objective_request *request, struct 
 
     for (size_t i = 0; i < request->sequence_count; i++) {
         const struct objective_sequence *sequence = &request->sequences[i];
-        if (!sequence->judged)
+        if (!sequence->rewarded)
             continue;
         statistics_first(&all, (double)sequence->length);
         known += sequence->finish_reason != OBJECTIVE_FINISH_UNKNOWN;
@@ -218,11 +218,11 @@ double objective_pass_at_k(const struct objective_request *request, uint64_t k)
 
     for (size_t g = 0; g < request->group_count; g++) {
         const struct objective_group *group = &request->groups[g];
-        if (group->judged == 0)
+        if (group->rewarded == 0)
             continue;
-        if (group->judged < k)
+        if (group->rewarded < k)
             return NAN;
-        sum += pass_of_group(group->judged, group->correct, k);
+        sum += pass_of_group(group->rewarded, group->correct, k);
         groups++;
     }
     return share(sum, groups);

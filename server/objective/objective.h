@@ -32,18 +32,18 @@ struct objective_statistics { /* the room's own: sums of the two passes */
 
 struct objective_group {
     size_t members;                                /* all sequences that name it */
-    size_t judged;                                 /* rollouts with a reward: all statistics are over these */
+    size_t rewarded;                               /* rollouts with a reward: all statistics are over these */
     size_t correct;                                /* those with a raw reward above 0 */
     double mean, minimum, maximum;                 /* of the raw rewards */
-    double std;                                    /* by `ddof`; NAN where judged <= ddof */
-    bool zero_variance;                            /* judged > 0 and all rewards, after shaping, are equal */
+    double std;                                    /* by `ddof`; NAN where rewarded <= ddof */
+    bool zero_variance;                            /* rewarded > 0 and all rewards, after shaping, are equal */
     bool dropped;                                  /* by `filter` */
     struct objective_statistics raw, shaped, seen; /* `seen`: shaped minus KL, what the estimator works on */
     bool counted;                                  /* a sequence of it is in the denominators */
     double tokens;                                 /* trainable, of the request */
 };
 
-/* The advantages of one whole group at its closing, from rewards alone. rewards[n]: NAN = not judged, gets NAN.
+/* The advantages of one whole group at its closing, from rewards alone. rewards[n]: NAN = none, gets NAN.
  * ret_advantages may be NULL (statistics only) or the same array as rewards. Not for rules over the whole batch: those
  * give NAN until objective_advantages() sees all groups. ret_group is filled always. 0; -1 without memory, or where a
  * mean or a deviation overflows (ret_advantages all NAN). */
@@ -72,7 +72,7 @@ struct objective_sequence {
     size_t agent;        /* below agent_count, for ema_baseline */
     size_t slice;        /* below slice_count */
     double reward;       /* NAN: none. Needed by estimators, and for the reward metrics if there is one */
-    bool judged;         /* false: no part in any statistic, loss or denominator; advantage NAN, arrays 0 */
+    bool rewarded;       /* false: no reward and no given advantage: no part in statistics, loss, denominators */
     bool untrainable;    /* its reward counts in the statistics of its group, its tokens nowhere */
     bool counted_only;   /* its tokens are in every count, its loss is not computed */
     size_t tokens;       /* 0 is as good as all masked */
@@ -96,7 +96,7 @@ struct objective_sequence {
     int64_t length;               /* for length metrics and shaping; usually = tokens */
     int64_t prompt_tokens, turns; /* linear_length_penalty; negative: not said */
 
-    double advantage; /* in if advantages_given, else out; after the clip; NAN if not judged. For a rule per token: that
+    double advantage; /* in if advantages_given, else out; after the clip; NAN if not rewarded. Of a rule per token that
                        * of the first trainable token, 0 if there is none */
     const double *token_advantages; /* instead: one per token (advantages_given only) */
 
@@ -150,9 +150,9 @@ enum objective_slice_mean {
     OBJECTIVE_SLICE_MEANS
 };
 struct objective_slice {
-    uint64_t sequences, tokens; /* judged; trainable */
+    uint64_t sequences, tokens; /* with a reward; trainable */
     uint64_t clip_low, clip_high;
-    double loss; /* of its sequences; NAN: none is judged */
+    double loss; /* of its sequences; NAN: none has a reward */
     struct {
         double sum;
         uint64_t tokens;
@@ -177,8 +177,8 @@ struct objective_metrics {
 };
 
 enum objective_note {
-    OBJECTIVE_NOTE_SINGLETON = 1,      /* a group had one judged member */
-    OBJECTIVE_NOTE_ALL_MASKED = 2,     /* sequences were judged, but no token is trainable: the loss is 0 */
+    OBJECTIVE_NOTE_SINGLETON = 1,      /* a group had one member with a reward */
+    OBJECTIVE_NOTE_ALL_MASKED = 2,     /* sequences have rewards, but no token is trainable: the loss is 0 */
     OBJECTIVE_NOTE_NOTHING_SCORED = 4, /* the loss is NAN */
     OBJECTIVE_NOTE_RATIO_OVERFLOW = 8, /* a ratio beyond double, where it could not enter the loss */
     OBJECTIVE_NOTE_FILTERED = 16,      /* `filter` dropped groups */
@@ -252,7 +252,7 @@ bool objective_narrow(size_t n, const double *values, float *ret_values);
  * arrays it needs what the advantage rule needs. totals are not looked at. */
 int objective_advantages(const struct objective_request *request, struct objective_error *ret_error);
 
-/* mean over groups of 1 - C(n-c, k) / C(n, k), n judged members, c of them with raw reward > 0; NAN where a group has
+/* mean over groups of 1 - C(n-c, k) / C(n, k), n members with a reward, c of them with one > 0; NAN where a group has
  * fewer than k members or there is none. Source: Chen et al., arXiv 2107.03374, section 2.1. */
 double objective_pass_at_k(const struct objective_request *request, uint64_t k);
 
@@ -260,7 +260,7 @@ double objective_pass_at_k(const struct objective_request *request, uint64_t k);
 
 /* The rollouts of one group of a closed batch: their terms at ratio 1, by the batch's knobs and its stored totals
  * (which must hold every count the mode uses). Sequences: all members of the group with their recorded raw and shaped
- * reward and advantage (judged: it has one), tokens and mask; arrays where objective_loss_reads_logprobs(). Those whose
+ * reward and advantage (rewarded: it has one), tokens and mask; arrays where objective_loss_reads_logprobs(). Those whose
  * terms are wanted have outputs. Over the batch the contributions sum to the loss that objective_evaluate() gave at the
  * closing, to a few ulps. 0, or -1. */
 int objective_sampled_terms(const struct objective_knobs *knobs, const struct objective_totals *totals, size_t n,

@@ -61,11 +61,11 @@ static int take_raw_rewards(struct objective_work *work)
 {
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         struct objective_sequence *sequence = &work->request->sequences[i];
-        if (sequence->judged && is_present(sequence->token_rewards) && sum_token_rewards(work, i) < 0)
+        if (sequence->rewarded && is_present(sequence->token_rewards) && sum_token_rewards(work, i) < 0)
             return -1;
-        if (sequence->judged && sequence->steps)
+        if (sequence->rewarded && sequence->steps)
             sum_step_rewards(sequence);
-        if (sequence->judged && isinf(sequence->reward))
+        if (sequence->rewarded && isinf(sequence->reward))
             return objective_fail(work->error, OBJECTIVE_ERROR_NON_FINITE, i, SIZE_MAX, "reward",
                                   "it is beyond double");
         if (!work->request->shaped_given)
@@ -189,7 +189,7 @@ static void describe(struct objective_group *group, int ddof)
 {
     const struct objective_statistics *raw = &group->raw;
 
-    group->judged = raw->count;
+    group->rewarded = raw->count;
     group->mean = raw->mean;
     group->minimum = raw->count ? raw->minimum : NAN;
     group->maximum = raw->count ? raw->maximum : NAN;
@@ -278,7 +278,7 @@ int work_rewards(struct objective_work *work)
     if (!request->advantages_given && (shape_rewards(work) < 0 || check_rollouts(work) < 0))
         return -1;
     for (size_t i = 0; i < request->sequence_count; i++)
-        work->parts[i].seen = request->sequences[i].judged ? request->sequences[i].shaped_reward : NAN;
+        work->parts[i].seen = request->sequences[i].rewarded ? request->sequences[i].shaped_reward : NAN;
     if (!request->groups_given && describe_groups(work) < 0)
         return -1;
     if (put_kl_into_rewards(work) < 0)

@@ -68,7 +68,7 @@ static int check_sequence(struct objective_work *work, size_t index)
 
     if (own->group != head->group)
         return refuse(work, index, "rollout", "an earlier sequence of this rollout is in another group");
-    if (own->judged != head->judged || !same_number(own->reward, head->reward))
+    if (own->rewarded != head->rewarded || !same_number(own->reward, head->reward))
         return refuse(work, index,
                       is_present(own->token_rewards) ? "token_rewards"
                       : own->steps                   ? "step_rewards"

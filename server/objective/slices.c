@@ -94,9 +94,9 @@ void slices_finish(const struct objective_request *request)
     for (size_t i = 0; i < request->sequence_count; i++) {
         const struct objective_sequence *sequence = &request->sequences[i];
         struct objective_slice *slice = &request->slices[sequence->slice];
-        slice->sequences += sequence->judged;
+        slice->sequences += sequence->rewarded;
         slice->tokens += sequence->trainable_tokens;
-        slice->loss += sequence->judged ? sequence->loss : 0;
+        slice->loss += sequence->rewarded ? sequence->loss : 0;
     }
     for (size_t s = 0; s < request->slice_count; s++) {
         struct objective_slice *slice = &request->slices[s];

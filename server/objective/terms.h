@@ -68,7 +68,7 @@ struct objective_part {
     size_t head;  /* the first sequence of its rollout */
     size_t next;  /* the next one; NO_SEQUENCE: none */
     double weight;
-    bool live; /* its tokens enter the loss: judged, trainable, not truncated, group kept */
+    bool live; /* its tokens enter the loss: with a reward, trainable, not truncated, group kept */
 };
 
 /* Why the policy term of a token is out. */
@@ -133,7 +133,7 @@ static inline bool is_masked(const struct objective_sequence *sequence, size_t t
 /* Has tokens for the statistics of advantages; `live` says whether they are in the loss. */
 static inline bool has_tokens(const struct objective_sequence *sequence)
 {
-    return sequence->judged && !sequence->untrainable;
+    return sequence->rewarded && !sequence->untrainable;
 }
 
 /* Its term is in the loss, as far as masks, filter and counts go. */
@@ -170,7 +170,7 @@ void share_seen(struct objective_work *work);        /* every sequence sees the 
 
 /* --- advantages --- */
 
-/* Fills `advantage` of every judged sequence, or the array of work. 0, or -1 with the error. */
+/* Fills `advantage` of every sequence with a reward, or the array of work. 0, or -1 with the error. */
 typedef int objective_estimate(struct objective_work *work);
 extern objective_estimate *const objective_estimators[OBJECTIVE_ESTIMATOR_COUNT];
 objective_estimate estimate_rloo, estimate_loo, estimate_maxrl, estimate_passk, estimate_opo, estimate_gpg;
@@ -250,7 +250,7 @@ enum objective_denominators {
 struct objective_counts {
     double tokens;         /* n */
     double group_tokens;   /* T of its group */
-    double group_judged;   /* judged members of its group */
+    double group_rewarded; /* members of its group with a reward */
     double rollout_tokens; /* T of its rollout */
 };
 struct objective_mode {

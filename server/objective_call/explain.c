@@ -56,7 +56,7 @@ static const struct formula modes[] = {
     {"prompt_mean", "1 / (P * trainable tokens of the group)", NULL},
     {"rollout_mean", "1 / (rollouts * trainable tokens of the rollout)", NULL},
     {"constant", "1 / denominator", NULL},
-    {"group_mean_seq_mean_token_mean", "1 / (P G n), G judged members of the group", NULL},
+    {"group_mean_seq_mean_token_mean", "1 / (P G n), G members of the group with a reward", NULL},
 };
 
 static const struct formula unknown = {"", "as this kind defines it", "as this kind defines it"};
@@ -241,7 +241,7 @@ static void write_reward(struct explanation *explanation)
         if (shaped)
             step(explanation, "shaped_reward", "R after `shaping`", explanation->sequence.shaped_reward);
         step(explanation, "group_judged", "members of the group that have a reward; a rollout is one",
-             (double)group->judged);
+             (double)group->rewarded);
         step(explanation, "group_mean", "mean of R over them", group->mean);
         step(explanation, "group_deviation", "deviation of R over them, by `ddof`", group->std);
     }
@@ -254,7 +254,7 @@ static bool is_trainable(const struct explanation *explanation)
 {
     const struct objective_sequence *sequence = &explanation->sequence;
     bool counts = explanation->weight != 0 || explanation->contribution != 0 || explanation->gradient != 0;
-    return sequence->judged && !sequence->untrainable && (!sequence->mask || sequence->mask[explanation->token]) &&
+    return sequence->rewarded && !sequence->untrainable && (!sequence->mask || sequence->mask[explanation->token]) &&
            counts;
 }
 
@@ -422,7 +422,7 @@ static void write_steps(struct explanation *explanation)
 {
     write_reward(explanation);
     step(explanation, "trainable",
-         "1; 0 if the token is masked, or its sequence is not judged, not trainable or dropped: then all below is 0",
+         "1; 0 if the token is masked, or its sequence has no reward, is not trainable or dropped: then all below is 0",
          is_trainable(explanation));
     if (is_trainable(explanation)) {
         write_ratio(explanation);

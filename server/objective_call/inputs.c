@@ -49,7 +49,7 @@ static int refuse(struct objective_call *objective, size_t index, const struct i
 /* Nothing of such a sequence is read. */
 static bool trains_nothing(const struct objective_call *objective, const struct objective_sequence *sequence)
 {
-    return !sequence->judged || sequence->untrainable ||
+    return !sequence->rewarded || sequence->untrainable ||
            (objective->knobs.mask.truncated && sequence->finish_reason == OBJECTIVE_FINISH_LENGTH);
 }
 

@@ -92,7 +92,7 @@ static int fill_sequence(struct objective_call *objective, size_t index, const s
 
     objective->items[index].group = text_of(rollout->group_id);
     sequence->reward = rollout->reward;
-    sequence->judged = !isnan(rollout->reward);
+    sequence->rewarded = !isnan(rollout->reward);
     sequence->advantage = rollout->advantage;
     sequence->shaped_reward = rollout->shaped_reward;
     sequence->untrainable = !has_logprobs;
@@ -203,7 +203,7 @@ static const struct objective_sequence *member_of(const struct objective_call *o
     return NULL;
 }
 
-/* Every judged member of every group is in the request. */
+/* Every member with a reward, of every group, is in the request. */
 static bool groups_are_whole(struct objective_call *objective)
 {
     bool whole = true;
@@ -213,7 +213,7 @@ static bool groups_are_whole(struct objective_call *objective)
         return false;
     for (size_t g = 0; g < objective->group_count; g++)
         for (size_t k = 0; k < objective->results->groups[g].count; k++)
-            missing[g] += objective->results->groups[g].sequences[k].judged;
+            missing[g] += objective->results->groups[g].sequences[k].rewarded;
     for (size_t i = 0; i < objective->count; i++)
         missing[objective->sequences[i].group] -= !isnan(objective->sequences[i].reward);
     for (size_t g = 0; g < objective->group_count; g++)
@@ -224,7 +224,7 @@ static bool groups_are_whole(struct objective_call *objective)
 static int refuse_incomplete(struct objective_call *objective)
 {
     return call_refuse(objective->call, ERR_INCOMPLETE_GROUP, "sequences",
-                       "this objective needs every judged member of a group in one request");
+                       "this objective needs every member of a group that has a reward in one request");
 }
 
 /* --- objectives --- */
@@ -301,7 +301,7 @@ static int evaluate_from_rewards(struct objective_call *objective)
         sequence->prompt_tokens = member ? member->prompt_tokens : -1;
         sequence->scores = member ? member->scores : NULL;
         sequence->weights_of_scores = member ? member->weights_of_scores : NULL;
-        sequence->judged = member ? member->judged : sequence->judged;
+        sequence->rewarded = member ? member->rewarded : sequence->rewarded;
     }
     objective->score_count = objective->knobs.advantage.estimator == OBJECTIVE_ESTIMATOR_GDPO ? GROUP_RECORD_SCORES : 0;
     objective->baselines = objective_allocate(objective, 1, sizeof *objective->baselines);
@@ -358,7 +358,7 @@ static int find_advantages(struct objective_call *objective, struct store_reader
 static int check_importance(struct objective_call *objective)
 {
     for (size_t i = 0; objective->knobs.importance_count > 0 && i < objective->count; i++)
-        if (!objective->items[i].has_old_logprobs && objective->sequences[i].judged)
+        if (!objective->items[i].has_old_logprobs && objective->sequences[i].rewarded)
             return objective_refuse(objective, ERR_OBJECTIVE_OPTIONS, i, "old_logprobs", NO_TOKEN,
                                     "importance compares them with the record's: without them every weight is 1");
     return 0;

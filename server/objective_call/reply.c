@@ -97,7 +97,8 @@ static void write_pass_at(struct objective_call *objective, struct json_write *j
         snprintf(name, sizeof name, "%lld", (long long)objective->pass_at[i]);
         json_put_double(json, name, value);
         if (isnan(value))
-            objective_note(objective, "a pass_at_k is null: a group has fewer judged members than k, or there is none");
+            objective_note(objective,
+                           "a pass_at_k is null: a group has fewer members with a reward than k, or there is none");
     }
     json_object_end(json);
 }
@@ -144,7 +145,7 @@ static void write_advantage(const struct objective_call *objective, struct json_
 {
     const struct objective_sequence *sequence = &objective->sequences[index];
 
-    if (!sequence->judged || !objective->by_token)
+    if (!sequence->rewarded || !objective->by_token)
         json_put_double(json, "advantage", sequence->advantage);
     else if (objective->arrays != JSON_ARRAYS_NONE)
         json_put_f64s(json, "advantage", sequence->advantages, sequence->tokens, objective->arrays);
@@ -185,7 +186,7 @@ static void write_sequence(const struct objective_call *objective, struct json_w
         json_put_double(json, "shaped_reward", sequence->shaped_reward);
     }
     write_advantage(objective, json, index);
-    json_put_double(json, "loss", sequence->judged ? sequence->loss : NAN);
+    json_put_double(json, "loss", sequence->rewarded ? sequence->loss : NAN);
     json_put_bool(json, "kept", sequence->kept);
     write_arrays(objective, json, sequence);
     json_object_end(json);
@@ -197,7 +198,7 @@ static const struct {
     enum objective_note note;
     const char *text;
 } note_texts[] = {
-    {OBJECTIVE_NOTE_SINGLETON, "a group has one judged member: its advantage follows advantage.singleton"},
+    {OBJECTIVE_NOTE_SINGLETON, "a group has one member with a reward: its advantage follows advantage.singleton"},
     {OBJECTIVE_NOTE_ALL_MASKED, "no token is trainable: every one is masked, so the loss is 0"},
     {OBJECTIVE_NOTE_NOTHING_SCORED, "no sequence has a reward or an advantage, so the loss is null"},
     {OBJECTIVE_NOTE_RATIO_OVERFLOW,

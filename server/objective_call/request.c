@@ -104,7 +104,7 @@ static int check_form(struct objective_call *objective, size_t index)
                                 "give a group, or the id of a stored rollout");
     if (!objective->stored && !item->has_reward && !item->has_advantage)
         return objective_refuse(objective, ERR_MISSING_FIELD, index, "reward", NO_TOKEN,
-                                "give a reward (null: not judged), rewards, or an advantage");
+                                "give a reward (null: none), rewards, or an advantage");
     if (!objective->stored && item->has_advantage != objective->advantages_given)
         return objective_refuse(objective, ERR_OBJECTIVE_OPTIONS, index, "advantage", NO_TOKEN,
                                 "either every sequence brings its advantage, or none");

@@ -130,8 +130,8 @@ static int read_steps(struct objective_call *objective, size_t index, const json
     return 0;
 }
 
-/* A sequence is judged by one of: reward, rewards, token_rewards, step_rewards; or it brings its advantage. */
-static int check_judgements(struct objective_call *objective, size_t index, const struct sequence_fields *fields)
+/* A sequence has one of: reward, rewards, token_rewards, step_rewards; or its advantage. */
+static int check_rewards(struct objective_call *objective, size_t index, const struct sequence_fields *fields)
 {
     struct objective_item *item = &objective->items[index];
     int rewards = (fields->reward != NULL) + (fields->rewards != NULL) + (numbers_are_given(&fields->token_rewards)) +
@@ -153,12 +153,12 @@ static int check_judgements(struct objective_call *objective, size_t index, cons
     return 0;
 }
 
-static int read_judgement(struct objective_call *objective, size_t index, const struct sequence_fields *fields)
+static int read_reward(struct objective_call *objective, size_t index, const struct sequence_fields *fields)
 {
     struct objective_item *item = &objective->items[index];
     struct objective_sequence *sequence = &objective->sequences[index];
 
-    if (check_judgements(objective, index, fields) < 0)
+    if (check_rewards(objective, index, fields) < 0)
         return -1;
     sequence->reward = json_is_number(fields->reward) ? json_number_value(fields->reward) : NAN;
     if (fields->rewards && read_rewards(objective, index, fields->rewards, &sequence->reward) < 0)
@@ -170,9 +170,9 @@ static int read_judgement(struct objective_call *objective, size_t index, const 
     sequence->token_advantages = fields->token_advantages.values;
     sequence->advantage = json_is_number(fields->advantage) ? json_number_value(fields->advantage) : NAN;
     if (item->has_advantage)
-        sequence->judged = !json_is_null(fields->advantage);
+        sequence->rewarded = !json_is_null(fields->advantage);
     else
-        sequence->judged =
+        sequence->rewarded =
             numbers_are_given(&fields->token_rewards) || fields->step_rewards || !isnan(sequence->reward);
     return 0;
 }
@@ -326,7 +326,7 @@ int objective_read_sequence(struct objective_call *objective, size_t index, cons
         .mask = fields.mask,
         .rollout_logprobs = fields.rollout_logprobs,
     };
-    if (check_lengths(objective, index, &fields) < 0 || read_judgement(objective, index, &fields) < 0)
+    if (check_lengths(objective, index, &fields) < 0 || read_reward(objective, index, &fields) < 0)
         return -1;
     objective->items[index].recorded = recorded_field(&fields, &objective->items[index]);
     take_arrays(sequence, &fields);
@@ -366,7 +366,7 @@ static json_t *name_scores(struct objective_call *objective)
     return names;
 }
 
-/* Whether the sequence is judged was said by its reward, in which `missing` had its say. */
+/* Its reward decided whether it is `rewarded`: `missing` was applied there. */
 static void take_scores(struct objective_call *objective, size_t index, const json_t *names, double *scores)
 {
     struct objective_sequence *sequence = &objective->sequences[index];
@@ -392,8 +392,8 @@ static bool lacks(const struct objective_sequence *sequence, size_t name)
     return isnan(sequence->scores[name]) && sequence->weights_of_scores[name] == 0;
 }
 
-/* gdpo compares the members of a group name by name, so a name that another judged one has, with a weight, is a missing
- * score of whoever lacks it. A score that is null has taken the reward already, or has no weight. */
+/* gdpo compares the members of a group name by name: a name that another one with a reward has, with a weight, is a
+ * missing score of each member that lacks it. A score that is null has taken the reward already, or has no weight. */
 static int take_absent_names(struct objective_call *objective)
 {
     size_t names = objective->score_count;
@@ -402,14 +402,14 @@ static int take_absent_names(struct objective_call *objective)
         return -1;
     for (size_t i = 0; i < objective->count; i++) {
         const struct objective_sequence *sequence = &objective->sequences[i];
-        for (size_t k = 0; sequence->judged && sequence->scores && k < names; k++)
+        for (size_t k = 0; sequence->rewarded && sequence->scores && k < names; k++)
             has[sequence->group * names + k] |= sequence->weights_of_scores[k] != 0;
     }
     for (size_t i = 0; i < objective->count; i++) {
         struct objective_sequence *sequence = &objective->sequences[i];
-        for (size_t k = 0; sequence->judged && sequence->scores && k < names; k++)
-            sequence->judged = !(lacks(sequence, k) && has[sequence->group * names + k]);
-        if (!sequence->judged)
+        for (size_t k = 0; sequence->rewarded && sequence->scores && k < names; k++)
+            sequence->rewarded = !(lacks(sequence, k) && has[sequence->group * names + k]);
+        if (!sequence->rewarded)
             sequence->reward = NAN;
     }
     return 0;

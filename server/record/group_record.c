@@ -48,7 +48,7 @@ static void take_member(struct group_record *record, size_t index, const struct 
     record->sequences[index] = (struct objective_sequence){
         .reward = member->reward,
         .shaped_reward = member->shaped_reward,
-        .judged = !isnan(member->reward),
+        .rewarded = !isnan(member->reward),
         .untrainable = !member->trainable,
         .tokens = (size_t)member->trainable_tokens,
         .finish_reason = finish_of(member->finish_reason),
@@ -67,7 +67,7 @@ struct objective_sequence group_record_sequence(const struct store_rollout *roll
     return (struct objective_sequence){
         .reward = rollout->reward,
         .shaped_reward = rollout->shaped_reward,
-        .judged = !isnan(rollout->reward),
+        .rewarded = !isnan(rollout->reward),
         .untrainable = !rollout->trainable,
         .tokens = arrays ? rollout->token_count : (size_t)rollout->trainable_tokens,
         .mask = arrays ? rollout->completion_mask : NULL,
@@ -83,10 +83,10 @@ struct objective_sequence group_record_sequence(const struct store_rollout *roll
     };
 }
 
-void group_record_judge_by_advantage(struct group_record *record)
+void group_record_reward_by_advantage(struct group_record *record)
 {
     for (size_t i = 0; i < record->count; i++)
-        record->sequences[i].judged = !isnan(record->sequences[i].advantage);
+        record->sequences[i].rewarded = !isnan(record->sequences[i].advantage);
 }
 
 /* --- scores by name --- */
@@ -107,7 +107,7 @@ static void take_score(double *scores, json_t *names, const char *name, const js
     scores[GROUP_RECORD_SCORES + json_integer_value(number)] = json_is_number(weight) ? json_number_value(weight) : 1;
 }
 
-/* Whether a member is judged was said by its recorded reward, in which `missing` had its say. */
+/* The recorded reward decides whether a member is `rewarded`: `missing` was applied there. */
 static void take_scores(struct group_record *record, size_t index, struct text text, json_t *names)
 {
     struct objective_sequence *sequence = &record->sequences[index];

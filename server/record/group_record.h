@@ -38,8 +38,8 @@ unsigned group_record_with(const struct objective_knobs *knobs, bool with_logpro
 
 /* One rollout with its arrays; group 0, advantage as recorded (NAN: none). */
 struct objective_sequence group_record_sequence(const struct store_rollout *rollout);
-/* Members whose terms at ratio 1 are asked for: judged are those that have an advantage. */
-void group_record_judge_by_advantage(struct group_record *record);
+/* For terms at ratio 1: `rewarded` are the members that have an advantage. */
+void group_record_reward_by_advantage(struct group_record *record);
 
 /* Their advantages need more of a member than its reward. */
 bool group_record_is_needed(const struct objective_knobs *knobs);

@@ -310,14 +310,14 @@ static int evaluate_terms(struct render *render)
     struct objective_sequence own = group_record_sequence(render->rollout);
     struct objective_result result;
 
-    own.judged = true;
+    own.rewarded = true;
     own.surrogates = render->surrogates;
     own.contributions = render->contributions;
     if (!objective_terms_need_group(&terms->knobs))
         return objective_sampled_terms(&terms->knobs, totals, 1, &own, &result);
     if (find_group(render, &record) < 0)
         return -1;
-    group_record_judge_by_advantage(&record);
+    group_record_reward_by_advantage(&record);
     for (size_t i = 0; i < record.count; i++) {
         record.sequences[i].counted_only = true;
         if (record.sample_index[i] == render->rollout->sample_index)

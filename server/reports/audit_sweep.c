@@ -147,7 +147,7 @@ static int find_rewards(struct working *working)
         if (isinf(working->rewards[i]))
             return refuse_overflow(working, i);
         working->part->sequences[i].reward = working->rewards[i];
-        working->part->sequences[i].judged = !isnan(working->rewards[i]);
+        working->part->sequences[i].rewarded = !isnan(working->rewards[i]);
         if (working->scores)
             lay_out_scores(working, i);
     }

@@ -120,7 +120,7 @@ static void add_member(struct pass_tally *tally, struct votes *votes, const stru
 
 static double pass_of(const struct votes *votes, int64_t k)
 {
-    struct objective_group group = {.judged = votes->count};
+    struct objective_group group = {.rewarded = votes->count};
     const struct objective_request request = {.groups = &group, .group_count = 1};
 
     for (size_t i = 0; i < votes->count; i++)

@@ -21,7 +21,7 @@ struct store_objective_slice {
     int64_t incarnation; /* of the samples; -1 with the revision: kept before they were told apart */
     int64_t revision;
     struct text engine; /* TEXT_NONE: they name none */
-    int64_t sequences;  /* judged */
+    int64_t sequences;  /* with a reward */
     int64_t tokens;     /* trainable */
     int64_t clip_low;
     int64_t clip_high;

@@ -71,7 +71,7 @@ static void add_sequence(const struct shape *shape, struct material *material, s
     material->sequences[index] = (struct objective_sequence){
         .group = index / MEMBERS,
         .reward = next_random(state) < 0.5,
-        .judged = true,
+        .rewarded = true,
         .tokens = tokens,
         .length = (int64_t)tokens,
         .logprobs.f32 = &material->logprobs[first],

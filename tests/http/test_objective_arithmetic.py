@@ -384,7 +384,7 @@ def test_metrics_filters_and_pass_at_count_rollouts(plain):
     kept = ask(plain, made, objective={"filter": {"rule": "mean_interval", "lo": 0, "hi": 0.7}})  # 0.75 over sequences
     assert [row["kept"] for row in kept["sequences"]] == [True] * 4 + [False] * 2
     one = ask(plain, [sequence(1, rollout="r1")] * 3)
-    assert advantages(one) == [0, 0, 0] and any("one judged member" in note for note in one["notes"])
+    assert advantages(one) == [0, 0, 0] and any("one member with a reward" in note for note in one["notes"])
     lonely = ask(plain, [sequence(1, rollout="r1")] * 3, objective={"filter": {"rule": "nonzero_variance"}})
     assert [row["kept"] for row in lonely["sequences"]] == [False] * 3
 

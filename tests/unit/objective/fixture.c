@@ -22,7 +22,7 @@ size_t scene_add(struct scene *scene, size_t group, double reward, size_t tokens
     scene->sequences[index] = (struct objective_sequence){
         .group = group,
         .reward = reward,
-        .judged = !isnan(reward),
+        .rewarded = !isnan(reward),
         .tokens = tokens,
         .length = (int64_t)tokens,
         .mask = line->mask,
@@ -49,7 +49,7 @@ size_t scene_add(struct scene *scene, size_t group, double reward, size_t tokens
 size_t scene_add_ratio(struct scene *scene, double advantage, double ratio)
 {
     size_t index = scene_add(scene, 0, NAN, 1);
-    scene->sequences[index].judged = true;
+    scene->sequences[index].rewarded = true;
     scene->sequences[index].advantage = advantage;
     scene->lines[index].logprobs[0] = -1 + log(ratio);
     scene->request.advantages_given = true;

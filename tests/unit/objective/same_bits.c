@@ -78,7 +78,7 @@ static void fill_sequences(struct objective_sequence *sequences)
     for (size_t i = 0; i < SEQUENCES; i++) {
         sequences[i] = (struct objective_sequence){.group = i % 2,
                                                    .reward = rewards[i],
-                                                   .judged = true,
+                                                   .rewarded = true,
                                                    .tokens = TOKENS - 53 * i,
                                                    .mask = i % 3 == 2 ? mask : NULL,
                                                    .logprobs.f64 = logprobs[i],

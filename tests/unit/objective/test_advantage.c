@@ -117,7 +117,7 @@ static void test_a_group_that_lost_a_member_normalises_over_the_rest(void **stat
     assert_true(isnan(got[1]));
     assert_exactly(got[2], 1);
     assert_int_equal(group.members, 3);
-    assert_int_equal(group.judged, 2);
+    assert_int_equal(group.rewarded, 2);
 }
 
 static void test_a_single_judged_member_gets_zero_or_its_raw_reward(void **state)

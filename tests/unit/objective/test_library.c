@@ -216,7 +216,7 @@ static void test_weights_multiply_and_rejections_add_up(void **state)
     (void)state;
 
     scene_add(scene, 0, NAN, 3);
-    scene->sequences[0].judged = scene->request.advantages_given = true;
+    scene->sequences[0].rewarded = scene->request.advantages_given = true;
     scene->sequences[0].advantage = -1;
     scene->sequences[0].importance = scene->lines[0].given;
     scene->lines[0].rollout[0] -= log(2);
@@ -244,7 +244,7 @@ static void test_a_rejected_token_whose_own_loss_is_beyond_double_is_0(void **st
     (void)state;
 
     scene_add(scene, 0, NAN, 2);
-    scene->sequences[0].judged = scene->request.advantages_given = true;
+    scene->sequences[0].rewarded = scene->request.advantages_given = true;
     scene->sequences[0].advantage = -1;
     scene->lines[0].old[0] = -1000; /* ratio e^999, and a bad token: its loss is infinite */
     scene->lines[0].rollout[0] = -1;
@@ -282,10 +282,10 @@ static void test_a_seed_chooses_among_the_candidates_and_the_same_ones_again(voi
     (void)state;
 
     scene_add(scene, 0, NAN, 100);
-    scene->sequences[0].judged = scene->request.advantages_given = true;
+    scene->sequences[0].rewarded = scene->request.advantages_given = true;
     scene->sequences[0].advantage = 1;
     scene_add(scene, 0, NAN, 100);
-    scene->sequences[1].judged = true;
+    scene->sequences[1].rewarded = true;
     scene->sequences[1].advantage = -1;
     for (size_t t = 0; t < 100; t++)
         scene->lines[1].logprobs[t] = scene->lines[1].old[t] = -4; /* covariance 1.5 everywhere */
@@ -479,7 +479,7 @@ static void test_an_advantage_of_a_bad_token_beyond_double_is_refused_with_its_p
     (void)state;
 
     scene_add(scene, 0, NAN, 2);
-    scene->sequences[0].judged = scene->request.advantages_given = true;
+    scene->sequences[0].rewarded = scene->request.advantages_given = true;
     scene->sequences[0].advantage = -1;
     scene->lines[0].old[1] = -900;
     assert_int_equal(scene_run(scene), -1);

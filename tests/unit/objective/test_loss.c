@@ -309,7 +309,7 @@ static void test_all_masked_is_0_and_nothing_scored_is_no_number(void **state)
     assert_exactly(scene->result.loss, 0);
     assert_true(scene->result.notes & OBJECTIVE_NOTE_ALL_MASKED);
     assert_true(isnan(scene->result.metrics.ratio_mean));
-    scene->sequences[0].judged = scene->sequences[1].judged = false;
+    scene->sequences[0].rewarded = scene->sequences[1].rewarded = false;
     assert_int_equal(scene_run(scene), 0);
     assert_true(isnan(scene->result.loss) && isnan(scene->result.policy_loss));
     assert_true(scene->result.notes & OBJECTIVE_NOTE_NOTHING_SCORED);

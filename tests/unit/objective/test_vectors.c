@@ -12,13 +12,13 @@ static void add_scores(struct scene *scene, struct scores *scores, size_t index,
     const json_t *row = json_array_get(at(inputs, "rewards_per_func"), index);
     struct objective_sequence *sequence = &scene->sequences[index];
 
-    sequence->judged = false;
+    sequence->rewarded = false;
     scene->request.score_count = json_array_size(row);
     for (size_t k = 0; k < json_array_size(row); k++) {
         const json_t *score = json_array_get(row, k);
         scores->values[index][k] = json_is_null(score) ? NAN : json_number_value(score);
         scores->weights[index][k] = json_number_value(json_array_get(at(inputs, "weights"), k));
-        sequence->judged = sequence->judged || !json_is_null(score);
+        sequence->rewarded = sequence->rewarded || !json_is_null(score);
     }
     sequence->scores = scores->values[index];
     sequence->weights_of_scores = scores->weights[index];
@@ -42,7 +42,7 @@ static void add_rewarded(struct scene *scene, struct scores *scores, size_t inde
     if (by_token) {
         fill_numbers(scene->lines[index].reference, json_array_get(by_token, index));
         scene->sequences[index].token_rewards.f64 = scene->lines[index].reference;
-        scene->sequences[index].judged = true;
+        scene->sequences[index].rewarded = true;
     }
     if (json_object_get(inputs, "greedy_reward"))
         scene->sequences[index].greedy_reward = json_number_value(json_array_get(at(inputs, "greedy_reward"), index));
@@ -68,7 +68,7 @@ static void check_advantages(struct scene *scene, const json_t *one)
         const json_t *value = json_array_get(want, i);
         if (json_is_array(value))
             same_numbers(one, "advantage", scene->lines[i].advantages, value);
-        else if (scene->sequences[i].judged)
+        else if (scene->sequences[i].rewarded)
             same_number(one, "advantage", scene->sequences[i].advantage, value);
         if (json_is_true(json_object_get(expected, "exact_zero")))
             assert_exactly(scene->sequences[i].advantage, 0);
@@ -275,7 +275,7 @@ static struct scene *scene_of_losses(const json_t *losses, const json_t *masks, 
             scene->lines[i].mask[t] = json_integer_value(json_array_get(json_array_get(masks, i), t)) != 0;
         }
         scene->sequences[i].token_advantages = scene->lines[i].given;
-        scene->sequences[i].judged = true;
+        scene->sequences[i].rewarded = true;
     }
     return scene;
 }

@@ -101,7 +101,7 @@ size_t add_lists(struct scene *scene, size_t group, const json_t *logp, const js
     size_t index = scene_add(scene, group, NAN, json_array_size(logp));
     struct line *line = &scene->lines[index];
 
-    scene->sequences[index].judged = true;
+    scene->sequences[index].rewarded = true;
     fill_numbers(line->logprobs, logp);
     fill_numbers(line->old, old ? old : logp);
     for (size_t t = 0; mask && t < json_array_size(mask); t++)
