@@ -303,9 +303,9 @@ static bool lost_ids(const struct reply_draft *draft)
     return draft->ids.present && !draft->ids.count && draft->counts[COUNT_COMPLETION] > 0;
 }
 
-static enum exchange_outcome judge(const struct exchange *exchange, struct reply_draft *draft,
-                                   const struct json_scan *scan, const struct engine_reply *reply,
-                                   struct sample *ret_sample, struct sample_error *ret_error)
+static enum exchange_outcome check_reply(const struct exchange *exchange, struct reply_draft *draft,
+                                         const struct json_scan *scan, const struct engine_reply *reply,
+                                         struct sample *ret_sample, struct sample_error *ret_error)
 {
     draft->stopped_by_string = text_equals(buffer_text(&draft->finish), "word");
     draft->seed_honoured =
@@ -313,7 +313,7 @@ static enum exchange_outcome judge(const struct exchange *exchange, struct reply
     if (json_scan_ok(scan) && lost_ids(draft))
         return refuse_reply(ret_error, SAMPLE_INVALID_REPLY, "the engine counts %lld tokens and gives no ids",
                             (long long)draft->counts[COUNT_COMPLETION]);
-    return draft_judge(exchange, draft, scan, reply, ret_sample, ret_error);
+    return draft_check(exchange, draft, scan, reply, ret_sample, ret_error);
 }
 
 static enum exchange_outcome take_completion(const struct exchange *exchange, const struct engine_reply *reply,
@@ -330,7 +330,7 @@ static enum exchange_outcome take_completion(const struct exchange *exchange, co
     else if ((outcome = read_stream(&draft, reply, ret_error)) == EXCHANGE_NEXT)
         scan.at = scan.end; /* the events were read, one by one */
     if (outcome == EXCHANGE_NEXT)
-        outcome = judge(exchange, &draft, &scan, reply, ret_sample, ret_error);
+        outcome = check_reply(exchange, &draft, &scan, reply, ret_sample, ret_error);
     draft_finish(&draft);
     return outcome;
 }

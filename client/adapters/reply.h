@@ -1,6 +1,6 @@
 /* reply: the contents of a reply, before they are believed. Shared by the adapters and the probe, private to the room.
  *
- * An adapter fills a draft from the reply's bytes; draft_judge() holds it against every invariant and makes a sample of
+ * An adapter fills a draft from the reply's bytes; draft_check() holds it against every invariant and makes a sample of
  * it, or a typed failure. Nothing is repaired, with one exception: a log-probability in (0, 1e-6] is rounding and
  * becomes 0. */
 #ifndef CLIENT_ADAPTERS_REPLY_H
@@ -153,9 +153,9 @@ void draft_read_first(struct reply_draft *draft, struct json_scan *scan,
 /* A whole body of OpenAI's form: /v1/completions, /v1/chat/completions, and vLLM's /inference/v1/generate. */
 void draft_read_openai(struct reply_draft *draft, struct json_scan *scan);
 
-/* --- judging ----------------------------------------------------------------------------------------- */
+/* --- checks ----------------------------------------------------------------------------------------- */
 
-enum exchange_outcome draft_judge(const struct exchange *exchange, struct reply_draft *draft,
+enum exchange_outcome draft_check(const struct exchange *exchange, struct reply_draft *draft,
                                   const struct json_scan *scan, const struct engine_reply *reply,
                                   struct sample *ret_sample, struct sample_error *ret_error);
 

@@ -39,7 +39,7 @@ bool probe_gave_samples(const struct probe *probe)
 static void end_questions(struct probe *probe)
 {
     probe->phase = PROBE_PHASE_OVER;
-    probe_judge(probe->answers, &probe->facts.capabilities);
+    probe_conclude(probe->answers, &probe->facts.capabilities);
     probe->facts.capabilities.asked = !probe->in_vain;
 }
 
@@ -71,7 +71,7 @@ void probe_give_up_samples(struct probe *probe, const char *why)
 {
     struct engine_capabilities *capabilities = &probe->facts.capabilities;
 
-    probe_judge(probe->answers, capabilities);
+    probe_conclude(probe->answers, capabilities);
     if (!capabilities->note[0])
         snprintf(capabilities->note, sizeof(capabilities->note), "the questions ended early: %s", why);
     probe->phase = PROBE_PHASE_OVER;

@@ -134,6 +134,6 @@ bool probe_is_stranger(const struct probe *probe, char ret_why[SAMPLE_MESSAGE_BY
 /* It answered one of the questions with a sample. */
 bool probe_gave_samples(const struct probe *probe);
 /* Reads the answers to the questions; for tests too. */
-void probe_judge(const struct probe_answer answers[PROBE_QUESTIONS], struct engine_capabilities *capabilities);
+void probe_conclude(const struct probe_answer answers[PROBE_QUESTIONS], struct engine_capabilities *capabilities);
 
 #endif

@@ -264,7 +264,7 @@ bool questions_take(struct probe *probe, const struct engine_reply *reply)
     return probe->step < QUESTION_TWO || (probe->step == QUESTION_TWO && probe->facts.adapter->two_samples.path);
 }
 
-/* --- judging ------------------------------------------------------------------------------------------ */
+/* --- conclusions ------------------------------------------------------------------------------------------ */
 
 static bool answers_equal(const struct probe_answer *left, const struct probe_answer *right)
 {
@@ -275,7 +275,7 @@ static bool answers_equal(const struct probe_answer *left, const struct probe_an
     return left->count == right->count && memcmp(left->ids, right->ids, left->count * sizeof(left->ids[0])) == 0;
 }
 
-static enum capability judge_seeds(const struct probe_answer *answers, char *note, size_t note_bytes)
+static enum capability conclude_seeds(const struct probe_answer *answers, char *note, size_t note_bytes)
 {
     const struct probe_answer *first = &answers[QUESTION_SEED];
     const struct probe_answer *other = &answers[QUESTION_OTHER_SEED];
@@ -302,7 +302,7 @@ static enum capability judge_seeds(const struct probe_answer *answers, char *not
 /* The most likely token at temperature 1 and 2 under top_k 1. Of the model itself: the same number. After the
  * temperature: another one. After the filter: it is the only one left, so 0, unless it was certain anyway, which the
  * answers to the other questions would show. */
-static enum logprobs_kind judge_logprobs(const struct probe_answer *answers)
+static enum logprobs_kind conclude_logprobs(const struct probe_answer *answers)
 {
     const double same = 0.01;
     const double different = 0.05;
@@ -323,7 +323,7 @@ static enum logprobs_kind judge_logprobs(const struct probe_answer *answers)
     return fabs(cold - hot) > different ? LOGPROBS_KIND_TEMPERATURE : LOGPROBS_KIND_UNKNOWN;
 }
 
-void probe_judge(const struct probe_answer answers[PROBE_QUESTIONS], struct engine_capabilities *capabilities)
+void probe_conclude(const struct probe_answer answers[PROBE_QUESTIONS], struct engine_capabilities *capabilities)
 {
     char note[sizeof(capabilities->note)] = "";
 
@@ -333,9 +333,9 @@ void probe_judge(const struct probe_answer answers[PROBE_QUESTIONS], struct engi
         else if (answers[i].given && capabilities->ids == CAPABILITY_UNKNOWN)
             capabilities->ids = capabilities->logprobs = CAPABILITY_NO;
     }
-    capabilities->seeds = judge_seeds(answers, note, sizeof(note));
+    capabilities->seeds = conclude_seeds(answers, note, sizeof(note));
     if (capabilities->logprobs_kind != LOGPROBS_KIND_LOGITS)
-        capabilities->logprobs_kind = judge_logprobs(answers);
+        capabilities->logprobs_kind = conclude_logprobs(answers);
     if (note[0])
         snprintf(capabilities->note, sizeof(capabilities->note), "%s", note);
 }

@@ -214,7 +214,7 @@ static void refuse_another_prompt(struct attempt *attempt)
 
 /* Most replies do not say whether the seed was honoured; probes do. One that does say so (it repeats another seed) is
  * believed. */
-static void judge_seed(struct attempt *attempt)
+static void decide_seed(struct attempt *attempt)
 {
     enum capability seeds = attempt->engine->facts.capabilities.seeds;
     if (seeds == CAPABILITY_NO)
@@ -234,7 +234,7 @@ static void parsed(struct job *job)
     bool failed = attempt->outcome == EXCHANGE_ERROR;
 
     if (attempt->has_sample)
-        judge_seed(attempt);
+        decide_seed(attempt);
     if (attempt->outcome != EXCHANGE_NEXT || attempt->detached)
         leave_engine(attempt, failed ? &attempt->error : NULL);
     if (attempt->detached) {
@@ -255,10 +255,11 @@ static void parsed(struct job *job)
     attempt->end_revision = live->run->revision;
     attempt->end_incarnation = live->run->incarnation;
     attempt->mixed_revision = update_mixed_revision(live->run);
-    live_post(live, &(struct batch_event){.kind = EVENT_SAMPLED,
-                                          .index = attempt->rollout,
-                                          .judged = live_group(live, attempt->rollout)->verifiers->count == 0,
-                                          .sent = attempt->resends});
+    live_post(live,
+              &(struct batch_event){.kind = EVENT_SAMPLED,
+                                    .index = attempt->rollout,
+                                    .nothing_to_verify = live_group(live, attempt->rollout)->verifiers->count == 0,
+                                    .sent = attempt->resends});
 }
 
 /* Worker: reads the reply; a sample's frame for the verifiers is built here too. */

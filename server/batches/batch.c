@@ -309,7 +309,7 @@ static void on_sampled(struct batch *batch, const struct batch_event *event, int
     if (rollout->phase != PHASE_SAMPLING)
         return;
     rollout->attempts = (uint16_t)(rollout->attempts + event->sent);
-    if (event->judged) {
+    if (event->nothing_to_verify) {
         store(batch, event->index, END_SCORED, actions);
         return;
     }
@@ -333,11 +333,11 @@ static void on_sample_failed(struct batch *batch, const struct batch_event *even
     store(batch, event->index, END_DEADLINE, actions);
 }
 
-static void on_judged(struct batch *batch, const struct batch_event *event, int64_t now_us, struct actions *actions)
+static void on_verified(struct batch *batch, const struct batch_event *event, int64_t now_us, struct actions *actions)
 {
     (void)now_us;
     if (batch->rollouts[event->index].phase == PHASE_VERIFYING)
-        store(batch, event->index, event->kind == EVENT_JUDGED ? END_SCORED : END_FAILED, actions);
+        store(batch, event->index, event->kind == EVENT_VERIFIED ? END_SCORED : END_FAILED, actions);
 }
 
 static void on_stored(struct batch *batch, const struct batch_event *event, int64_t now_us, struct actions *actions)
@@ -394,8 +394,8 @@ void batch_step(struct batch *batch, const struct batch_event *event, int64_t no
         [EVENT_ABORTED] = on_aborted,
         [EVENT_SAMPLED] = on_sampled,
         [EVENT_SAMPLE_FAILED] = on_sample_failed,
-        [EVENT_JUDGED] = on_judged,
-        [EVENT_VERIFY_FAILED] = on_judged,
+        [EVENT_VERIFIED] = on_verified,
+        [EVENT_VERIFY_FAILED] = on_verified,
         [EVENT_STORED] = on_stored,
         [EVENT_GROUP_CLOSED] = on_group_closed,
         [EVENT_BATCH_CLOSED] = on_batch_closed,

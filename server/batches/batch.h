@@ -31,7 +31,7 @@ enum rollout_phase {
 
 enum rollout_end {
     END_NONE,
-    END_SCORED,   /* judged, or nothing to judge it by */
+    END_SCORED,   /* has its verdicts, or needs none */
     END_FAILED,   /* with the failure that the last event brought */
     END_DEADLINE, /* failed: the batch's deadline passed */
     END_CANCELLED,
@@ -94,10 +94,10 @@ enum batch_event_kind {
     EVENT_STARTED,       /* once, after init and batch_restore() */
     EVENT_DISPATCHED,    /* the rollout from batch_peek_queued() goes to an engine now */
     EVENT_ABORTED,       /* a weight update takes a sample back: queued again, its first dispatch still to come */
-    EVENT_SAMPLED,       /* a whole, sound sample; `judged`: there is nothing to verify */
+    EVENT_SAMPLED,       /* a whole, sound sample; `nothing_to_verify`: no verdict is needed */
     EVENT_SAMPLE_FAILED, /* see failure */
-    EVENT_JUDGED,        /* verdicts are in, whatever they say */
-    EVENT_VERIFY_FAILED, /* it could not be judged */
+    EVENT_VERIFIED,      /* verdicts are in, whatever they say */
+    EVENT_VERIFY_FAILED, /* no verdict */
     EVENT_STORED,
     EVENT_GROUP_CLOSED,
     EVENT_BATCH_CLOSED,
@@ -108,7 +108,7 @@ enum batch_event_kind {
 struct batch_event {
     enum batch_event_kind kind;
     uint32_t index; /* rollout or group */
-    bool judged;
+    bool nothing_to_verify;
     unsigned sent; /* DISPATCHED: 1, or 0 if nothing could be sent; SAMPLED, SAMPLE_FAILED: sent beyond that, without
                       our doing */
     struct {

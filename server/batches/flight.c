@@ -2,25 +2,25 @@
 
 #include "server/base/cleanup.h"
 #include "server/batches/attempt.h"
-#include "server/batches/judgement.h"
 #include "server/batches/live.h"
 #include "server/batches/row.h"
+#include "server/batches/verification.h"
 
 void flight_take_given(struct live_batch *live, uint32_t rollout)
 {
     struct flight *flight = &live->flights[rollout];
-    flight->judgement = judgement_create(live, rollout);
-    judgement_prepare(flight->judgement);
+    flight->verification = verification_create(live, rollout);
+    verification_prepare(flight->verification);
 }
 
 void flight_verify(struct live_batch *live, uint32_t rollout)
 {
     struct flight *flight = &live->flights[rollout];
-    if (!flight->judgement) {
-        flight->judgement = judgement_create(live, rollout);
-        judgement_take_frame(flight->judgement, &flight->attempt->frame, flight->attempt->frame_too_large);
+    if (!flight->verification) {
+        flight->verification = verification_create(live, rollout);
+        verification_take_frame(flight->verification, &flight->attempt->frame, flight->attempt->frame_too_large);
     }
-    judgement_ask(flight->judgement);
+    verification_ask(flight->verification);
 }
 
 void flight_stop_sampling(struct live_batch *live, uint32_t rollout)
@@ -28,14 +28,14 @@ void flight_stop_sampling(struct live_batch *live, uint32_t rollout)
     struct flight *flight = &live->flights[rollout];
     if (flight->attempt)
         attempt_stop(TAKE_PTR(flight->attempt), &flight->reserved);
-    if (flight->judgement)
-        judgement_stop(TAKE_PTR(flight->judgement));
+    if (flight->verification)
+        verification_stop(TAKE_PTR(flight->verification));
     reservation_release(live->batches, &flight->reserved);
 }
 
 void flight_stop_verifying(struct live_batch *live, uint32_t rollout)
 {
-    judgement_stop(TAKE_PTR(live->flights[rollout].judgement));
+    verification_stop(TAKE_PTR(live->flights[rollout].verification));
 }
 
 static void stored(struct live_batch *live, uint32_t rollout)
@@ -54,7 +54,7 @@ void flight_end(struct live_batch *live, uint32_t rollout)
 {
     struct flight *flight = &live->flights[rollout];
     row_destroy(TAKE_PTR(flight->row)); /* first: its texts are the others' */
-    judgement_destroy(TAKE_PTR(flight->judgement));
+    verification_destroy(TAKE_PTR(flight->verification));
     attempt_destroy(TAKE_PTR(flight->attempt));
     reservation_release(live->batches, &flight->reserved);
 }

@@ -2,7 +2,8 @@
  * row on disk. Memory is proportional to what is in flight. Loop thread only.
  *
  * Each of the three has its file and its own work under way; none knows the others' insides but the row, which tells
- * them. A rollout that was never sent has no attempt; a completion that came with the request has a judgement instead. */
+ * them. A rollout that was never sent has no attempt; a completion that came with the request has a verification
+ * instead. */
 #ifndef SERVER_BATCHES_FLIGHT_H
 #define SERVER_BATCHES_FLIGHT_H
 
@@ -11,21 +12,21 @@
 #include <stdint.h>
 
 struct attempt;
-struct judgement;
+struct verification;
 struct live_batch;
 struct row;
 
 /* Zeroes: nothing is under way. */
 struct flight {
-    struct attempt *attempt;     /* at an engine */
-    struct judgement *judgement; /* by the verifiers */
-    struct row *row;             /* on its way to the store */
+    struct attempt *attempt;           /* at an engine */
+    struct verification *verification; /* by the verifiers */
+    struct row *row;                   /* on its way to the store */
     struct reservation reserved;
 };
 
 /* A completion that came with the request is prepared: EVENT_SAMPLED or EVENT_SAMPLE_FAILED. */
 void flight_take_given(struct live_batch *live, uint32_t rollout);
-/* EVENT_JUDGED or EVENT_VERIFY_FAILED. */
+/* EVENT_VERIFIED or EVENT_VERIFY_FAILED. */
 void flight_verify(struct live_batch *live, uint32_t rollout);
 /* The rollout is sampled no more, or not now. */
 void flight_stop_sampling(struct live_batch *live, uint32_t rollout);

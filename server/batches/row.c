@@ -3,10 +3,10 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/batches/attempt.h"
-#include "server/batches/judgement.h"
 #include "server/batches/live.h"
 #include "server/batches/observer.h"
 #include "server/batches/unstored.h"
+#include "server/batches/verification.h"
 #include "server/record/store_desk.h"
 #include "server/runtime/metrics.h"
 
@@ -95,14 +95,14 @@ static void fill_given(struct store_rollout *values, const struct completion_spe
     values->revision_at_end = values->policy_revision;
 }
 
-static void fill_judgement(struct store_rollout *values, const struct judgement *judgement)
+static void fill_verification(struct store_rollout *values, const struct verification *verification)
 {
-    values->verify_us = judgement->verify_us;
-    if (!judgement->has_verdicts)
+    values->verify_us = verification->verify_us;
+    if (!verification->has_verdicts)
         return;
-    values->verdicts = buffer_text(&judgement->verdicts_json);
-    values->rewards = buffer_text(&judgement->rewards_json);
-    values->heldout = buffer_text(&judgement->heldout_json);
+    values->verdicts = buffer_text(&verification->verdicts_json);
+    values->rewards = buffer_text(&verification->rewards_json);
+    values->heldout = buffer_text(&verification->heldout_json);
 }
 
 static void fill_attempt(struct row *row, const struct attempt *attempt)
@@ -120,8 +120,8 @@ static int64_t taken_us(const struct flight *flight)
 {
     if (flight->attempt && flight->attempt->dispatched_us)
         return flight->attempt->dispatched_us;
-    if (!flight->attempt && flight->judgement)
-        return flight->judgement->taken_us;
+    if (!flight->attempt && flight->verification)
+        return flight->verification->taken_us;
     return clock_monotonic_us();
 }
 
@@ -154,8 +154,8 @@ static void fill_common(struct row *row)
         fill_sample(row, flight->attempt);
     if (given)
         fill_given(&row->values, given);
-    if (flight->judgement)
-        fill_judgement(&row->values, flight->judgement);
+    if (flight->verification)
+        fill_verification(&row->values, flight->verification);
 }
 
 static void fill_cut(struct store_failure *failure, enum rollout_end end)
@@ -176,7 +176,7 @@ static void fill_failure(struct row *row, enum rollout_end end)
     struct store_failure *failure = &row->values.failure;
     const struct completion_spec *given = live_given(live, row->rollout);
     const struct attempt *attempt = live->flights[row->rollout].attempt;
-    const struct judgement *judgement = live->flights[row->rollout].judgement;
+    const struct verification *verification = live->flights[row->rollout].verification;
     bool sampled = given || (attempt && attempt->has_sample);
 
     failure->attempts = live->batch.rollouts[row->rollout].attempts;
@@ -185,10 +185,10 @@ static void fill_failure(struct row *row, enum rollout_end end)
         fill_cut(failure, end);
     } else if (given && given->failure.code.data) {
         *failure = given->failure;
-    } else if (judgement && judgement->has_verdicts) {
-        failure->code = text_of(judgement->reward.failure->failure_code);
-        failure->message = text_of(judgement->reward.failure->failure_message);
-        failure->retryable = judgement->reward.failure->retryable;
+    } else if (verification && verification->has_verdicts) {
+        failure->code = text_of(verification->reward.failure->failure_code);
+        failure->message = text_of(verification->reward.failure->failure_message);
+        failure->retryable = verification->reward.failure->retryable;
     } else if (attempt) {
         failure->code = text_of(sample_failure_names[attempt->error.code]);
         failure->message = text_of(attempt->error.message);
@@ -199,13 +199,13 @@ static void fill_failure(struct row *row, enum rollout_end end)
 static void fill(struct row *row)
 {
     struct live_batch *live = row->live;
-    const struct judgement *judgement = live->flights[row->rollout].judgement;
+    const struct verification *verification = live->flights[row->rollout].verification;
     enum rollout_end end = live->batch.rollouts[row->rollout].end;
     fill_common(row);
     if (end == END_SCORED) {
-        bool rewarded = judgement && judgement->has_verdicts && judgement->reward.rewarded;
+        bool rewarded = verification && verification->has_verdicts && verification->reward.rewarded;
         row->values.state = STORE_ROLLOUT_SCORED;
-        row->values.reward = rewarded ? judgement->reward.value : NAN;
+        row->values.reward = rewarded ? verification->reward.value : NAN;
         live->rewards[row->rollout] = row->values.reward;
         return;
     }
@@ -303,7 +303,7 @@ void row_store(struct row *row)
     uint32_t group = live->batch.rollouts[row->rollout].group;
 
     if (live->unstored) { /* kept in memory is stored */
-        unstored_keep_rollout(live, row->rollout, &row->values, flight->judgement);
+        unstored_keep_rollout(live, row->rollout, &row->values, flight->verification);
         row->stored(live, row->rollout);
         return;
     }

@@ -16,13 +16,13 @@ struct row {
     uint32_t rollout;
     void (*stored)(struct live_batch *live, uint32_t rollout);
     struct store_op op;
-    struct store_rollout values; /* its texts are the attempt's, the judgement's and the spec's */
+    struct store_rollout values; /* its texts are the attempt's, the verification's and the spec's */
     char group_id[ID_BYTES];
     struct buffer segments_json;
     struct row *backlog_next;
 };
 
-/* From the rollout's attempt and judgement, as far as there are any. `stored` is called once, when it is on disk: it
+/* From the rollout's attempt and verification, as far as there are any. `stored` is called once, when it is on disk: it
  * destroys the row. */
 struct row *row_create(struct live_batch *live, uint32_t rollout,
                        void (*stored)(struct live_batch *live, uint32_t rollout));

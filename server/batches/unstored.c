@@ -4,8 +4,8 @@
 
 #include "server/base/clock.h"
 #include "server/batches/closing.h"
-#include "server/batches/judgement.h"
 #include "server/batches/live.h"
+#include "server/batches/verification.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -84,15 +84,15 @@ static void keep_failure(struct store_failure *failure, struct unstored_row *row
     failure->message.data = row->failure_message;
 }
 
-static void take_texts(struct unstored_row *row, struct judgement *judgement)
+static void take_texts(struct unstored_row *row, struct verification *verification)
 {
-    row->verdicts = take_buffer(&judgement->verdicts_json);
-    row->rewards = take_buffer(&judgement->rewards_json);
-    row->heldout = take_buffer(&judgement->heldout_json);
+    row->verdicts = take_buffer(&verification->verdicts_json);
+    row->rewards = take_buffer(&verification->rewards_json);
+    row->heldout = take_buffer(&verification->heldout_json);
 }
 
 void unstored_keep_rollout(struct live_batch *live, uint32_t index, const struct store_rollout *values,
-                           struct judgement *judgement)
+                           struct verification *verification)
 {
     struct unstored_row *row = &live->unstored->rows[index];
     struct store_rollout *rollout = &live->unstored->rollouts[index];
@@ -102,8 +102,8 @@ void unstored_keep_rollout(struct live_batch *live, uint32_t index, const struct
     rollout->incarnation = live->incarnation;
     id_of_group(live->id, live->batch.rollouts[index].group, group_id);
     id_of_rollout(group_id, rollout->sample_index, rollout->id);
-    if (judgement)
-        take_texts(row, judgement);
+    if (verification)
+        take_texts(row, verification);
     rollout->verdicts = buffer_text(&row->verdicts);
     rollout->rewards = buffer_text(&row->rewards);
     rollout->heldout = buffer_text(&row->heldout);

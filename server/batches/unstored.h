@@ -7,7 +7,7 @@
 #include "server/batches/live.h"
 
 struct close_job;
-struct judgement;
+struct verification;
 
 #define UNSTORED_REPLY_MAX_BYTES ((size_t)1 << 30)
 
@@ -21,10 +21,10 @@ void unstored_destroy(struct unstored *unstored, size_t rollout_count); /* NULL 
 /* Approximate memory of its rows. */
 size_t unstored_bytes(const struct batch_spec *spec);
 
-/* Copies the row and takes what it points to; the texts of the request stay with the spec. judgement: whose texts the
+/* Copies the row and takes what it points to; the texts of the request stay with the spec. verification: whose texts the
  * row has; NULL: none. */
 void unstored_keep_rollout(struct live_batch *live, uint32_t index, const struct store_rollout *values,
-                           struct judgement *judgement);
+                           struct verification *verification);
 void unstored_close_group(struct live_batch *live, uint32_t index, const struct store_close_group *close);
 
 /* Worker: the rows as the record would give them. Nothing to finish. */

@@ -8,8 +8,8 @@
 
 #include "server/base/clock.h"
 #include "server/base/utf8.h"
-#include "server/commands/judge_once.h"
 #include "server/commands/safe_print.h"
+#include "server/commands/verify_once.h"
 #include "server/http/call.h"
 #include "server/runtime/limits.h"
 #include "verifiers/registry.h"
@@ -95,7 +95,7 @@ const struct command_option verify_options[] = {
     {"--prompt", "TEXT", take_prompt, "What the completion answers, for verifiers that look at it."},
     {"--completion-tokens", "N", take_tokens, "How many tokens it had, likewise."},
     {"--replay", "FILE", take_replay, "All of this from a file that the service kept when a verifier crashed or hung."},
-    {"--timeout", "DURATION", take_timeout, "Time of the judgement; 5s."},
+    {"--timeout", "DURATION", take_timeout, "Time limit of the verdict; 5s."},
     {"--json", NULL, take_json, "Print the verdict object alone."},
     {NULL, NULL, NULL, NULL},
 };
@@ -392,15 +392,15 @@ static int print_answer(const struct arguments *arguments, const struct question
     return exit_code(set);
 }
 
-/* --- judging --- */
+/* --- the text worker --- */
 
 static void ask(const struct question *question, int64_t timeout_us, struct verdict_set *ret_set,
-                char ret_how[JUDGE_HOW_BYTES])
+                char ret_how[VERIFY_HOW_BYTES])
 {
     _cleanup_free_ char *reference =
         question->reference ? json_dumps(question->reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     _cleanup_buffer_ struct buffer frame;
-    struct judge_once judge;
+    struct verify_once once;
     struct verify_job job;
 
     buffer_init(&frame, INPUT_BYTES * 2);
@@ -411,14 +411,14 @@ static void ask(const struct question *question, int64_t timeout_us, struct verd
                          "the completion and its reference are larger than a worker reads", false, ret_set);
         return;
     }
-    if (judge_once_init(&judge) < 0) {
+    if (verify_once_init(&once) < 0) {
         verdict_set_fail(question->list, "verifier_unavailable", "no text worker can be started", true, ret_set);
         return;
     }
-    judge_once(&judge, question->list, &frame, timeout_us, &job, ret_how);
+    verify_once(&once, question->list, &frame, timeout_us, &job, ret_how);
     verdict_set_read(&job, ret_set);
     free(job.reply);
-    judge_once_finish(&judge);
+    verify_once_finish(&once);
 }
 
 /* --- how the reference is read: as an answer to itself --- */
@@ -447,7 +447,7 @@ static bool make_mirror(const struct question *question, struct question *ret_mi
 static void print_reference(const struct arguments *arguments, const struct question *question)
 {
     _cleanup_(question_finish) struct question mirror = {.completion_tokens = -1};
-    char how[JUDGE_HOW_BYTES];
+    char how[VERIFY_HOW_BYTES];
     struct verdict_set set;
 
     if (arguments->json || question->list->count != 1 || !json_is_string(question->reference) ||
@@ -466,7 +466,7 @@ int verify_command(int argc, char **argv)
     static const struct command_line line = {COMMAND, verify_options, NULL};
     _cleanup_(question_finish) struct question question = {.completion_tokens = -1};
     struct arguments arguments = {.completion_tokens = -1, .timeout_us = TIMEOUT_US};
-    char how[JUDGE_HOW_BYTES];
+    char how[VERIFY_HOW_BYTES];
     char limit[LIMITS_MESSAGE_BYTES];
     struct verdict_set set;
     int code;

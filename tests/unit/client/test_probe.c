@@ -123,7 +123,7 @@ static void test_the_distribution_of_the_log_probabilities_is_told_by_two_temper
 }
 
 /* vLLM in its default mode, recorded: -2.15 for the likeliest token; with processed_logprobs 0. */
-static void test_the_judgement_of_what_real_servers_said(void **state)
+static void test_capabilities_are_concluded_from_answers_of_real_servers(void **state)
 {
     struct probe_answer answers[PROBE_QUESTIONS] = {{.given = false}};
     struct engine_capabilities found = {.asked = false};
@@ -134,15 +134,15 @@ static void test_the_judgement_of_what_real_servers_said(void **state)
             .given = true, .has_ids = true, .count = 1, .ids = {i == 1 ? 2020 : 37631}, .first_logprob = -10.4};
     answers[4].ids[0] = answers[5].ids[0] = 19556;
     answers[4].first_logprob = answers[5].first_logprob = -2.1504807472229004;
-    probe_judge(answers, &found);
+    probe_conclude(answers, &found);
     assert_int_equal(found.logprobs_kind, LOGPROBS_KIND_RAW);
     assert_int_equal(found.seeds, CAPABILITY_YES);
     answers[4].first_logprob = answers[5].first_logprob = 0;
-    probe_judge(answers, &found);
+    probe_conclude(answers, &found);
     assert_int_equal(found.logprobs_kind, LOGPROBS_KIND_PROCESSED);
     for (size_t i = 0; i < 4; i++)
         answers[i].first_logprob = 0; /* it is certain: both would look like this */
-    probe_judge(answers, &found);
+    probe_conclude(answers, &found);
     assert_int_equal(found.logprobs_kind, LOGPROBS_KIND_UNKNOWN);
 }
 
@@ -188,7 +188,7 @@ int main(void)
         cmocka_unit_test(test_an_engine_without_ids_is_found_out),
         cmocka_unit_test(test_one_sample_for_two_is_noticed),
         cmocka_unit_test(test_the_distribution_of_the_log_probabilities_is_told_by_two_temperatures),
-        cmocka_unit_test(test_the_judgement_of_what_real_servers_said),
+        cmocka_unit_test(test_capabilities_are_concluded_from_answers_of_real_servers),
         cmocka_unit_test(test_questions_that_are_refused_or_not_answered_leave_the_engine_up_and_unknown),
         cmocka_unit_test(test_a_refusal_ends_the_questions),
     };

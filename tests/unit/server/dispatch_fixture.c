@@ -424,12 +424,12 @@ void unstored_destroy(struct unstored *unstored, size_t rollout_count)
 }
 
 void unstored_keep_rollout(struct live_batch *live, uint32_t index, const struct store_rollout *row,
-                           struct judgement *judgement)
+                           struct verification *verification)
 {
     (void)live;
     (void)index;
     (void)row;
-    (void)judgement;
+    (void)verification;
 }
 
 int64_t memory_for_batches_bytes(const struct settings *settings)
@@ -477,7 +477,7 @@ static struct batch_spec *spec_of(const struct plan *plan)
                                           .n = plan->rollouts,
                                           .prompt = TEXT_LITERAL("1+1="),
                                           .sampling = {.max_tokens = 8, .temperature = 1, .top_p = 1},
-                                          .verifiers = plan->judged ? one : &none};
+                                          .verifiers = plan->verified ? one : &none};
     if (plan->given)
         give_completions(spec);
     return spec;

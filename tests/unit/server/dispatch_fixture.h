@@ -64,7 +64,7 @@ struct plan {
     const char *pool;    /* NULL: the default one */
     const char *model;   /* NULL: any */
     int64_t rollouts;    /* of one group */
-    bool judged;         /* by a verifier */
+    bool verified;       /* by a verifier */
     bool given;          /* the completions come with the request */
     int64_t deadline_us; /* from now; 0: 100 s */
 };

@@ -67,7 +67,7 @@ static void score(struct life *life, uint32_t index)
     happen(life, EVENT_DISPATCHED, index);
     happen(life, EVENT_SAMPLED, index);
     assert_true(acted(life, ACTION_VERIFY, index));
-    happen(life, EVENT_JUDGED, index);
+    happen(life, EVENT_VERIFIED, index);
     assert_true(acted(life, ACTION_STORE, index));
     happen(life, EVENT_STORED, index);
 }
@@ -395,7 +395,8 @@ static void test_a_sample_with_nothing_to_verify_is_stored_at_once(void **state)
     begin_life(&life, (uint32_t[]){1}, 1);
     happen(&life, EVENT_DISPATCHED, 0);
     life.actions.count = 0;
-    batch_step(&life.batch, &(struct batch_event){.kind = EVENT_SAMPLED, .judged = true}, life.now_us, &life.actions);
+    batch_step(&life.batch, &(struct batch_event){.kind = EVENT_SAMPLED, .nothing_to_verify = true}, life.now_us,
+               &life.actions);
     assert_true(acted(&life, ACTION_STORE, 0));
     assert_false(acted(&life, ACTION_VERIFY, 0));
     end_life(&life);

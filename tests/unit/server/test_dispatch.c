@@ -247,7 +247,7 @@ static void test_a_completion_that_came_with_the_request_needs_no_engine_and_no_
 {
     (void)state;
     world_begin(&one, 1, 1);
-    struct live_batch *live = world_batch(&(struct plan){.rollouts = 2, .judged = true, .given = true});
+    struct live_batch *live = world_batch(&(struct plan){.rollouts = 2, .verified = true, .given = true});
     world_settle();
     assert_int_equal(world.sent_count, 0);
     assert_int_equal(world.asked, 1); /* the other one waits for its place */
@@ -266,7 +266,7 @@ static void test_a_given_completion_whose_batch_ends_while_it_is_prepared_is_sto
 {
     (void)state;
     world_begin(&one, 1, PLENTY);
-    struct live_batch *live = world_batch(&(struct plan){.rollouts = 1, .judged = true, .given = true});
+    struct live_batch *live = world_batch(&(struct plan){.rollouts = 1, .verified = true, .given = true});
     world.workers_stand = true;
     world_settle();
     cancel(live);
@@ -318,7 +318,7 @@ static void test_a_batch_that_ends_while_text_workers_judge_keeps_what_was_sampl
 {
     (void)state;
     world_begin(&one, 1, PLENTY);
-    struct live_batch *live = world_batch(&(struct plan){.rollouts = 1, .judged = true});
+    struct live_batch *live = world_batch(&(struct plan){.rollouts = 1, .verified = true});
     world_settle();
     sent_answer(0);
     assert_int_equal(world.asked, 1);
@@ -333,7 +333,7 @@ static void test_a_verdict_that_a_worker_reads_when_the_batch_ends_is_no_verdict
 {
     (void)state;
     world_begin(&one, 1, PLENTY);
-    struct live_batch *live = world_batch(&(struct plan){.rollouts = 1, .judged = true});
+    struct live_batch *live = world_batch(&(struct plan){.rollouts = 1, .verified = true});
     world_settle();
     sent_answer(0);
     world.workers_stand = true;
@@ -347,11 +347,11 @@ static void test_a_verdict_that_a_worker_reads_when_the_batch_ends_is_no_verdict
     world_end();
 }
 
-static void test_a_judged_sample_is_stored_with_its_reward_and_its_places_are_given_back(void **state)
+static void test_a_verified_sample_is_stored_with_its_reward_and_its_places_are_given_back(void **state)
 {
     (void)state;
     world_begin(&one, 1, PLENTY);
-    struct live_batch *live = world_batch(&(struct plan){.rollouts = 1, .judged = true});
+    struct live_batch *live = world_batch(&(struct plan){.rollouts = 1, .verified = true});
     world_settle();
     assert_int_equal(world.batches->places, 1);
     sent_answer(0);
@@ -476,7 +476,7 @@ int main(void)
         cmocka_unit_test(test_a_batch_that_ends_while_a_worker_reads_a_reply_does_not_wait_for_it),
         cmocka_unit_test(test_a_batch_that_ends_while_text_workers_judge_keeps_what_was_sampled),
         cmocka_unit_test(test_a_verdict_that_a_worker_reads_when_the_batch_ends_is_no_verdict),
-        cmocka_unit_test(test_a_judged_sample_is_stored_with_its_reward_and_its_places_are_given_back),
+        cmocka_unit_test(test_a_verified_sample_is_stored_with_its_reward_and_its_places_are_given_back),
         cmocka_unit_test(test_a_deadline_that_has_passed_sends_nothing),
         cmocka_unit_test(test_a_deadline_that_passes_in_the_queue_ends_what_was_not_sent_too),
         cmocka_unit_test(test_an_engine_that_is_removed_ends_what_it_has_and_gets_nothing_of_the_queue),

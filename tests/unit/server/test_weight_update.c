@@ -108,7 +108,7 @@ static uint32_t send_sample(void)
 
 static void end_sample(uint32_t rollout)
 {
-    live_post(&live, &(struct batch_event){.kind = EVENT_SAMPLED, .index = rollout, .judged = true});
+    live_post(&live, &(struct batch_event){.kind = EVENT_SAMPLED, .index = rollout, .nothing_to_verify = true});
 }
 
 static void tell(void *arg, enum begin_end end, const struct store_policy_update *record)

@@ -1,7 +1,7 @@
-/* judgement: what the verifiers say of one completion, sampled here or brought by the request. Loop thread, except what
- * its job does on a worker. */
-#ifndef SERVER_BATCHES_JUDGEMENT_H
-#define SERVER_BATCHES_JUDGEMENT_H
+/* verification: the verdicts on one completion, sampled here or brought by the request. Loop thread, except what its job
+ * does on a worker. */
+#ifndef SERVER_BATCHES_VERIFICATION_H
+#define SERVER_BATCHES_VERIFICATION_H
 
 #include "server/base/buffer.h"
 #include "server/base/ids.h"
@@ -11,8 +11,8 @@
 
 struct live_batch;
 
-struct judgement {
-    struct job job; /* first: preparing, judging */
+struct verification {
+    struct job job; /* first: prepare, read the verdicts */
     struct live_batch *live;
     uint32_t rollout;
     bool on_worker;
@@ -36,16 +36,16 @@ struct judgement {
     int64_t verify_us;
 };
 
-struct judgement *judgement_create(struct live_batch *live, uint32_t rollout);
+struct verification *verification_create(struct live_batch *live, uint32_t rollout);
 /* Of a sample: the frame was built where it was parsed. Leaves *frame empty. */
-void judgement_take_frame(struct judgement *judgement, struct buffer *frame, bool too_large);
+void verification_take_frame(struct verification *verification, struct buffer *frame, bool too_large);
 /* Of a completion that came with the request: builds the frame. EVENT_SAMPLED, or EVENT_SAMPLE_FAILED if the request
  * said so. */
-void judgement_prepare(struct judgement *judgement);
-/* To the text workers: EVENT_JUDGED or EVENT_VERIFY_FAILED. */
-void judgement_ask(struct judgement *judgement);
+void verification_prepare(struct verification *verification);
+/* To the text workers: EVENT_VERIFIED or EVENT_VERIFY_FAILED. */
+void verification_ask(struct verification *verification);
 /* Takes it, at once or when its worker has ended. */
-void judgement_stop(struct judgement *judgement);
-void judgement_destroy(struct judgement *judgement); /* NULL is fine */
+void verification_stop(struct verification *verification);
+void verification_destroy(struct verification *verification); /* NULL is fine */
 
 #endif

@@ -1,4 +1,4 @@
-#include "server/commands/judge_once.h"
+#include "server/commands/verify_once.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -23,41 +23,41 @@ struct talk {
     struct buffer reply;
 };
 
-int judge_once_init(struct judge_once *judge)
+int verify_once_init(struct verify_once *once)
 {
-    *judge = (struct judge_once){.spawner = {0, -1}};
-    return spawner_start(&judge->spawner);
+    *once = (struct verify_once){.spawner = {0, -1}};
+    return spawner_start(&once->spawner);
 }
 
-void judge_once_finish(struct judge_once *judge)
+void verify_once_finish(struct verify_once *once)
 {
-    spawner_stop(&judge->spawner);
+    spawner_stop(&once->spawner);
 }
 
 /* The next report of the spawner; SPAWNER_NOTHING: there is none in time. */
-static struct spawner_event wait_event(struct judge_once *judge)
+static struct spawner_event wait_event(struct verify_once *once)
 {
     int64_t until_us = clock_monotonic_us() + START_US;
     struct spawner_event event = {.kind = SPAWNER_NOTHING, .fd = -1};
 
     while (event.kind == SPAWNER_NOTHING) {
-        struct pollfd polled = {judge->spawner.fd, POLLIN, 0};
+        struct pollfd polled = {once->spawner.fd, POLLIN, 0};
         int64_t left_us = until_us - clock_monotonic_us();
         if (left_us <= 0)
             break;
         if (poll(&polled, 1, (int)(left_us / US_PER_MS) + 1) > 0)
-            spawner_receive(&judge->spawner, &event);
+            spawner_receive(&once->spawner, &event);
     }
     return event;
 }
 
-static bool begin_talk(struct judge_once *judge, struct talk *ret_talk)
+static bool begin_talk(struct verify_once *once, struct talk *ret_talk)
 {
     struct spawner_event event;
 
-    if (spawner_make_worker(&judge->spawner, ++judge->last_id) < 0)
+    if (spawner_make_worker(&once->spawner, ++once->last_id) < 0)
         return false;
-    event = wait_event(judge);
+    event = wait_event(once);
     ret_talk->fd = event.fd;
     ret_talk->page = event.page;
     return event.kind == SPAWNER_MADE && event.fd >= 0;
@@ -108,24 +108,24 @@ static enum talk_end hold_talk(struct talk *talk)
 }
 
 /* Takes the worker away and says how it went. */
-static void end_worker(struct judge_once *judge, enum talk_end end, int64_t timeout_us, char ret_how[JUDGE_HOW_BYTES])
+static void end_worker(struct verify_once *once, enum talk_end end, int64_t timeout_us, char ret_how[VERIFY_HOW_BYTES])
 {
     struct spawner_event event;
     char limit[32];
 
     ret_how[0] = 0;
     if (end != TALK_DEATH)
-        spawner_kill_worker(&judge->spawner, judge->last_id);
-    event = wait_event(judge);
+        spawner_kill_worker(&once->spawner, once->last_id);
+    event = wait_event(once);
     duration_format(timeout_us, limit);
     if (end == TALK_TIMEOUT)
-        snprintf(ret_how, JUDGE_HOW_BYTES, "the worker was killed after %s", limit);
+        snprintf(ret_how, VERIFY_HOW_BYTES, "the worker was killed after %s", limit);
     else if (end == TALK_DEATH && event.kind == SPAWNER_ENDED && WIFSIGNALED(event.status))
-        snprintf(ret_how, JUDGE_HOW_BYTES, "the worker ended by signal %d (%s%s)", WTERMSIG(event.status),
+        snprintf(ret_how, VERIFY_HOW_BYTES, "the worker ended by signal %d (%s%s)", WTERMSIG(event.status),
                  strsignal(WTERMSIG(event.status)),
                  WTERMSIG(event.status) == SIGSYS ? ": it may not make that system call; abort() is one" : "");
     else if (end == TALK_DEATH)
-        snprintf(ret_how, JUDGE_HOW_BYTES, "the worker ended by itself");
+        snprintf(ret_how, VERIFY_HOW_BYTES, "the worker ended by itself");
 }
 
 static void note_loss(const struct talk *talk, enum talk_end end, struct verify_job *job)
@@ -139,15 +139,15 @@ static void note_loss(const struct talk *talk, enum talk_end end, struct verify_
         end == TALK_TIMEOUT ? VERIFIER_TIMEOUT_MESSAGE : "the text worker ended while this was judged";
 }
 
-void judge_once(struct judge_once *judge, const struct verifier_list *list, struct buffer *frame, int64_t timeout_us,
-                struct verify_job *ret_job, char ret_how[JUDGE_HOW_BYTES])
+void verify_once(struct verify_once *once, const struct verifier_list *list, struct buffer *frame, int64_t timeout_us,
+                 struct verify_job *ret_job, char ret_how[VERIFY_HOW_BYTES])
 {
     struct talk talk = {.fd = -1, .frame = frame};
     enum talk_end end;
 
     *ret_job = (struct verify_job){.list = list, .verifier_count = list->count};
     ret_how[0] = 0;
-    if (!begin_talk(judge, &talk)) {
+    if (!begin_talk(once, &talk)) {
         ret_job->failure_code = "verifier_unavailable";
         ret_job->failure_message = "no text worker can be started";
         return;
@@ -161,7 +161,7 @@ void judge_once(struct judge_once *judge, const struct verifier_list *list, stru
     } else {
         note_loss(&talk, end, ret_job);
     }
-    end_worker(judge, end, timeout_us, ret_how);
+    end_worker(once, end, timeout_us, ret_how);
     buffer_finish(&talk.reply);
     worker_page_unmap(talk.page);
     close(talk.fd);

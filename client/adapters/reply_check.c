@@ -344,7 +344,7 @@ static bool is_answer(struct reply_draft *draft, const struct json_scan *scan, c
     return false;
 }
 
-enum exchange_outcome draft_judge(const struct exchange *exchange, struct reply_draft *draft,
+enum exchange_outcome draft_check(const struct exchange *exchange, struct reply_draft *draft,
                                   const struct json_scan *scan, const struct engine_reply *reply,
                                   struct sample *ret_sample, struct sample_error *ret_error)
 {
@@ -384,7 +384,7 @@ enum exchange_outcome draft_take(const struct exchange *exchange, const struct d
     facts->read(&draft, &scan);
     draft.seed_honoured = facts->seed_honoured;
     draft.text_follows = facts->text_follows;
-    outcome = draft_judge(exchange, &draft, &scan, reply, ret_sample, ret_error);
+    outcome = draft_check(exchange, &draft, &scan, reply, ret_sample, ret_error);
     draft_finish(&draft);
     return outcome;
 }

@@ -1,0 +1,206 @@
+#include "server/batches/verification.h"
+
+#include "server/base/clock.h"
+#include "server/base/json_write.h"
+#include "server/batches/live.h"
+#include "server/batches/runs.h"
+#include "server/runtime/metrics.h"
+#include "server/settings/settings.h"
+
+#include <stddef.h>
+
+#define VERDICTS_MAX_BYTES ((size_t)16 << 20)
+#define FRAME_MAX_BYTES ((size_t)256 << 20)
+
+/* --- life -------------------------------------------------------------------------------------------------- */
+
+struct verification *verification_create(struct live_batch *live, uint32_t rollout)
+{
+    struct verification *verification = xcalloc(1, sizeof(*verification));
+    verification->live = live;
+    verification->rollout = rollout;
+    verification->given = live_given(live, rollout);
+    verification->taken_us = clock_monotonic_us();
+    buffer_init(&verification->frame, FRAME_MAX_BYTES);
+    buffer_init(&verification->verdicts_json, VERDICTS_MAX_BYTES);
+    buffer_init(&verification->rewards_json, VERDICTS_MAX_BYTES);
+    buffer_init(&verification->heldout_json, VERDICTS_MAX_BYTES);
+    live->jobs++;
+    return verification;
+}
+
+void verification_destroy(struct verification *verification)
+{
+    if (!verification)
+        return;
+    if (verification->has_verdicts)
+        verdict_set_finish(&verification->verdicts);
+    free(verification->verify.reply);
+    buffer_finish(&verification->frame);
+    buffer_finish(&verification->verdicts_json);
+    buffer_finish(&verification->rewards_json);
+    buffer_finish(&verification->heldout_json);
+    live_leave(verification->live);
+    free(verification);
+}
+
+void verification_take_frame(struct verification *verification, struct buffer *frame, bool too_large)
+{
+    verification->frame = *frame;
+    verification->frame_too_large = too_large;
+    buffer_init(frame, 0);
+}
+
+/* To a worker: it holds a place already. */
+static void submit(struct verification *verification, void (*run)(struct job *job, struct store_reader *reader),
+                   void (*done)(struct job *job))
+{
+    verification->on_worker = true;
+    verification->job.lane = LANE_BATCH;
+    verification->job.run = run;
+    verification->job.done = done;
+    workers_submit_reserved(verification->live->batches->uses.workers, &verification->job);
+}
+
+/* --- verdicts ---------------------------------------------------------------------------------------------- */
+
+static void verdicts_are_read(struct job *job)
+{
+    struct verification *verification = (struct verification *)job;
+    verification->on_worker = false;
+    if (verification->detached) {
+        verification_destroy(verification);
+        return;
+    }
+    live_post(verification->live, &(struct batch_event){
+                                      .kind = verification->reward.failure ? EVENT_VERIFY_FAILED : EVENT_VERIFIED,
+                                      .index = verification->rollout,
+                                  });
+}
+
+/* Worker: reads the verdicts, combines the reward, writes what the record keeps. */
+static void read_verdicts(struct job *job, struct store_reader *reader)
+{
+    (void)reader;
+    struct verification *verification = (struct verification *)job;
+    const struct verifier_list *asked = live_group(verification->live, verification->rollout)->verifiers;
+    const struct verifier_list *list = verification->given ? verification->given->verifiers : asked;
+    struct json_write json;
+
+    verification->verify.list = asked; /* also where the verifiers were not asked */
+    verdict_set_read(&verification->verify, &verification->verdicts);
+    if (verification->given)
+        verdict_set_add_given(&verification->verdicts, verification->given->given_scores,
+                              verification->given->given_count);
+    metric_add(METRIC_VERDICTS_UNDECIDED, 0, (int64_t)verdict_set_undecided(&verification->verdicts));
+    verification->has_verdicts = true;
+    verification->reward =
+        reward_combine(list, &verification->verdicts, (enum reward_missing)verification->live->spec->missing);
+    json_write_init(&json, &verification->verdicts_json);
+    verdict_set_write(&json, list, &verification->verdicts);
+    json_write_init(&json, &verification->rewards_json);
+    rewards_write(&json, list, &verification->verdicts);
+    json_write_init(&json, &verification->heldout_json);
+    heldout_write(&json, list, &verification->verdicts);
+}
+
+static void verified(struct verify_job *verify)
+{
+    struct verification *verification = (struct verification *)((char *)verify - offsetof(struct verification, verify));
+    verification->asked = false;
+    verification->verify_us = clock_monotonic_us() - verification->asked_us;
+    metric_observe_us(METRIC_VERIFY_SECONDS, verification->verify_us);
+    buffer_finish(&verification->frame);
+    submit(verification, read_verdicts, verdicts_are_read);
+}
+
+static void fill_job(struct verification *verification)
+{
+    struct live_batch *live = verification->live;
+    char group_id[ID_BYTES];
+    id_of_group(live->id, live->batch.rollouts[verification->rollout].group, group_id);
+    id_of_rollout(group_id, live_sample_index(live, verification->rollout), verification->rollout_id);
+    verification->verify.frame = verification->frame.data;
+    verification->verify.frame_bytes = verification->frame.length_bytes;
+    verification->verify.list = live_group(live, verification->rollout)->verifiers;
+    verification->verify.verifier_count = verification->verify.list->count;
+    verification->verify.run = live->run->name;
+    verification->verify.rollout = verification->rollout_id;
+    verification->verify.request_id = live->request_id[0] ? live->request_id : NULL;
+    verification->verify.lane = VERIFY_BULK;
+    verification->verify.timeout_us = live->batches->uses.settings->verify_timeout_us;
+    verification->verify.done = verified;
+}
+
+void verification_ask(struct verification *verification)
+{
+    verification->asked_us = clock_monotonic_us();
+    fill_job(verification);
+    if (verification->frame_too_large) {
+        verification->verify.failure_code = "verifier_input_too_large";
+        verification->verify.failure_message = "the completion and its reference are larger than a worker reads";
+    } else if (verify_submit(verification->live->batches->uses.verify_pool, &verification->verify)) {
+        verification->asked = true;
+        return;
+    } else {
+        verification->verify.failure_code = "verifier_unavailable";
+        verification->verify.failure_message = "the queue of the text workers is full";
+        metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_VERIFY, 1);
+    }
+    submit(verification, read_verdicts, verdicts_are_read);
+}
+
+void verification_stop(struct verification *verification)
+{
+    if (verification->on_worker) { /* verdicts_are_read() or prepared() ends it */
+        verification->detached = true;
+        return;
+    }
+    if (verification->asked)
+        verify_cancel_job(verification->live->batches->uses.verify_pool, &verification->verify);
+    verification_destroy(verification);
+}
+
+/* --- completions that came with the request ------------------------------------------------------------------- */
+
+static bool given_failed(const struct verification *verification)
+{
+    return verification->given->failure.code.data || (verification->has_verdicts && verification->reward.failure);
+}
+
+static void prepared(struct job *job)
+{
+    struct verification *verification = (struct verification *)job;
+    verification->on_worker = false;
+    if (verification->detached) {
+        verification_destroy(verification);
+        return;
+    }
+    live_post(verification->live,
+              &(struct batch_event){.kind = given_failed(verification) ? EVENT_SAMPLE_FAILED : EVENT_SAMPLED,
+                                    .index = verification->rollout,
+                                    .nothing_to_verify =
+                                        live_group(verification->live, verification->rollout)->verifiers->count == 0});
+}
+
+/* Worker: the frame for the verifiers; if there are none to ask, the rewards of the request are all there is to read. */
+static void prepare(struct job *job, struct store_reader *reader)
+{
+    struct verification *verification = (struct verification *)job;
+    const struct completion_spec *given = verification->given;
+    const struct group_spec *group = live_group(verification->live, verification->rollout);
+
+    if (given->failure.code.data)
+        return;
+    if (group->verifiers->count > 0)
+        verification->frame_too_large = verify_request_build(group->verifiers, given->text, group->prompt,
+                                                             given->ids ? (int64_t)given->token_count : -1,
+                                                             group->reference_json, &verification->frame) < 0;
+    else if (given->given_count > 0)
+        read_verdicts(job, reader);
+}
+
+void verification_prepare(struct verification *verification)
+{
+    submit(verification, prepare, prepared);
+}
