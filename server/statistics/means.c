@@ -77,6 +77,52 @@ struct clustered_mean clustered_mean(size_t n, const double *values, const uint3
     return result;
 }
 
+/* What a task's values exceed n times the mean by. */
+static double excess_of(const struct task_scratch *task, double mean)
+{
+    struct precise_sum excess = task->sum;
+
+    precise_sum_add(&excess, -(double)task->count * mean);
+    return precise_sum_value(&excess);
+}
+
+static double error_of_sums(size_t tasks, const struct task_scratch *sums, double mean, size_t count)
+{
+    struct precise_sum squares = {0};
+    double largest = 0;
+
+    for (size_t t = 0; t < tasks; t++)
+        if (sums[t].count > 0)
+            largest = fmax(largest, fabs(excess_of(&sums[t], mean)));
+    double unit = unit_of(1, &largest);
+    for (size_t t = 0; t < tasks; t++) {
+        double own = sums[t].count > 0 ? excess_of(&sums[t], mean) / unit : 0;
+        precise_sum_add(&squares, own * own);
+    }
+    return of_unit(sqrt(precise_sum_value(&squares)) / (double)count, unit);
+}
+
+struct clustered_mean clustered_mean_of_sums(size_t tasks, const struct task_scratch *sums, double minimum,
+                                             double maximum)
+{
+    struct clustered_mean result = {.mean = NAN, .se = NAN};
+    struct precise_sum total = {0};
+    bool equal = minimum == maximum;
+
+    for (size_t t = 0; t < tasks; t++) {
+        result.count += sums[t].count;
+        result.tasks += sums[t].count > 0;
+        precise_sum_add(&total, sums[t].sum.sum);
+        precise_sum_add(&total, sums[t].sum.lost);
+    }
+    if (result.count == 0)
+        return result;
+    result.mean = equal ? minimum : of_unit(precise_sum_value(&total) / (double)result.count, 1);
+    if (result.tasks >= 2 && !isnan(result.mean))
+        result.se = equal ? 0 : error_of_sums(tasks, sums, result.mean, result.count);
+    return result;
+}
+
 void task_means(size_t n, const double *values, const uint32_t *tasks, size_t task_count, struct task_scratch *scratch,
                 double *ret_means)
 {

@@ -298,6 +298,58 @@ static void test_changes_are_those_that_counting_pairs_finds(void **state)
     }
 }
 
+/* --- means of what tasks add up to --- */
+
+static struct task_scratch sum_of(size_t count, double sum)
+{
+    return (struct task_scratch){.count = count, .sum = {.sum = sum}};
+}
+
+static void test_sums_of_tasks_have_the_mean_and_the_error_of_their_values(void **state)
+{
+    /* the values 1 1 | 0 0 | | 1 of the first test, and a task without one */
+    const struct task_scratch sums[] = {sum_of(2, 2), sum_of(2, 0), sum_of(0, 0), sum_of(1, 1)};
+    (void)state;
+
+    struct clustered_mean got = clustered_mean_of_sums(4, sums, 0, 1);
+    assert_int_equal(got.count, 5);
+    assert_int_equal(got.tasks, 3);
+    assert_close(got.mean, 0.6);
+    assert_close(got.se, sqrt(56) / 25);
+}
+
+static void test_sums_of_one_task_or_of_none_have_no_error(void **state)
+{
+    const struct task_scratch sums[] = {sum_of(4, 2), sum_of(0, 0)};
+    (void)state;
+
+    assert_close(clustered_mean_of_sums(2, sums, 0, 1).mean, 0.5);
+    assert_none(clustered_mean_of_sums(2, sums, 0, 1).se);
+    assert_none(clustered_mean_of_sums(1, sums + 1, NAN, NAN).mean);
+    assert_none(clustered_mean_of_sums(0, NULL, NAN, NAN).se);
+}
+
+static void test_sums_of_equal_values_have_that_mean_and_no_error(void **state)
+{
+    const struct task_scratch sums[] = {sum_of(3, 0.1 + 0.1 + 0.1), sum_of(7, 0.7)};
+    (void)state;
+
+    assert_true(clustered_mean_of_sums(2, sums, 0.1, 0.1).mean == 0.1);
+    assert_true(clustered_mean_of_sums(2, sums, 0.1, 0.1).se == 0);
+}
+
+static void test_sums_whose_squares_leave_double_are_scaled(void **state)
+{
+    const struct task_scratch large[] = {sum_of(1, 3e200), sum_of(1, 1e200)};
+    const struct task_scratch beyond[] = {sum_of(2, INFINITY), sum_of(1, 0)};
+    (void)state;
+
+    assert_close(clustered_mean_of_sums(2, large, NAN, NAN).mean, 2e200);
+    assert_close(clustered_mean_of_sums(2, large, NAN, NAN).se, sqrt(2) * 1e200 / 2);
+    assert_none(clustered_mean_of_sums(2, beyond, NAN, NAN).mean);
+    assert_none(clustered_mean_of_sums(2, beyond, NAN, NAN).se);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +360,10 @@ int main(void)
         cmocka_unit_test(test_nothing_has_no_mean),
         cmocka_unit_test(test_equal_values_have_no_error_at_all),
         cmocka_unit_test(test_an_offset_does_not_drown_the_deviations),
+        cmocka_unit_test(test_sums_of_tasks_have_the_mean_and_the_error_of_their_values),
+        cmocka_unit_test(test_sums_of_one_task_or_of_none_have_no_error),
+        cmocka_unit_test(test_sums_of_equal_values_have_that_mean_and_no_error),
+        cmocka_unit_test(test_sums_whose_squares_leave_double_are_scaled),
         cmocka_unit_test(test_squares_beyond_double_and_below_it_are_scaled),
         cmocka_unit_test(test_a_sum_beyond_double_has_a_mean_within),
         cmocka_unit_test(test_a_difference_takes_one_value_of_each_task),
