@@ -5,7 +5,7 @@
 #include "server/runtime/limits.h"
 #include "server/settings/settings.h"
 #include "server/store/store.h"
-#include "server/tables.h"
+#include "server/tables_private.h"
 #include "verifiers/worker/spawner.h"
 
 #include <curl/curl.h>

@@ -1,4 +1,4 @@
-#include "server/tables.h"
+#include "server/tables_private.h"
 
 #include "client/pool/pool.h"
 #include "server/api/routes.h"

@@ -1,4 +1,4 @@
-#include "client/adapters/event_stream.h"
+#include "client/adapters/event_stream_private.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * Log-probabilities are the model's own whatever the sampler does, unless post_sampling_probs asks for probabilities
  * behind it. They part from the ids where a character is spelled by several tokens or a stop string was hit; such a
  * sample is refused. */
-#include "client/adapters/event_stream.h"
+#include "client/adapters/event_stream_private.h"
 #include "client/adapters/reply.h"
 
 #include <math.h>

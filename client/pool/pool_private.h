@@ -1,4 +1,4 @@
-/* Shared by the files of the pool, and by probe.c. */
+/* Shared by the files of the pool. */
 #ifndef CLIENT_POOL_POOL_PRIVATE_H
 #define CLIENT_POOL_POOL_PRIVATE_H
 
@@ -59,7 +59,7 @@ int64_t pool_pause_us(unsigned failures);
 /* pool/agree.c: after a sound probe. False: it does not belong into its pool, ret_why says why. */
 bool pool_agrees(struct pool *pool, struct engine *engine, char ret_why[SAMPLE_MESSAGE_BYTES]);
 
-/* probe.c */
+/* pool/probe.c */
 void engine_probe_finish(struct engine *engine);
 
 /* pool/limit.c: the limit that is learned. */

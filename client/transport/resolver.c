@@ -1,4 +1,4 @@
-#include "client/transport/resolver.h"
+#include "client/transport/resolver_private.h"
 #include "server/base/cleanup.h"
 
 #include <arpa/inet.h>

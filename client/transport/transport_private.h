@@ -2,7 +2,7 @@
 #ifndef CLIENT_TRANSPORT_TRANSPORT_PRIVATE_H
 #define CLIENT_TRANSPORT_TRANSPORT_PRIVATE_H
 
-#include "client/transport/resolver.h"
+#include "client/transport/resolver_private.h"
 #include "client/transport/transport.h"
 
 #include <curl/curl.h>

@@ -1,5 +1,5 @@
 #include "server/base/number.h"
-#include "server/base/powers_of_ten.h"
+#include "server/base/powers_of_ten_private.h"
 
 #include <endian.h>
 #include <math.h>

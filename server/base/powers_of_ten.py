@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes powers_of_ten.c (see powers_of_ten.h): powers_of_ten.py OUTPUT. Exact integers; nothing is measured or guessed."""
+"""Writes powers_of_ten.c (see powers_of_ten_private.h): powers_of_ten.py OUTPUT. Exact integers; nothing is measured or guessed."""
 import sys
 
 LEAST, MOST, BITS = -342, 324, 128
@@ -17,7 +17,7 @@ def significand(exponent):
 
 def main():
     with open(sys.argv[1], "w", encoding="utf-8") as out:
-        out.write('#include "server/base/powers_of_ten.h"\n\n')
+        out.write('#include "server/base/powers_of_ten_private.h"\n\n')
         out.write("const struct power_of_ten powers_of_ten[POWERS_OF_TEN] = {\n")
         for exponent in range(LEAST, MOST + 1):
             value = significand(exponent)

@@ -1,7 +1,8 @@
-#include "server/batches/attempt.h"
+#include "server/batches/attempt_private.h"
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
+#include "server/batches/flight_private.h"
 #include "server/batches/live.h"
 #include "server/batches/runs.h"
 #include "server/batches/weight_update.h"

@@ -1,5 +1,5 @@
 /* The end of a batch, computed on a worker from the record: totals, loss at ratio 1, summary, notes. */
-#include "server/batches/closing.h"
+#include "server/batches/closing_private.h"
 
 #include "server/batches/live.h"
 #include "server/spec/pass_at.h"

@@ -1,5 +1,5 @@
 /* Notes about rollouts whose log-probabilities make importance ratios wrong, with the reason. */
-#include "server/batches/closing.h"
+#include "server/batches/closing_private.h"
 
 #include "client/adapters/logprobs.h"
 #include "server/spec/batch.h"

@@ -1,6 +1,6 @@
 /* Notes of a batch about revisions: members that are behind the run, and those that an update in mode abort moved.
  * All from the record, so that a restart in between changes nothing. */
-#include "server/batches/closing.h"
+#include "server/batches/closing_private.h"
 #include "server/batches/live.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "server/batches/closing.h"
+#include "server/batches/closing_private.h"
 
 #include "server/base/clock.h"
 #include "server/base/log.h"

@@ -1,10 +1,10 @@
-#include "server/batches/flight.h"
+#include "server/batches/flight_private.h"
 
 #include "server/base/cleanup.h"
-#include "server/batches/attempt.h"
+#include "server/batches/attempt_private.h"
 #include "server/batches/live.h"
-#include "server/batches/row.h"
-#include "server/batches/verification.h"
+#include "server/batches/row_private.h"
+#include "server/batches/verification_private.h"
 
 void flight_take_given(struct live_batch *live, uint32_t rollout)
 {

@@ -11,12 +11,12 @@
 #include "server/base/json_write.h"
 #include "server/batches/batch.h"
 #include "server/batches/batches.h"
-#include "server/batches/flight.h"
 #include "server/runtime/loop.h"
 #include "server/spec/batch.h"
 
 #include <uthash.h>
 
+struct flight;
 struct live_observer;
 struct unstored;
 

@@ -3,7 +3,7 @@
 
 #include "server/base/clock.h"
 #include "server/base/hash.h"
-#include "server/batches/queues.h"
+#include "server/batches/queues_private.h"
 #include "server/batches/runs.h"
 #include "server/batches/weight_update.h"
 #include "server/engines/engines.h"

@@ -1,4 +1,4 @@
-#include "server/batches/queues.h"
+#include "server/batches/queues_private.h"
 
 #include "server/base/cleanup.h"
 #include "server/batches/live.h"

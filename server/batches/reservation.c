@@ -1,4 +1,4 @@
-#include "server/batches/reservation.h"
+#include "server/batches/reservation_private.h"
 
 #include "server/batches/batches.h"
 #include "server/batches/budget.h"

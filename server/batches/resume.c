@@ -7,7 +7,7 @@
 #include "server/base/log.h"
 #include "server/batches/live.h"
 #include "server/batches/runs.h"
-#include "server/batches/unread.h"
+#include "server/batches/unread_private.h"
 #include "server/batches/weight_update.h"
 #include "server/runtime/workers.h"
 #include "server/store/request.h"

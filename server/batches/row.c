@@ -1,12 +1,13 @@
-#include "server/batches/row.h"
+#include "server/batches/row_private.h"
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
-#include "server/batches/attempt.h"
+#include "server/batches/attempt_private.h"
+#include "server/batches/flight_private.h"
 #include "server/batches/live.h"
 #include "server/batches/observer.h"
 #include "server/batches/unstored.h"
-#include "server/batches/verification.h"
+#include "server/batches/verification_private.h"
 #include "server/record/store_desk.h"
 #include "server/runtime/metrics.h"
 

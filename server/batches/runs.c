@@ -2,7 +2,7 @@
 
 #include "server/base/cleanup.h"
 #include "server/batches/batches.h"
-#include "server/batches/queues.h"
+#include "server/batches/queues_private.h"
 
 static void forget_run(struct batches *batches, struct run_state *run)
 {

@@ -1,4 +1,4 @@
-#include "server/batches/unread.h"
+#include "server/batches/unread_private.h"
 
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"

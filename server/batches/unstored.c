@@ -3,9 +3,9 @@
 #include "server/batches/unstored.h"
 
 #include "server/base/clock.h"
-#include "server/batches/closing.h"
+#include "server/batches/closing_private.h"
 #include "server/batches/live.h"
-#include "server/batches/verification.h"
+#include "server/batches/verification_private.h"
 
 #include <math.h>
 #include <stdio.h>

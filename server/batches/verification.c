@@ -1,4 +1,4 @@
-#include "server/batches/verification.h"
+#include "server/batches/verification_private.h"
 
 #include "server/base/clock.h"
 #include "server/base/json_write.h"

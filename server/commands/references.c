@@ -7,7 +7,7 @@
 
 #include "server/base/cleanup.h"
 #include "server/base/json_write.h"
-#include "server/commands/safe_print.h"
+#include "server/commands/safe_print_private.h"
 #include "server/input/memory.h"
 #include "server/runtime/limits.h"
 #include "verifiers/registry.h"

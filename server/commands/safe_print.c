@@ -1,4 +1,4 @@
-#include "server/commands/safe_print.h"
+#include "server/commands/safe_print_private.h"
 
 #include <stdint.h>
 

@@ -8,8 +8,8 @@
 
 #include "server/base/clock.h"
 #include "server/base/utf8.h"
-#include "server/commands/safe_print.h"
-#include "server/commands/verify_once.h"
+#include "server/commands/safe_print_private.h"
+#include "server/commands/verify_once_private.h"
 #include "server/http/call.h"
 #include "server/runtime/limits.h"
 #include "verifiers/registry.h"

@@ -1,4 +1,4 @@
-#include "server/commands/verify_once.h"
+#include "server/commands/verify_once_private.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -2,7 +2,7 @@
 #include "server/base/blocks.h"
 #include "server/base/clock.h"
 #include "server/base/hash.h"
-#include "server/http/request.h"
+#include "server/http/request_private.h"
 #include "server/runtime/memory.h"
 #include "server/settings/settings.h"
 

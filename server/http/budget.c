@@ -1,4 +1,4 @@
-#include "server/http/budget.h"
+#include "server/http/budget_private.h"
 
 void reply_budget_init(struct reply_budget *budget, int64_t limit_bytes)
 {

@@ -1,9 +1,9 @@
-/* First-call checks: everything that is decided before the first byte of a body. http/head.h has already
+/* First-call checks: everything that is decided before the first byte of a body. head_private.h has already
  * refused ambiguous heads. */
 #include "server/base/hash.h"
-#include "server/http/find.h"
-#include "server/http/origin.h"
-#include "server/http/server.h"
+#include "server/http/find_private.h"
+#include "server/http/origin_private.h"
+#include "server/http/server_private.h"
 #include "server/settings/settings.h"
 
 #include <stdio.h>

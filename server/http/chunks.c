@@ -1,7 +1,7 @@
-#include "server/http/chunks.h"
+#include "server/http/chunks_private.h"
 
 #include "server/base/cleanup.h"
-#include "server/http/head.h"
+#include "server/http/head_private.h"
 
 enum { SIZE_DIGITS_MAX = 15, LINES_BYTES_MAX = 8192 };
 

@@ -1,6 +1,6 @@
 /* Matching a raw path against the table. Segments are decoded after the split, so that %2F is part of a name, not a
  * separator. */
-#include "server/http/find.h"
+#include "server/http/find_private.h"
 
 #include "server/base/utf8.h"
 

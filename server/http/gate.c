@@ -1,4 +1,4 @@
-#include "server/http/gate.h"
+#include "server/http/gate_private.h"
 
 #include "server/base/cleanup.h"
 

@@ -1,4 +1,4 @@
-#include "server/http/head.h"
+#include "server/http/head_private.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* What a request's reply holds of the budget, and for how long: a client that takes nothing for reply_timeout is cut
  * off. */
 #include "server/base/clock.h"
-#include "server/http/request.h"
+#include "server/http/request_private.h"
 #include "server/settings/settings.h"
 
 #include <linux/sockios.h>

@@ -1,7 +1,7 @@
-#include "server/http/link.h"
+#include "server/http/link_private.h"
 
 #include "server/base/clock.h"
-#include "server/http/request.h"
+#include "server/http/request_private.h"
 #include "server/settings/settings.h"
 
 #include <sys/epoll.h>

@@ -1,4 +1,4 @@
-#include "server/http/log.h"
+#include "server/http/log_private.h"
 
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"

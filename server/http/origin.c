@@ -1,4 +1,4 @@
-#include "server/http/origin.h"
+#include "server/http/origin_private.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

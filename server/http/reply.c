@@ -3,7 +3,7 @@
 #include "server/base/ids.h"
 #include "server/base/json_write.h"
 #include "server/base/log.h"
-#include "server/http/request.h"
+#include "server/http/request_private.h"
 #include "server/runtime/metrics.h"
 
 #include <stdio.h>

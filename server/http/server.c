@@ -1,5 +1,5 @@
 /* libmicrohttpd: start and stop, and the states of a request. First-call checks are in http/checks.c. */
-#include "server/http/server.h"
+#include "server/http/server_private.h"
 
 #include "server/base/clock.h"
 #include "server/base/ids.h"

@@ -2,7 +2,7 @@
  * The first part is made before the status line is sent: an error of reading is a refusal, and a reply of one part is an
  * ordinary one. */
 #include "server/base/clock.h"
-#include "server/http/request.h"
+#include "server/http/request_private.h"
 #include "server/settings/settings.h"
 
 #define PART_LIMIT_BYTES ((size_t)1 << 30)

@@ -1,5 +1,5 @@
 /* From rewards to what the loss takes as advantage: the estimator, the clip, the teacher term. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 #include <stdlib.h>
 #include <string.h>

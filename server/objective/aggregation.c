@@ -1,5 +1,5 @@
 /* Counts, totals, and one function for each mode: the weight of a trainable token in the loss. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 /* --- weights --- */
 

@@ -1,5 +1,5 @@
 /* The arrays of a request into a block, and those of a block into the reply. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* One function for each estimator that gives one advantage to a sequence, from the rewards of its group or of the whole
  * request. Groups that the filter dropped are in no statistic over the request, and a rollout counts once in each. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 /* --- relative to the others of a group --- */
 

@@ -1,6 +1,6 @@
 /* One function for each estimator that gives an advantage to every trainable token. Their statistics are over the
  * tokens that the request's masks leave, truncated sequences included. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 /* --- rewards of tokens --- */
 

@@ -1,5 +1,5 @@
 /* The walk over sequences and tokens: gather a block, compute it, scatter it. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 #include <string.h>
 

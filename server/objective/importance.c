@@ -4,7 +4,7 @@
  * framework secretly brings you off-policy RL training"); IcePop: Ant Ling team 2025; sequence forms: TRL
  * `vllm_importance_sampling_mode`, verl `rollout_corr_helper.py`, SkyRL `off_policy_correction_utils.py`; seq_mask_tis:
  * OpenRLHF, NeMo-RL; tv_mask: open-instruct; seq_mult_prob_error: NeMo-RL; rollout_rs: verl. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 #include <string.h>
 

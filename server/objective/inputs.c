@@ -1,5 +1,5 @@
 /* Arrays as they come in and go out: looked at, and made narrower. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 #include <float.h>
 

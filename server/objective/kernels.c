@@ -1,4 +1,4 @@
-#include "server/objective/kernels.h"
+#include "server/objective/kernels_private.h"
 
 /* OBJECTIVE_WIDEST: how many bytes of lanes at most; a test compares them. */
 #ifndef OBJECTIVE_WIDEST

@@ -1,6 +1,6 @@
 /* One function for each estimator of KL(policy || reference) from d = logprob - reference: value and derivative by the
  * log-probability. Source: Schulman, "Approximating KL divergence" (2020); the _plus forms: verl, straight-through. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 static void kl_k1(const struct objective_knobs *knobs, struct objective_block *block)
 {

@@ -1,7 +1,7 @@
 /* One function for each policy loss of single tokens: from advantage and ratio to the token's loss and its derivative
  * by the log-probability. An advantage of 0 contributes nothing, whatever the ratio: 0 times an infinite ratio would be
  * no number. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Policy losses whose ratio belongs to a whole sequence: first what the sequence is, then its tokens. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 #include <string.h>
 

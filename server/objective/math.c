@@ -1,8 +1,8 @@
 #include "server/objective/math.h"
 
 #define LANES_BYTES 16
-#include "server/objective/kernels.h"
-#include "server/objective/lanes_exp.h"
+#include "server/objective/kernels_private.h"
+#include "server/objective/lanes_exp_private.h"
 
 #include <float.h>
 #include <math.h>

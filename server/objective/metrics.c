@@ -1,5 +1,5 @@
 /* Metrics for a trainer's plots: sums over blocks, then means. Masked tokens never get here. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 static double share(double part, double whole)
 {

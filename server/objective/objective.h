@@ -1,7 +1,7 @@
 /* objective: from rewards and log-probabilities to advantages, token losses, their gradient and the scalar loss.
  *
  * Pure: arrays in, arrays out. No JSON, no I/O, no clock, no lock; any thread. All arithmetic in double, summed in a
- * fixed order (kernels.h), with its own exp/expm1/log (math.h), so that the same request gives the same bits on every
+ * fixed order (kernels_private.h), with its own exp/expm1/log (math.h), so that the same request gives the same bits on every
  * compiler and processor. A masked token, a sequence without a reward, a sequence that is not trainable and a group
  * that the filter dropped never enter the arithmetic of the loss; what a selection or a correction rejects is set to 0,
  * not multiplied by it.

@@ -1,5 +1,5 @@
 /* From raw rewards to what the estimator sees: shaping, KL, statistics of the groups, filter. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 #include "server/base/sum.h"
 

@@ -1,6 +1,6 @@
 /* Several sequences of one rollout: they have one reward, and it counts once in every statistic of rewards. The first
  * of them in the request stands for all. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 int work_link_rollouts(struct objective_work *work)
 {

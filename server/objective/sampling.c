@@ -1,5 +1,5 @@
 /* The batch's own loss: what remains of an objective when the only policy that is known is the engine's. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Tokens or sequences out of the policy term; the denominators stay. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 #include <stdlib.h>
 

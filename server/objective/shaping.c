@@ -1,5 +1,5 @@
 /* One function for each shaper: from the reward of a sequence to another one, in the order of the list. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 #include <stdlib.h>
 #include <string.h>

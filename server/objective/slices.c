@@ -1,5 +1,5 @@
 /* Sums by slices of the sequences: what is kept of a call. Plain sums of a block, then blocks in their order. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 static void add_mean(struct objective_slice *slice, enum objective_slice_mean which, double sum, size_t tokens)
 {

@@ -1,4 +1,4 @@
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 #include "server/base/sum.h"
 

@@ -1,5 +1,5 @@
 /* One evaluation: its memory, its order of sequences, its ways to read an input. */
-#include "server/objective/terms.h"
+#include "server/objective/terms_private.h"
 
 #include <stdlib.h>
 

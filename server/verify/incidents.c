@@ -8,7 +8,7 @@
 #include "server/base/ids.h"
 #include "server/base/log.h"
 #include "server/runtime/metrics.h"
-#include "server/verify/kept_inputs.h"
+#include "server/verify/kept_inputs_private.h"
 #include "verifiers/registry.h"
 #include "verifiers/worker/worker.h"
 

@@ -1,5 +1,5 @@
 /* incidents: completions that crash or hang a verifier. A policy may learn to make them, so they are counted for each
- * run and verifier, kept for the operator (kept_inputs.h), and an alarm is raised where they are more than a share of
+ * run and verifier, kept for the operator (kept_inputs_private.h), and an alarm is raised where they are more than a share of
  * what was judged lately.
  *
  * The observer of the verify_pool. Loop thread only; files are written by workers. What is counted is of this process

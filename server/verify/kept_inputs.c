@@ -1,4 +1,4 @@
-#include "server/verify/kept_inputs.h"
+#include "server/verify/kept_inputs_private.h"
 
 #include <dirent.h>
 #include <errno.h>

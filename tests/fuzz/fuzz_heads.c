@@ -1,6 +1,6 @@
 /* A head, and what is behind it as chunks, in two pieces. The first byte says where the cut is. */
-#include "server/http/chunks.h"
-#include "server/http/head.h"
+#include "server/http/chunks_private.h"
+#include "server/http/head_private.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_head(struct text text, const struct head *head, enum head_verdict verdict)

@@ -2,7 +2,7 @@
  * Input: "GET /v1/rollouts?run=x". */
 #include "server/api/routes.h"
 #include "server/base/utf8.h"
-#include "server/http/find.h"
+#include "server/http/find_private.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_decoded(struct text text)

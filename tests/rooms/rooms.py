@@ -6,6 +6,8 @@
 ROOMS is the law. A room may know base/, the rooms that its row names, and what those may know. exceptions.txt lists the arrows
 that still run against it: it may only get shorter, so that a line there that nothing needs is a failure, too.
 
+Each folder has its doors, the headers that others may include; the rest are *_private.h (DOORS has the few exceptions).
+
 Inside a room files may use each other, but a ring of many files is one file in disguise: RINGS says how many there may be."""
 import ctypes
 import glob
@@ -39,6 +41,12 @@ ROOMS = {
     "server/commands": ["server/batches", "server/render", "server/objective_call"],
     "server": ["server/api", "server/commands"],
 }
+# Folders whose headers are all private, save these: the suffix on each of them would say nothing.
+DOORS = {
+    "server/api": ["routes.h", "server.h", "service.h"],
+    "server/store/sqlite": [],
+    "verifiers/math": ["compare.h", "parse.h"],
+}
 # How many files of a room may be in one ring, each using the next. 1: none may be.
 RING_MAX = 8
 RINGS = {"server/batches": 1, "server/store": 14, "verifiers": 12}
@@ -59,8 +67,8 @@ def known(room):
     return found
 
 
-def includes():
-    for path in sorted(path for top in ("server", "client", "verifiers") for path in glob.glob(f"{top}/**/*.[ch]", recursive=True)):
+def includes(tops=("server", "client", "verifiers")):
+    for path in sorted(path for top in tops for path in glob.glob(f"{top}/**/*.[ch]", recursive=True)):
         with open(path, encoding="utf-8") as file:
             for header in re.findall(r'^#include "((?:server|client|verifiers)/[^"]+)"', file.read(), re.MULTILINE):
                 yield path, header
@@ -103,6 +111,25 @@ def refused(source, target):
     room, other = room_of(source), room_of(target)
     allowed = known(room)
     return other != room and other not in allowed and target not in allowed and re.sub(r"\.c$", ".h", target) not in allowed
+
+
+def door_faults(pairs):
+    """A header that its own folder alone uses is named *_private.h, and used there alone. A new door may wait for its first user outside
+    in a unit test."""
+    pairs, tested = list(pairs), {header for _, header in includes(("tests",))}
+    doors = {header for source, header in pairs if os.path.dirname(source) != os.path.dirname(header)}
+    outside = doors.copy()
+    while more := {header for source, header in pairs if source in doors} - doors:  # what a door shows is a part of it
+        doors |= more
+    for header in sorted(path for top in ("server", "client", "verifiers") for path in glob.glob(f"{top}/**/*.h", recursive=True)):
+        folder, name = os.path.split(header)
+        if folder in DOORS:
+            if header in outside and name not in DOORS[folder]:
+                yield f"no door of {folder}/, but used outside: {name}"
+        elif name.endswith("_private.h") and header in doors:
+            yield f"private, but used outside of {folder}/ (or by a header that is): {name}"
+        elif not name.endswith("_private.h") and header not in doors | tested:
+            yield f"{folder}/ alone uses {name}: call it {name[:-2]}_private.h"
 
 
 def rings(arrows):
@@ -154,7 +181,8 @@ def main():
             if refused(source, target):
                 found.add(f"{source} -> {target} {name}()")
         ring_lines = list(ring_faults(arrows))
-    for line in ring_lines:
+    faults = [*ring_lines, *door_faults(includes())]
+    for line in faults:
         print(line)
     exceptions = read_exceptions()
     for line in sorted(found - exceptions):
@@ -165,7 +193,7 @@ def main():
                 if name in ROOMS and list(ROOMS).index(name) > list(ROOMS).index(room)]
     for room, name in backward:
         print(f"the table itself has a ring: {room} -> {name}")
-    wrong = len(found - exceptions) + len(backward) + len(ring_lines) + (len(exceptions - found) if len(sys.argv) > 1 else 0)
+    wrong = len(found - exceptions) + len(backward) + len(faults) + (len(exceptions - found) if len(sys.argv) > 1 else 0)
     print(f"rooms: {len(found)} exceptions, {wrong} faults")
     return wrong != 0
 

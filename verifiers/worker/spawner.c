@@ -14,7 +14,7 @@
 
 #include "server/base/cleanup.h"
 #include "server/base/sanitizer.h"
-#include "verifiers/worker/spawner_wire.h"
+#include "verifiers/worker/spawner_wire_private.h"
 #include "verifiers/worker/worker.h"
 
 #define STOP_MS 1000

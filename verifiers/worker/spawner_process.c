@@ -15,7 +15,7 @@
 #include "server/base/sanitizer.h"
 #include "server/base/signals.h"
 #include "verifiers/worker/spawner.h"
-#include "verifiers/worker/spawner_wire.h"
+#include "verifiers/worker/spawner_wire_private.h"
 #include "verifiers/worker/worker.h"
 
 #define CHILDREN_MAX 1024

@@ -1,7 +1,7 @@
 /* Event streams, and llama.cpp's completions in them. */
 #include "support.h"
 
-#include "client/adapters/event_stream.h"
+#include "client/adapters/event_stream_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The transport against a real server on the loopback that misbehaves on request. */
 #include "support.h"
 
-#include "client/transport/resolver.h"
+#include "client/transport/resolver_private.h"
 #include "client/transport/transport.h"
 #include "server/base/clock.h"
 #include "stub_server.h"

@@ -1,6 +1,6 @@
 /* The loops of every width, against the plain reading of what they promise. What a processor does not have is left out.
  */
-#include "server/objective/kernels.h"
+#include "server/objective/kernels_private.h"
 #include "tests/unit/objective/fixture.h"
 
 #include <float.h>

@@ -1,9 +1,9 @@
 #include "tests/unit/server/dispatch_fixture.h"
 
 #include "server/base/clock.h"
-#include "server/batches/closing.h"
+#include "server/batches/closing_private.h"
 #include "server/batches/resume.h"
-#include "server/batches/unread.h"
+#include "server/batches/unread_private.h"
 #include "server/batches/unstored.h"
 #include "server/engines/engines.h"
 #include "server/runtime/memory.h"

@@ -2,7 +2,8 @@
 #include "tests/unit/server/dispatch_fixture.h"
 
 #include "server/base/clock.h"
-#include "server/batches/attempt.h"
+#include "server/batches/attempt_private.h"
+#include "server/batches/flight_private.h"
 #include "server/batches/weight_update.h"
 
 #include <stdio.h>

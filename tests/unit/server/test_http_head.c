@@ -1,6 +1,6 @@
 #include "server/base/cleanup.h"
-#include "server/http/chunks.h"
-#include "server/http/head.h"
+#include "server/http/chunks_private.h"
+#include "server/http/head_private.h"
 #include "tests/unit/base/cmocka_all.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #include "server/base/clock.h"
-#include "server/http/log.h"
+#include "server/http/log_private.h"
 #include "tests/unit/base/cmocka_all.h"
 
 static unsigned take(struct log_budget *budget, unsigned wanted, int64_t now_us)

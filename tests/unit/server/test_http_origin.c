@@ -1,5 +1,5 @@
 #include "server/base/cleanup.h"
-#include "server/http/origin.h"
+#include "server/http/origin_private.h"
 #include "tests/unit/base/cmocka_all.h"
 
 #define PORT 8787

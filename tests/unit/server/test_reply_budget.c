@@ -1,5 +1,5 @@
 /* Memory of replies that wait for their sockets: F11. */
-#include "server/http/budget.h"
+#include "server/http/budget_private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

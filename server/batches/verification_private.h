@@ -1,0 +1,51 @@
+/* verification: the verdicts on one completion, sampled here or brought by the request. Loop thread, except what its job
+ * does on a worker. */
+#ifndef SERVER_BATCHES_VERIFICATION_PRIVATE_H
+#define SERVER_BATCHES_VERIFICATION_PRIVATE_H
+
+#include "server/base/buffer.h"
+#include "server/base/ids.h"
+#include "server/runtime/workers.h"
+#include "server/spec/batch.h"
+#include "server/verify/pool.h"
+
+struct live_batch;
+
+struct verification {
+    struct job job; /* first: prepare, read the verdicts */
+    struct live_batch *live;
+    uint32_t rollout;
+    bool on_worker;
+    bool asked;    /* the text workers have it */
+    bool detached; /* a worker has it, but the batch has gone on without it */
+
+    const struct completion_spec *given; /* NULL: it was sampled here */
+    struct verify_job verify;
+    char rollout_id[ID_BYTES]; /* named in the incidents of verifiers */
+    struct buffer frame;
+    bool frame_too_large;
+    struct verdict_set verdicts;
+    bool has_verdicts;
+    struct reward reward;
+    struct buffer verdicts_json;
+    struct buffer rewards_json;
+    struct buffer heldout_json;
+
+    int64_t taken_us; /* when it began */
+    int64_t asked_us;
+    int64_t verify_us;
+};
+
+struct verification *verification_create(struct live_batch *live, uint32_t rollout);
+/* Of a sample: the frame was built where it was parsed. Leaves *frame empty. */
+void verification_take_frame(struct verification *verification, struct buffer *frame, bool too_large);
+/* Of a completion that came with the request: builds the frame. EVENT_SAMPLED, or EVENT_SAMPLE_FAILED if the request
+ * said so. */
+void verification_prepare(struct verification *verification);
+/* To the text workers: EVENT_VERIFIED or EVENT_VERIFY_FAILED. */
+void verification_ask(struct verification *verification);
+/* Takes it, at once or when its worker has ended. */
+void verification_stop(struct verification *verification);
+void verification_destroy(struct verification *verification); /* NULL is fine */
+
+#endif
