@@ -89,15 +89,6 @@ static void answer(struct call *call, const struct store_objective_sums *page)
     call_answer_json(call, 200);
 }
 
-static int refuse(struct call *call, enum store_status status)
-{
-    if (status == STORE_NOT_FOUND)
-        return call_refuse(call, ERR_NOT_FOUND, "run", "there is no run of this name");
-    if (status == STORE_INVALID_CURSOR)
-        return call_refuse(call, ERR_INVALID_FIELD, "cursor", "not a cursor of this list with these filters");
-    return call_refuse_unreadable(call);
-}
-
 /* No record_list: whether there is such a run is known only from the read of its first rows, which are small, so that a
  * page is read and rendered whole. */
 void list_objective_sums(struct call *call)
@@ -119,5 +110,5 @@ void list_objective_sums(struct call *call)
     if (status == STORE_OK)
         answer(call, &sums);
     else
-        refuse(call, status);
+        page_refuse_run(call, status);
 }

@@ -3,6 +3,7 @@
 #define SERVER_API_PAGE_H
 
 #include "server/base/text.h"
+#include "server/store/words.h"
 
 #include <stdint.h>
 
@@ -15,5 +16,9 @@ struct page {
 
 /* 0, or -1 with the call refused. */
 int query_page(struct call *call, struct page *ret_page);
+
+/* The list of one run could not be read: there is no such run, the cursor is another list's, or the record fails. -1,
+ * with the call refused. */
+int page_refuse_run(struct call *call, enum store_status status);
 
 #endif

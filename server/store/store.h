@@ -16,6 +16,7 @@
 #include "server/store/batch.h"
 #include "server/store/engine.h"
 #include "server/store/group.h"
+#include "server/store/journal.h"
 #include "server/store/objective_sums.h"
 #include "server/store/policy_update.h"
 #include "server/store/read.h"
@@ -119,6 +120,8 @@ const struct store_metrics *store_metrics(const struct store *store);
     ROW(DECLARE_POLICY, struct store_declare_policy, declare_policy)                                                   \
     ROW(UPDATE_POLICY, struct store_update_policy, update_policy)                                                      \
     ROW(RECORD_OBJECTIVE, struct store_record_objective, record_objective)                                             \
+    ROW(RECORD_METRICS, struct store_record_metrics, record_metrics)                                                   \
+    ROW(ADD_NOTE, struct store_add_note, add_note)                                                                     \
     ROW(PUT_ENGINE, struct store_engine, put_engine)                                                                   \
     ROW(DELETE_ENGINE, struct text, delete_engine) /* OK, too, if there is none */                                     \
     ROW(TRY_WRITE, struct store_try_write, try_write)

@@ -1,4 +1,4 @@
-"""docs/audits.md and docs/experiments.md: each line is run as it stands, and what it prints is what the page says."""
+"""Pages of curl lines (docs/audits.md …): each line is run as it stands, and what it prints is what the page says."""
 import json
 import os
 import re
@@ -10,7 +10,7 @@ import pytest
 from harness import ROOT
 from material import close
 
-PAGES = ("audits", "experiments")
+PAGES = ("audits", "experiments", "manifest")
 BLOCK = re.compile(r"^```sh\n(curl .*?)\n```\n(?:\n```\n(.*?)\n```$)?", re.M | re.S)
 
 

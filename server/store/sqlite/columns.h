@@ -206,6 +206,20 @@
     COLUMN(u, incarnation, int, incarnation)                                                                           \
     COLUMN(u, previous_revision, optional, previous_revision)
 
+#define METRIC_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                     \
+    COLUMN(m, incarnation, int, incarnation)                                                                           \
+    COLUMN(m, optimizer_step, int, optimizer_step)                                                                     \
+    COLUMN(m, revision, int, revision)                                                                                 \
+    COLUMN(m, recorded_at_us, int, recorded_at_us)                                                                     \
+    COLUMN(m, numbers, text, numbers)
+
+#define NOTE_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                       \
+    COLUMN(n, at_us, int, at_us)                                                                                       \
+    COLUMN(n, prediction, text, prediction)                                                                            \
+    COLUMN(n, result, text, result)                                                                                    \
+    COLUMN(n, explanation, text, explanation)                                                                          \
+    COLUMN(n, limitation, text, limitation)
+
 #define SUM_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                        \
     COLUMN(s, incarnation, int, incarnation)                                                                           \
     COLUMN(s, optimizer_step, int, optimizer_step)                                                                     \

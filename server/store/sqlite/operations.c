@@ -62,6 +62,12 @@ static size_t insert_rollout_bytes(const struct store_insert_rollout *insert)
            rollout->token_count * (sizeof(uint32_t) + sizeof(float) + 1) + insert->prompt_id_count * sizeof(uint32_t);
 }
 
+static size_t add_note_bytes(const struct store_note *note)
+{
+    return note->prediction.length_bytes + note->result.length_bytes + note->explanation.length_bytes +
+           note->limitation.length_bytes;
+}
+
 size_t operation_bytes(const struct store_op *op)
 {
     if (op->kind == STORE_CREATE_BATCH)
@@ -70,6 +76,10 @@ size_t operation_bytes(const struct store_op *op)
         return sizeof(*op) + insert_rollout_bytes(&op->insert_rollout);
     if (op->kind == STORE_CLOSE_BATCH)
         return sizeof(*op) + op->close_batch.notes.length_bytes + op->close_batch.summary.length_bytes;
+    if (op->kind == STORE_RECORD_METRICS)
+        return sizeof(*op) + op->record_metrics.numbers.length_bytes;
+    if (op->kind == STORE_ADD_NOTE)
+        return sizeof(*op) + add_note_bytes(&op->add_note.note);
     return sizeof(*op);
 }
 
