@@ -159,6 +159,7 @@ static void fill_groups(struct creation *creation)
                                                        .sampling = group->sampling_json,
                                                        .verifiers = group->verifiers_json,
                                                        .metadata = group->metadata_json,
+                                                       .tags = group->tags_json,
                                                        .prompt_ids = group->prompt_ids,
                                                        .prompt_id_count = group->prompt_id_count};
     }

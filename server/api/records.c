@@ -161,10 +161,32 @@ static int query_state(struct call *call, struct store_rollout_filter *filter)
     return query_choice(call, "state", store_rollout_state_names, &filter->state);
 }
 
+/* tag.source=gsm8k */
+static int query_tags(struct call *call, struct store_rollout_filter *filter)
+{
+    static const char prefix[] = "tag.";
+    for (size_t i = 0; i < call->query_count; i++) {
+        struct text name = call->query[i].name;
+        if (name.length_bytes < sizeof(prefix) || memcmp(name.data, prefix, sizeof(prefix) - 1) != 0)
+            continue;
+        struct store_tag tag = {{name.data + sizeof(prefix) - 1, name.length_bytes - sizeof(prefix) + 1},
+                                call->query[i].value.data ? call->query[i].value : TEXT_LITERAL("")};
+        _cleanup_free_ char *path = xstrndup(name.data, name.length_bytes);
+        if (!store_tag_name_is_valid(tag.name))
+            return call_refuse(call, ERR_INVALID_FIELD, path, "no tag has such a name");
+        if (filter->tag_count == STORE_TAGS_MAX)
+            return call_refuse(call, ERR_INVALID_FIELD, path, "a group has at most %d tags", STORE_TAGS_MAX);
+        filter->tags[filter->tag_count++] = tag;
+    }
+    return 0;
+}
+
 static int query_filter(struct call *call, struct store_rollout_filter *filter)
 {
     store_rollout_filter_init(filter);
     query_texts(call, filter);
+    if (query_tags(call, filter) < 0)
+        return -1;
     if (query_state(call, filter) < 0 || query_choice(call, "purpose", store_purpose_names, &filter->purpose) < 0 ||
         query_revisions(call, filter) < 0 ||
         call_query_int(call, "incarnation", 0, INT64_MAX, &filter->incarnation) < 0 ||
@@ -225,10 +247,11 @@ static int add_rollouts(struct record_list *list, struct store_reader *reader, c
 void list_rollouts(struct call *call)
 {
     static const char *const known[] = {
-        "run",     "task",      "batch",        "group",         "failure",     "finish_reason", "engine",     "state",
-        "purpose", "revision",  "revision_min", "revision_max",  "incarnation", "reward_min",    "reward_max", "since",
-        "until",   "straddles", "trainable",    "seed_honoured", "order",       "limit",         "cursor",     "fields",
-        "arrays",  NULL};
+        "run",         "task",          "batch",      "group",    "failure",      "finish_reason",
+        "engine",      "state",         "purpose",    "revision", "revision_min", "revision_max",
+        "incarnation", "reward_min",    "reward_max", "since",    "until",        "straddles",
+        "trainable",   "seed_honoured", "order",      "limit",    "cursor",       "fields",
+        "arrays",      "tag.NAME",      NULL};
     struct render_scope scope = {.fields = RENDER_ALL, .alone = true};
     struct store_rollout_filter filter;
     struct page page;

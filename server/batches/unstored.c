@@ -136,6 +136,7 @@ void unstored_close_group(struct live_batch *live, uint32_t index, const struct 
                                   .zero_variance = close->zero_variance,
                                   .verifiers = spec->verifiers_json,
                                   .metadata = spec->metadata_json,
+                                  .tags = spec->tags_json,
                                   .prompt_ids = spec->prompt_ids,
                                   .prompt_id_count = spec->prompt_id_count,
                                   .rollouts = rollouts,

@@ -129,10 +129,18 @@ struct text call_query(const struct call *call, const char *name)
     return TEXT_NONE;
 }
 
+/* "tag.NAME" stands for every name that begins with "tag.". */
+static bool is_of_family(struct text name, const char *known)
+{
+    const char *dot = strchr(known, '.');
+    size_t prefix_bytes = dot ? (size_t)(dot - known) + 1 : 0;
+    return dot && name.length_bytes > prefix_bytes && memcmp(name.data, known, prefix_bytes) == 0;
+}
+
 static bool is_known(struct text name, const char *const *known)
 {
     for (; *known; known++)
-        if (text_equals(name, *known))
+        if (text_equals(name, *known) || is_of_family(name, *known))
             return true;
     return false;
 }

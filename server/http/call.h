@@ -108,7 +108,7 @@ int call_answer_bytes(struct call *call, int status, const char *content_type);
 /* The value of a query parameter, or TEXT_NONE. */
 struct text call_query(const struct call *call, const char *name);
 /* Refuses (400 unknown_field, path = its name) a parameter that is not in the NULL-terminated list, or given twice
- * (invalid_field). */
+ * (invalid_field). "tag.NAME" in the list is a family: every name that begins with "tag.". */
 int call_check_query(struct call *call, const char *const *known);
 /* Typed parameters: absent leaves *value as it is; malformed or out of range is refused with 400 invalid_field. */
 int call_query_int(struct call *call, const char *name, int64_t minimum, int64_t maximum, int64_t *value);

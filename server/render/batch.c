@@ -97,6 +97,7 @@ static void begin_group(struct json_write *json, const struct store_group *group
     put_raw_if_present(json, "sampling", group->sampling);
     put_raw_if_present(json, "verifiers", group->verifiers);
     put_raw_if_present(json, "metadata", group->metadata);
+    json_put_raw(json, "tags", group->tags.length_bytes ? group->tags : TEXT_LITERAL("{}"));
     put_prompt_ids(json, group, scope);
     json_put_double(json, "reward_mean", group->reward_mean);
     json_put_double(json, "reward_std", group->reward_std);

@@ -143,6 +143,7 @@ static const struct member members[] = {
     {"group", MEMBER_ID, ALONE, 0, AT(group_id), NULL, NULL},
     {"task", MEMBER_TEXT, ALONE, 0, AT(task), NULL, NULL},
     {"draw", MEMBER_INT, ALONE, 0, AT(draw), NULL, NULL},
+    {"tags", MEMBER_OBJECT, ALONE, 0, AT(tags), NULL, NULL},
     {"purpose", MEMBER_NAME, ALONE, 0, AT(purpose), store_purpose_names, NULL},
     {"created_at", MEMBER_TIME, ALONE, 0, AT(created_at_us), NULL, NULL},
     {"sample_index", MEMBER_INT, 0, 0, AT(sample_index), NULL, NULL},

@@ -49,6 +49,7 @@ struct group_spec {
     struct verifier_list *verifiers;     /* its own reference */
     struct text verifiers_json;          /* the overrides; TEXT_NONE: none */
     struct text metadata_json;           /* TEXT_NONE: none */
+    struct text tags_json;               /* canonical (store/tags.h); TEXT_NONE: none */
     struct completion_spec *completions; /* [completion_count] = [n], or NULL: sampled here */
     size_t completion_count;
 };

@@ -2,6 +2,7 @@
 #include "server/spec/batch.h"
 
 #include "server/settings/settings.h"
+#include "server/spec/tags_private.h"
 
 #include <stdio.h>
 #include <uthash.h>
@@ -19,6 +20,7 @@ struct group_fields {
     json_t *sampling;
     json_t *verifiers;
     json_t *metadata;
+    json_t *tags;
     json_t *completions;
 };
 
@@ -36,6 +38,7 @@ struct group_fields {
     SAMPLED("sampling", FIELD_OBJECT, 0, GROUP(sampling), 0, 0, NULL)                                                  \
     BOTH("verifiers", FIELD_ARRAY, 0, GROUP(verifiers), 0, 0, NULL)                                                    \
     BOTH("metadata", FIELD_OBJECT, FIELD_NULLABLE, GROUP(metadata), 0, 0, NULL)                                        \
+    BOTH("tags", FIELD_OBJECT, FIELD_NULLABLE, GROUP(tags), 0, 0, NULL)                                                \
     GIVEN("completions", FIELD_ARRAY, FIELD_REQUIRED | FIELD_LIFTED, GROUP(completions), 0, 0, NULL)
 
 static const struct field group_table[] = {GROUP_FIELDS(FIELD_ROW, FIELD_ROW, FIELD_NO_ROW)};
@@ -102,6 +105,19 @@ static int read_prompt(struct batch_spec *spec, const char *path, const struct g
     path_join(where, path, "prompt_ids");
     group->prompt_id_count = fields->prompt_ids.count;
     return batch_spec_read_ids(spec, &fields->prompt_ids, where, &group->prompt_ids);
+}
+
+static int read_tags(struct batch_spec *spec, const char *path, const struct group_fields *fields,
+                     struct group_spec *group)
+{
+    char where[PATH_BYTES];
+    char *json;
+    path_join(where, path, "tags");
+    if (tags_read(&spec->input, fields->tags, where, &json) < 0)
+        return -1;
+    if (json)
+        group->tags_json = text_of(batch_spec_own(spec, json));
+    return 0;
 }
 
 static int read_verifiers(struct batch_spec *spec, const char *path, const struct group_fields *fields,
@@ -189,7 +205,7 @@ static int read_group(struct batch_spec *spec, const json_t *object, const char 
         return -1;
     if (check_prompt(spec, path, &fields) < 0 || read_prompt(spec, path, &fields, group) < 0)
         return -1;
-    if (check_template_options(spec, path, &fields, group) < 0)
+    if (read_tags(spec, path, &fields, group) < 0 || check_template_options(spec, path, &fields, group) < 0)
         return -1;
     if (read_verifiers(spec, path, &fields, group) < 0)
         return -1;

@@ -18,6 +18,7 @@ struct store_new_group {
     struct text sampling; /* overrides, JSON; TEXT_NONE: the batch's */
     struct text verifiers;
     struct text metadata;
+    struct text tags;           /* canonical JSON (tags.h); TEXT_NONE: none */
     const uint32_t *prompt_ids; /* NULL: not known yet */
     size_t prompt_id_count;
 };

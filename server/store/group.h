@@ -31,6 +31,7 @@ struct store_group {
     struct text sampling; /* the overrides */
     struct text verifiers;
     struct text metadata;
+    struct text tags;           /* canonical JSON (tags.h); TEXT_NONE: none */
     const uint32_t *prompt_ids; /* NULL: not known (yet), or read without arrays */
     size_t prompt_id_count;
     struct store_rollout *rollouts; /* by sample_index; members without a row are missing */

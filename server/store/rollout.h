@@ -4,6 +4,7 @@
 
 #include "server/base/ids.h"
 #include "server/store/read.h"
+#include "server/store/tags.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,6 +27,7 @@ struct store_rollout {
     struct text run;
     struct text task;
     int64_t draw;
+    struct text tags; /* the group's: canonical JSON (tags.h); TEXT_NONE: none */
     enum store_purpose purpose;
     int64_t created_at_us;
     double advantage; /* NAN until the group is closed */
@@ -144,6 +146,8 @@ struct store_rollout_filter {
     int64_t since_us, until_us;                                          /* of created_at, [since, until); -1: open */
     int straddles, trainable;                                            /* 0, 1; -1: any */
     int seed_honoured;                                                   /* 0, 1; -1: any */
+    struct store_tag tags[STORE_TAGS_MAX];                               /* all of them */
+    size_t tag_count;
     bool descending;
 };
 void store_rollout_filter_init(struct store_rollout_filter *filter);

@@ -67,6 +67,8 @@
     READ(task, "t.task", text, task)                                                                                   \
     WRITE(group_index, int, index)                                                                                     \
     WRITE(task_seq, int, task_seq)                                                                                     \
+    READ(tags, "tags.tags", text, tags)                                                                                \
+    WRITE(tags_seq, optional, tags_seq)                                                                                \
     COLUMN(g, draw, int, draw)                                                                                         \
     COLUMN(g, first_sample_index, int, first_sample_index)                                                             \
     COLUMN(g, n, int, n)                                                                                               \
@@ -101,6 +103,7 @@
     READ(run, "runs.name", text, run)                                                                                  \
     READ(task, "t.task", text, task)                                                                                   \
     READ(draw, "g.draw", int, draw)                                                                                    \
+    READ(tags, "tags.tags", text, tags)                                                                                \
     WRITE(batch_seq, int, group->batch_seq)                                                                            \
     WRITE(run_seq, int, group->run_seq)                                                                                \
     WRITE(task_seq, int, group->task_seq)                                                                              \

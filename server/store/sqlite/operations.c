@@ -49,7 +49,7 @@ static size_t create_batch_bytes(const struct store_create_batch *batch)
     for (size_t i = 0; i < batch->group_count; i++) {
         const struct store_new_group *group = &batch->groups[i];
         bytes += group->task.length_bytes + group->sampling.length_bytes + group->verifiers.length_bytes +
-                 group->metadata.length_bytes + group->prompt_id_count * sizeof(uint32_t);
+                 group->metadata.length_bytes + group->tags.length_bytes + group->prompt_id_count * sizeof(uint32_t);
     }
     return bytes;
 }

@@ -107,15 +107,17 @@ static int enter_objective(struct store *store, int64_t run_seq, struct text obj
     return SQLITE_OK;
 }
 
-static int enter_task(struct store *store, struct text task, int64_t *ret_seq)
+/* The row of a text that each has one row: a task's name, a set of tags. */
+static int enter_text(struct store *store, enum statement insert_it, enum statement find_it, struct text text,
+                      int64_t *ret_seq)
 {
-    sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_TASK);
-    bind_text(insert, 1, task);
+    sqlite3_stmt *insert = database_statement(&store->writer, insert_it);
+    bind_text(insert, 1, text);
     int result = database_run(insert);
     if (result != SQLITE_OK)
         return result;
-    sqlite3_stmt *find = database_statement(&store->writer, SQL_FIND_TASK);
-    bind_text(find, 1, task);
+    sqlite3_stmt *find = database_statement(&store->writer, find_it);
+    bind_text(find, 1, text);
     result = database_first(find);
     if (result != SQLITE_ROW)
         return result;
@@ -171,8 +173,11 @@ static int insert_group_contents(struct store *store, int64_t group_seq, const s
 static int insert_group(struct store *store, int64_t batch_seq, int64_t index, const struct store_new_group *from)
 {
     int64_t task_seq = 0;
+    int64_t tags_seq = -1;
     int place = 2;
-    int result = enter_task(store, from->task, &task_seq);
+    int result = enter_text(store, SQL_INSERT_TASK, SQL_FIND_TASK, from->task, &task_seq);
+    if (result == SQLITE_OK && from->tags.data)
+        result = enter_text(store, SQL_INSERT_TAGS, SQL_FIND_TAGS, from->tags, &tags_seq);
     if (result != SQLITE_OK)
         return result;
     sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_GROUP);

@@ -86,6 +86,10 @@ static struct list_key rollouts_key(const struct store_rollout_filter *filter)
                                filter->revision_max, filter->since_us,      filter->until_us,    filter->straddles,
                                filter->trainable,    filter->seed_honoured, filter->descending};
     key_numbers(&key, numbers, ARRAY_LENGTH(numbers));
+    for (size_t i = 0; i < filter->tag_count; i++) {
+        key_text(&key, filter->tags[i].name);
+        key_text(&key, filter->tags[i].value);
+    }
     buffer_append_format(&key, "%a,%a", filter->reward_min, filter->reward_max);
     return key_finish(&key);
 }
@@ -219,6 +223,35 @@ static bool fits(sqlite3_stmt *row, const struct resolved *resolved)
            fits_range(row, SCAN_AT_created_at_us, filter->since_us, filter->until_us < 0 ? -1 : filter->until_us - 1);
 }
 
+/* The rows of a group stand mostly together: its tags are read once. */
+struct tag_check {
+    int64_t group_seq; /* -1: of none yet */
+    bool fits;
+};
+
+static int read_tags(struct store_reader *reader, const struct store_rollout_filter *filter, struct tag_check *check)
+{
+    sqlite3_stmt *row = database_statement(&reader->database, SQL_READ_GROUP_TAGS);
+    bind_int(row, 1, check->group_seq);
+    int result = database_first(row);
+    check->fits = result == SQLITE_ROW;
+    for (size_t i = 0; i < filter->tag_count && check->fits; i++)
+        check->fits = store_tag_is(column_view(row, 0), &filter->tags[i]);
+    sqlite3_reset(row);
+    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+/* Whether a row of a SCAN has the tags that are wanted. An SQLite result code. */
+static int check_tags(struct store_reader *reader, const struct store_rollout_filter *filter, sqlite3_stmt *row,
+                      struct tag_check *check)
+{
+    int64_t group_seq = sqlite3_column_int64(row, SCAN_AT_group_seq);
+    if (filter->tag_count == 0 || group_seq == check->group_seq)
+        return SQLITE_OK;
+    check->group_seq = group_seq;
+    return read_tags(reader, filter, check);
+}
+
 static int read_one(struct store_reader *reader, int64_t seq, unsigned with, struct store_rollouts *rollouts)
 {
     sqlite3_stmt *row = database_statement(&reader->database, SQL_READ_ROLLOUT);
@@ -236,6 +269,7 @@ static enum store_status scan_rollouts(struct store_reader *reader, const struct
                                        struct store_rollouts *page)
 {
     struct list_key key = rollouts_key(resolved->filter);
+    struct tag_check tags = {.group_seq = -1, .fits = true};
     sqlite3_stmt *scan = choose_scan(reader, resolved);
     bind_int(scan, 2, after);
     int result;
@@ -249,6 +283,11 @@ static enum store_status scan_rollouts(struct store_reader *reader, const struct
         }
         after = sqlite3_column_int64(scan, SCAN_AT_seq);
         if (!fits(scan, resolved))
+            continue;
+        result = check_tags(reader, resolved->filter, scan, &tags);
+        if (result != SQLITE_OK)
+            break;
+        if (!tags.fits)
             continue;
         result = read_one(reader, after, with, page);
         if (result != SQLITE_OK)
