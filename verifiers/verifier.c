@@ -6,7 +6,7 @@
 #include "server/base/buffer.h"
 #include "server/base/utf8.h"
 
-const char *const verdict_kind_names[VERDICT_KINDS] = {
+const char *const verdict_kind_names[VERDICT_KINDS + 1] = {
     [VERDICT_CORRECT] = "correct",
     [VERDICT_INCORRECT] = "incorrect",
     [VERDICT_SCORED] = "scored",

@@ -19,8 +19,8 @@
 
 enum verdict_kind { VERDICT_CORRECT, VERDICT_INCORRECT, VERDICT_SCORED, VERDICT_UNSCORED, VERDICT_KINDS };
 
-/* "correct", "incorrect", "scored", "unscored" */
-extern const char *const verdict_kind_names[VERDICT_KINDS];
+/* "correct", "incorrect", "scored", "unscored", NULL */
+extern const char *const verdict_kind_names[VERDICT_KINDS + 1];
 
 #define VERDICT_MESSAGE_BYTES 200
 

@@ -1,10 +1,10 @@
 #include "server/api/page.h"
 #include "server/api/routes.h"
 
-#include "server/base/clock.h"
 #include "server/render/list.h"
 #include "server/render/render.h"
 #include "server/settings/settings.h"
+#include "server/spec/rollout_query.h"
 
 #include <math.h>
 
@@ -30,57 +30,15 @@ static int check_cursor(struct call *call, bool fits)
                        "not a cursor of this list with these filters and this order");
 }
 
-/* The first checks of every handler: only known parameters, and a database. */
-static int enter(struct call *call, const char *const *known)
+static int enter_record(struct call *call)
 {
-    if (call_check_query(call, known) < 0)
-        return -1;
     return call->reader ? 0 : call_refuse_unreadable(call);
 }
 
-/* One of a list of words. *value is its index; absent leaves it. */
-static int query_choice(struct call *call, const char *name, const char *const *words, int *value)
+/* The first checks of every handler: only known parameters, and a database. */
+static int enter(struct call *call, const char *const *known)
 {
-    struct text text = call_query(call, name);
-    if (!text.data)
-        return 0;
-    int index = store_name_index(words, text);
-    if (index < 0) {
-        char advice[ADVICE_BYTES];
-        names_advise_list(text, words, advice);
-        return call_refuse(call, ERR_INVALID_FIELD, name, "there is no such value; %s", advice);
-    }
-    *value = index;
-    return 0;
-}
-
-static int query_flag(struct call *call, const char *name, int *value)
-{
-    bool flag = *value > 0;
-    if (!call_query(call, name).data)
-        return 0;
-    if (call_query_bool(call, name, &flag) < 0)
-        return -1;
-    *value = flag;
-    return 0;
-}
-
-static int query_time(struct call *call, const char *name, int64_t *value_us)
-{
-    struct text text = call_query(call, name);
-    if (text.data && !clock_parse_rfc3339(text, value_us))
-        return call_refuse(call, ERR_INVALID_FIELD, name, "expected a time like 2026-01-31T12:00:00Z");
-    return 0;
-}
-
-static int query_descending(struct call *call, bool *descending)
-{
-    static const char *const words[] = {"asc", "desc", NULL};
-    int order = *descending;
-    if (query_choice(call, "order", words, &order) < 0)
-        return -1;
-    *descending = order == 1;
-    return 0;
+    return call_check_query(call, known) < 0 ? -1 : enter_record(call);
 }
 
 /* Surrogates and contributions need the objective and the totals of the batch. */
@@ -124,80 +82,6 @@ static int query_fields(struct call *call, render_fields *fields)
         at = (comma ? comma : end) + 1;
     }
     return 0;
-}
-
-static int query_texts(struct call *call, struct store_rollout_filter *filter)
-{
-    filter->run = call_query(call, "run");
-    filter->task = call_query(call, "task");
-    filter->batch = call_query(call, "batch");
-    filter->group = call_query(call, "group");
-    filter->failure = call_query(call, "failure");
-    filter->finish_reason = call_query(call, "finish_reason");
-    filter->engine = call_query(call, "engine");
-    return 0;
-}
-
-static int query_revisions(struct call *call, struct store_rollout_filter *filter)
-{
-    if (call_query_int(call, "revision_min", 0, INT64_MAX, &filter->revision_min) < 0 ||
-        call_query_int(call, "revision_max", 0, INT64_MAX, &filter->revision_max) < 0)
-        return -1;
-    if (!call_query(call, "revision").data)
-        return 0;
-    if (filter->revision_min >= 0 || filter->revision_max >= 0)
-        return call_refuse(call, ERR_INVALID_FIELD, "revision",
-                           "give either revision, or revision_min and revision_max");
-    if (call_query_int(call, "revision", 0, INT64_MAX, &filter->revision_min) < 0)
-        return -1;
-    filter->revision_max = filter->revision_min;
-    return 0;
-}
-
-static int query_state(struct call *call, struct store_rollout_filter *filter)
-{
-    if (text_equals(call_query(call, "state"), "pending"))
-        return call_refuse(call, ERR_INVALID_FIELD, "state", "what is pending has no row yet: see /v1/pending");
-    return query_choice(call, "state", store_rollout_state_names, &filter->state);
-}
-
-/* tag.source=gsm8k */
-static int query_tags(struct call *call, struct store_rollout_filter *filter)
-{
-    static const char prefix[] = "tag.";
-    for (size_t i = 0; i < call->query_count; i++) {
-        struct text name = call->query[i].name;
-        if (name.length_bytes < sizeof(prefix) || memcmp(name.data, prefix, sizeof(prefix) - 1) != 0)
-            continue;
-        struct store_tag tag = {{name.data + sizeof(prefix) - 1, name.length_bytes - sizeof(prefix) + 1},
-                                call->query[i].value.data ? call->query[i].value : TEXT_LITERAL("")};
-        _cleanup_free_ char *path = xstrndup(name.data, name.length_bytes);
-        if (!store_tag_name_is_valid(tag.name))
-            return call_refuse(call, ERR_INVALID_FIELD, path, "no tag has such a name");
-        if (filter->tag_count == STORE_TAGS_MAX)
-            return call_refuse(call, ERR_INVALID_FIELD, path, "a group has at most %d tags", STORE_TAGS_MAX);
-        filter->tags[filter->tag_count++] = tag;
-    }
-    return 0;
-}
-
-static int query_filter(struct call *call, struct store_rollout_filter *filter)
-{
-    store_rollout_filter_init(filter);
-    query_texts(call, filter);
-    if (query_tags(call, filter) < 0)
-        return -1;
-    if (query_state(call, filter) < 0 || query_choice(call, "purpose", store_purpose_names, &filter->purpose) < 0 ||
-        query_revisions(call, filter) < 0 ||
-        call_query_int(call, "incarnation", 0, INT64_MAX, &filter->incarnation) < 0 ||
-        call_query_double(call, "reward_min", &filter->reward_min) < 0 ||
-        call_query_double(call, "reward_max", &filter->reward_max) < 0 ||
-        query_time(call, "since", &filter->since_us) < 0 || query_time(call, "until", &filter->until_us) < 0 ||
-        query_flag(call, "straddles", &filter->straddles) < 0 ||
-        query_flag(call, "trainable", &filter->trainable) < 0 ||
-        query_flag(call, "seed_honoured", &filter->seed_honoured) < 0)
-        return -1;
-    return query_descending(call, &filter->descending);
 }
 
 /* Rows of a page are mostly of few batches: the terms of the last one are kept. */
@@ -246,16 +130,12 @@ static int add_rollouts(struct record_list *list, struct store_reader *reader, c
 
 void list_rollouts(struct call *call)
 {
-    static const char *const known[] = {
-        "run",         "task",          "batch",      "group",    "failure",      "finish_reason",
-        "engine",      "state",         "purpose",    "revision", "revision_min", "revision_max",
-        "incarnation", "reward_min",    "reward_max", "since",    "until",        "straddles",
-        "trainable",   "seed_honoured", "order",      "limit",    "cursor",       "fields",
-        "arrays",      "tag.NAME",      NULL};
+    static const char *const known[] = {"order", "order_by", "limit", "cursor", "fields", "arrays", NULL};
     struct render_scope scope = {.fields = RENDER_ALL, .alone = true};
     struct store_rollout_filter filter;
     struct page page;
-    if (enter(call, known) < 0 || query_filter(call, &filter) < 0 || query_page(call, &page) < 0 ||
+    if (rollout_query_check(call, known) < 0 || enter_record(call) < 0 || rollout_query_read(call, &filter) < 0 ||
+        rollout_query_read_order(call, &filter) < 0 || query_page(call, &page) < 0 ||
         query_fields(call, &scope.fields) < 0 ||
         check_cursor(call, store_rollouts_cursor_fits(&filter, page.cursor)) < 0)
         return;
@@ -429,8 +309,8 @@ void list_batches(struct call *call)
     struct page page;
     bool descending = false;
     int state = -1;
-    if (enter(call, known) < 0 || query_page(call, &page) < 0 || query_descending(call, &descending) < 0 ||
-        query_choice(call, "state", store_batch_state_names, &state) < 0 ||
+    if (enter(call, known) < 0 || query_page(call, &page) < 0 || query_read_descending(call, &descending) < 0 ||
+        call_query_word(call, "state", store_batch_state_names, &state) < 0 ||
         check_cursor(call, store_batches_cursor_fits(call_query(call, "run"), state, descending, page.cursor)) < 0)
         return;
     struct batch_list *self = xcalloc(1, sizeof(*self));

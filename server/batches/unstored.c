@@ -6,6 +6,7 @@
 #include "server/batches/closing_private.h"
 #include "server/batches/live.h"
 #include "server/batches/verification_private.h"
+#include "server/store/duplicates.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -121,7 +122,11 @@ void unstored_close_group(struct live_batch *live, uint32_t index, const struct 
     struct store_rollout *rollouts = live->unstored->rollouts + members->first;
     struct store_group *group = &live->unstored->groups[index];
 
+    _cleanup_(duplicates_finish) struct duplicates duplicates;
+    duplicates_init(&duplicates, members->count);
     for (uint32_t i = 0; i < members->count; i++) {
+        struct text ids = {(const char *)rollouts[i].completion_ids, rollouts[i].token_count * sizeof(uint32_t)};
+        rollouts[i].duplicate = (enum store_known)duplicates_add(&duplicates, ids, rollouts[i].text);
         bool rewarded = !isnan(rollouts[i].reward);
         rollouts[i].advantage = rewarded && close->advantage ? close->advantage[i] : NAN;
         rollouts[i].shaped_reward = rewarded && close->shaped_reward ? close->shaped_reward[i] : NAN;

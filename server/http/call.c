@@ -229,19 +229,32 @@ int call_query_bool(struct call *call, const char *name, bool *value)
     return 0;
 }
 
+int call_query_time(struct call *call, const char *name, int64_t *value_us)
+{
+    struct text text = call_query(call, name);
+    if (!text.data || clock_parse_rfc3339(text, value_us))
+        return 0;
+    return call_refuse(call, ERR_INVALID_FIELD, name, "expected a time like 2026-01-31T12:00:00Z");
+}
+
+int call_query_word(struct call *call, const char *name, const char *const *words, int *value)
+{
+    struct text text = call_query(call, name);
+    if (!text.data)
+        return 0;
+    int choice = find_choice(text, words);
+    if (choice < 0) {
+        char advice[ADVICE_BYTES];
+        names_advise_list(text, words, advice);
+        return call_refuse(call, ERR_INVALID_FIELD, name, "there is no such value; %s", advice);
+    }
+    *value = choice;
+    return 0;
+}
+
 int call_query_arrays(struct call *call, int *value)
 {
     static const char *const choices[] = {
         [JSON_ARRAYS_PLAIN] = "json", [JSON_ARRAYS_BASE64] = "base64", [JSON_ARRAYS_NONE] = "none", NULL};
-    struct text text = call_query(call, "arrays");
-    if (!text.data)
-        return 0;
-    int choice = find_choice(text, choices);
-    if (choice < 0) {
-        char advice[ADVICE_BYTES];
-        names_advise_list(text, choices, advice);
-        return call_refuse(call, ERR_INVALID_FIELD, "arrays", "there is no such value; %s", advice);
-    }
-    *value = choice;
-    return 0;
+    return call_query_word(call, "arrays", choices, value);
 }

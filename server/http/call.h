@@ -21,7 +21,7 @@ struct store_reader;
 
 #define CALL_ARGS_MAX 3
 #define REQUEST_ID_BYTES 72 /* the longest X-Request-Id, and its NUL */
-#define CALL_QUERY_MAX 32
+#define CALL_QUERY_MAX 64
 
 struct query_parameter {
     struct text name;  /* decoded, valid UTF-8, no NUL */
@@ -115,6 +115,9 @@ int call_query_int(struct call *call, const char *name, int64_t minimum, int64_t
 int call_query_double(struct call *call, const char *name, double *value);
 int call_query_duration(struct call *call, const char *name, int64_t *value_us);
 int call_query_bool(struct call *call, const char *name, bool *value);
+int call_query_time(struct call *call, const char *name, int64_t *value_us);
+/* One of a NULL-terminated list of words: *value is its index. */
+int call_query_word(struct call *call, const char *name, const char *const *words, int *value);
 /* ?arrays=none|base64|json; *value keeps its default when absent. */
 struct json_write;
 int call_query_arrays(struct call *call, int *value /* enum json_arrays */);

@@ -176,6 +176,7 @@ static const struct member members[] = {
     {"reward", MEMBER_DOUBLE, 0, 0, AT(reward), NULL, NULL},
     {"shaped_reward", MEMBER_DOUBLE, 0, 0, AT(shaped_reward), NULL, NULL},
     {"advantage", MEMBER_DOUBLE, 0, 0, AT(advantage), NULL, NULL},
+    {"duplicate", MEMBER_KNOWN, 0, 0, AT(duplicate), NULL, NULL},
     {"surrogates", MEMBER_OWN, 0, STORE_WITH_ARRAYS, 0, NULL, write_surrogates},
     {"contributions", MEMBER_OWN, 0, STORE_WITH_ARRAYS, 0, NULL, write_contributions},
     {"failure", MEMBER_OWN, 0, 0, 0, NULL, write_failure},

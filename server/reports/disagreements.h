@@ -6,7 +6,7 @@
 #define SERVER_REPORTS_DISAGREEMENTS_H
 
 #include "server/http/call.h"
-#include "server/store/rollout.h"
+#include "server/store/rollout_filter.h"
 
 #define DISAGREEMENTS_ROLLOUTS_MAX 200000
 #define DISAGREEMENTS_LISTED_MAX 200 /* pairs of reasons and scores */

@@ -3,7 +3,7 @@
 
 #include "server/base/cleanup.h"
 #include "server/base/json_write.h"
-#include "server/store/rollout.h"
+#include "server/store/rollout_filter.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define SERVER_REPORTS_PICKS_PRIVATE_H
 
 #include "server/base/ids.h"
-#include "server/store/rollout.h"
+#include "server/store/rollout_filter.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -32,6 +32,7 @@ struct store_rollout {
     int64_t created_at_us;
     double advantage; /* NAN until the group is closed */
     double shaped_reward;
+    enum store_known duplicate; /* repeats an earlier member of its group; unknown until that is closed */
 
     /* written and read */
     int64_t incarnation; /* of the run, at dispatch. Written: what is below the batch's stands for the batch's */
@@ -134,28 +135,5 @@ enum store_status store_read_batch_members(struct store_reader *reader, struct t
 enum store_status store_read_group_members(struct store_reader *reader, struct text group_id,
                                            struct store_members *ret_members);
 void store_members_finish(struct store_members *members);
-
-/* Only rows that fit every filter that is set. Zero-initialise by store_rollout_filter_init(). */
-struct store_rollout_filter {
-    struct text run, task, batch, group, failure, finish_reason, engine; /* TEXT_NONE: any */
-    int state;                                                           /* enum store_rollout_state, -1: any */
-    int purpose;                                                         /* enum store_purpose, -1: any */
-    int64_t incarnation;                                                 /* -1: any */
-    int64_t revision_min, revision_max;                                  /* -1: open */
-    double reward_min, reward_max;                                       /* NAN: open */
-    int64_t since_us, until_us;                                          /* of created_at, [since, until); -1: open */
-    int straddles, trainable;                                            /* 0, 1; -1: any */
-    int seed_honoured;                                                   /* 0, 1; -1: any */
-    struct store_tag tags[STORE_TAGS_MAX];                               /* all of them */
-    size_t tag_count;
-    bool descending;
-};
-void store_rollout_filter_init(struct store_rollout_filter *filter);
-
-/* cursor: TEXT_NONE starts. */
-enum store_status store_list_rollouts(struct store_reader *reader, const struct store_rollout_filter *filter,
-                                      struct text cursor, const struct store_page_limits *limits, unsigned with,
-                                      struct store_rollouts *ret_rollouts);
-bool store_rollouts_cursor_fits(const struct store_rollout_filter *filter, struct text cursor);
 
 #endif

@@ -21,6 +21,7 @@
 #include "server/store/policy_update.h"
 #include "server/store/read.h"
 #include "server/store/rollout.h"
+#include "server/store/rollout_filter.h"
 #include "server/store/run.h"
 #include "server/store/words.h"
 

@@ -115,6 +115,7 @@
     COLUMN(r, reward, real, reward)                                                                                    \
     READ(shaped_reward, "r.shaped_reward", real, shaped_reward)                                                        \
     READ(advantage, "r.advantage", real, advantage)                                                                    \
+    READ(duplicate, "r.duplicate", known, duplicate)                                                                   \
     COLUMN(r, failure_stage, text, failure.stage)                                                                      \
     COLUMN(r, failure_code, text, failure.code)                                                                        \
     COLUMN(r, failure_message, text, failure.message)                                                                  \
@@ -180,13 +181,17 @@
     PLACE(incarnation, "incarnation")                                                                                  \
     PLACE(policy_revision, "policy_revision")                                                                          \
     PLACE(reward, "reward")                                                                                            \
+    PLACE(advantage, "advantage")                                                                                      \
+    PLACE(completion_tokens, "completion_tokens")                                                                      \
     PLACE(failure_code, "failure_code")                                                                                \
     PLACE(finish_reason, "finish_reason")                                                                              \
     PLACE(engine, "engine")                                                                                            \
+    PLACE(engine_revision, "engine_revision")                                                                          \
     PLACE(created_at_us, "created_at_us")                                                                              \
     PLACE(straddles, "straddles")                                                                                      \
     PLACE(trainable, "trainable")                                                                                      \
-    PLACE(seed_honoured, "seed_honoured")
+    PLACE(seed_honoured, "seed_honoured")                                                                              \
+    PLACE(duplicate, "duplicate")
 
 #define RUN_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                        \
     COLUMN(runs, name, text, name)                                                                                     \

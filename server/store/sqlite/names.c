@@ -26,6 +26,7 @@ void store_rollout_init(struct store_rollout *rollout)
     *rollout = (struct store_rollout){
         .advantage = NAN,
         .shaped_reward = NAN,
+        .duplicate = STORE_KNOWN_UNKNOWN,
         .reward = NAN,
         .incarnation = -1,
         .revision_at_end = -1,
@@ -46,10 +47,14 @@ void store_rollout_filter_init(struct store_rollout_filter *filter)
         .revision_max = -1,
         .reward_min = NAN,
         .reward_max = NAN,
+        .advantage_min = NAN,
+        .advantage_max = NAN,
+        .heldout_min = NAN,
         .since_us = -1,
         .until_us = -1,
         .straddles = -1,
         .trainable = -1,
         .seed_honoured = -1,
+        .duplicate = -1,
     };
 }

@@ -1,4 +1,5 @@
 #include "server/base/clock.h"
+#include "server/store/duplicates.h"
 #include "server/store/sqlite/columns.h"
 #include "server/store/sqlite/operations.h"
 
@@ -254,20 +255,36 @@ static int count_rows(struct store *store, int64_t group_seq, int64_t *ret_rows,
     return SQLITE_OK;
 }
 
+/* All members have a row: one for each place. */
+static int find_duplicates(struct store *store, const struct group_row *group, bool *ret_duplicate)
+{
+    _cleanup_(duplicates_finish) struct duplicates duplicates;
+    sqlite3_stmt *rows = database_statement(&store->writer, SQL_READ_COMPLETIONS);
+    int result;
+    duplicates_init(&duplicates, (size_t)group->n);
+    bind_int(rows, 1, group->seq);
+    for (int64_t i = 0; (result = sqlite3_step(rows)) == SQLITE_ROW && i < group->n; i++) {
+        struct text ids = column_view(rows, 0);
+        ret_duplicate[i] = duplicates_add(&duplicates, ids, ids.data ? TEXT_NONE : column_view(rows, 1));
+    }
+    sqlite3_reset(rows);
+    return result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
 static int set_advantages(struct store *store, const struct group_row *group,
                           const struct store_close_group *close_group)
 {
-    int result = SQLITE_OK;
+    _cleanup_free_ bool *duplicate = xcalloc(close_group->n + 1, sizeof(*duplicate));
+    int result = find_duplicates(store, group, duplicate);
     for (size_t i = 0; i < close_group->n && result == SQLITE_OK; i++) {
         double advantage = close_group->advantage ? close_group->advantage[i] : (double)NAN;
         double shaped = close_group->shaped_reward ? close_group->shaped_reward[i] : (double)NAN;
-        if (isnan(advantage) && isnan(shaped))
-            continue;
         sqlite3_stmt *set = database_statement(&store->writer, SQL_SET_ADVANTAGE);
         bind_int(set, 1, group->seq);
         bind_int(set, 2, group->first_sample_index + (int64_t)i);
         bind_double(set, 3, advantage);
         bind_double(set, 4, shaped);
+        bind_int(set, 5, duplicate[i]);
         result = database_run(set);
     }
     return result;

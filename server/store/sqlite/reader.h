@@ -2,6 +2,7 @@
 #ifndef SERVER_STORE_SQLITE_READER_H
 #define SERVER_STORE_SQLITE_READER_H
 
+#include "server/store/sqlite/cursor.h"
 #include "server/store/sqlite/database.h"
 
 struct store_reader {
@@ -29,13 +30,5 @@ void read_rollout_row(sqlite3_stmt *row, struct store_memory *memory, struct sto
 /* The side tables, by `with`. An SQLite result code. */
 int read_rollout_sides(struct store_reader *reader, unsigned with, struct store_memory *memory,
                        struct store_rollout *rollout);
-
-/* Cursors: the place where a list continues, bound to its filters by a digest. */
-struct list_key {
-    uint8_t digest[8];
-};
-#define CURSOR_BYTES 64
-void cursor_write(const struct list_key *key, int64_t seq, char ret_cursor[CURSOR_BYTES]);
-bool cursor_read(const struct list_key *key, struct text cursor, int64_t *ret_seq);
 
 #endif

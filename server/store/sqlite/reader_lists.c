@@ -1,255 +1,34 @@
 #include "server/store/sqlite/reader.h"
 
 #include "server/store/sqlite/columns.h"
+#include "server/store/sqlite/rollout_scan.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-
-/* ---- cursors
- * ---------------------------------------------------------------------------------------------------------------- */
-
-/* The seq, then a digest of the list and the seq: 32 hexadecimal digits. A cursor of another list, a cut or an altered
- * one is found out. It is no secret: who forges one gets a page he could have had anyway. */
-static uint64_t cursor_digest(const struct list_key *key, int64_t seq)
-{
-    uint8_t bytes[sizeof(key->digest) + sizeof(seq)];
-    uint8_t sha256[SHA256_BYTES];
-    uint64_t digest;
-    memcpy(bytes, key->digest, sizeof(key->digest));
-    memcpy(bytes + sizeof(key->digest), &seq, sizeof(seq));
-    sha256_of(bytes, sizeof(bytes), sha256);
-    memcpy(&digest, sha256, sizeof(digest));
-    return digest;
-}
-
-void cursor_write(const struct list_key *key, int64_t seq, char ret_cursor[CURSOR_BYTES])
-{
-    snprintf(ret_cursor, CURSOR_BYTES, "%016" PRIx64 "%016" PRIx64, (uint64_t)seq, cursor_digest(key, seq));
-}
-
-static int digit_value(char digit)
-{
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : 0; /* whatever else it was, the comparison finds it out */
-}
-
-bool cursor_read(const struct list_key *key, struct text cursor, int64_t *ret_seq)
-{
-    enum { SEQ_DIGITS = 16, CURSOR_DIGITS = 32 };
-    if (cursor.length_bytes != CURSOR_DIGITS)
-        return false;
-    uint64_t seq = 0;
-    for (size_t i = 0; i < SEQ_DIGITS; i++)
-        seq = seq << 4 | (uint64_t)digit_value(cursor.data[i]);
-    char expected[CURSOR_BYTES];
-    cursor_write(key, (int64_t)seq, expected);
-    *ret_seq = (int64_t)seq;
-    return memcmp(expected, cursor.data, CURSOR_DIGITS) == 0;
-}
-
-static void key_text(struct buffer *key, struct text text)
-{
-    buffer_append_format(key, "%d:%zu:", text.data != NULL, text.length_bytes);
-    if (text.length_bytes)
-        buffer_append(key, text.data, text.length_bytes);
-}
-
-static void key_numbers(struct buffer *key, const int64_t *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        buffer_append_format(key, "%" PRId64 ",", numbers[i]);
-}
-
-static struct list_key key_finish(const struct buffer *key)
-{
-    uint8_t sha256[SHA256_BYTES];
-    struct list_key list_key;
-    sha256_of(key->data, key->length_bytes, sha256);
-    memcpy(list_key.digest, sha256, sizeof(list_key.digest));
-    return list_key;
-}
-
-enum { KEY_BYTES = 64 * 1024 };
+/* ---- rollouts
+ * --------------------------------------------------------------------------------------------------------------- */
 
 static struct list_key rollouts_key(const struct store_rollout_filter *filter)
 {
     _cleanup_buffer_ struct buffer key = {0};
-    buffer_init(&key, KEY_BYTES);
-    buffer_append_string(&key, "rollouts");
-    const struct text texts[] = {filter->run,     filter->task,          filter->batch, filter->group,
-                                 filter->failure, filter->finish_reason, filter->engine};
+    key_init(&key, "rollouts");
+    const struct text texts[] = {filter->run,      filter->task,    filter->batch,           filter->group,
+                                 filter->failure,  filter->engine,  filter->engine_revision, filter->finish_reason,
+                                 filter->verifier, filter->verdict, filter->reason,          filter->text};
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
         key_text(&key, texts[i]);
     const int64_t numbers[] = {filter->state,        filter->purpose,       filter->incarnation, filter->revision_min,
                                filter->revision_max, filter->since_us,      filter->until_us,    filter->straddles,
-                               filter->trainable,    filter->seed_honoured, filter->descending};
+                               filter->trainable,    filter->seed_honoured, filter->duplicate,   filter->order_by,
+                               filter->descending};
     key_numbers(&key, numbers, ARRAY_LENGTH(numbers));
     for (size_t i = 0; i < filter->tag_count; i++) {
         key_text(&key, filter->tags[i].name);
         key_text(&key, filter->tags[i].value);
     }
-    buffer_append_format(&key, "%a,%a", filter->reward_min, filter->reward_max);
+    const double bounds[] = {filter->reward_min, filter->reward_max, filter->advantage_min, filter->advantage_max,
+                             filter->heldout_min};
+    for (size_t i = 0; i < ARRAY_LENGTH(bounds); i++)
+        buffer_append_format(&key, "%a,", bounds[i]);
     return key_finish(&key);
-}
-
-/* ---- rollouts
- * --------------------------------------------------------------------------------------------------------------- */
-
-/* A filter with its names resolved; -1: any. */
-struct resolved {
-    const struct store_rollout_filter *filter;
-    int64_t run_seq;
-    int64_t task_seq;
-    int64_t batch_seq;
-    int64_t group_seq;
-};
-
-/* SQLITE_ROW: all names are known; SQLITE_DONE: one is not, so nothing can fit. */
-static int resolve(struct store_reader *reader, const struct store_rollout_filter *filter,
-                   struct resolved *ret_resolved)
-{
-    *ret_resolved = (struct resolved){filter, -1, -1, -1, -1};
-    const struct {
-        enum statement which;
-        struct text name;
-        int64_t *seq;
-    } names[] = {
-        {SQL_RUN_SEQ, filter->run, &ret_resolved->run_seq},
-        {SQL_TASK_SEQ, filter->task, &ret_resolved->task_seq},
-        {SQL_BATCH_SEQ, filter->batch, &ret_resolved->batch_seq},
-    };
-    int result = SQLITE_ROW;
-    for (size_t i = 0; i < ARRAY_LENGTH(names) && result == SQLITE_ROW; i++)
-        if (names[i].name.data)
-            result = reader_find_seq(reader, names[i].which, names[i].name, names[i].seq);
-    int64_t n;
-    if (result == SQLITE_ROW && filter->group.data)
-        result = reader_find_group(reader, filter->group, &ret_resolved->group_seq, &n);
-    return result;
-}
-
-/* The index to walk: the one that promises the fewest rows. The other conditions are checked row by row. */
-static sqlite3_stmt *choose_scan(struct store_reader *reader, const struct resolved *resolved)
-{
-    const struct store_rollout_filter *filter = resolved->filter;
-    bool one_revision = filter->revision_min >= 0 && filter->revision_min == filter->revision_max;
-    const struct {
-        bool fits;
-        enum statement which;
-        int64_t number;
-        struct text text;
-    } scans[] = {
-        {resolved->group_seq >= 0, SQL_SCAN_GROUP_UP, resolved->group_seq, TEXT_NONE},
-        {resolved->batch_seq >= 0, SQL_SCAN_BATCH_UP, resolved->batch_seq, TEXT_NONE},
-        {resolved->task_seq >= 0, SQL_SCAN_TASK_UP, resolved->task_seq, TEXT_NONE},
-        {filter->failure.data, SQL_SCAN_FAILURE_UP, 0, filter->failure},
-        {filter->state > STORE_ROLLOUT_SCORED, SQL_SCAN_STATE_UP, 0,
-         filter->state < 0 ? TEXT_NONE : text_of(store_rollout_state_names[filter->state])},
-        {resolved->run_seq >= 0 && one_revision, SQL_SCAN_REVISION_UP, resolved->run_seq, TEXT_NONE},
-        {resolved->run_seq >= 0, SQL_SCAN_RUN_UP, resolved->run_seq, TEXT_NONE},
-        {true, SQL_SCAN_ALL_UP, 0, TEXT_NONE},
-    };
-    size_t i = 0;
-    while (!scans[i].fits)
-        i++;
-    sqlite3_stmt *scan = database_statement(&reader->database, scans[i].which + (filter->descending ? 1U : 0U));
-    if (scans[i].text.data)
-        bind_text(scan, 1, scans[i].text);
-    else
-        bind_int(scan, 1, scans[i].number);
-    if (one_revision)
-        bind_int(scan, 3, filter->revision_min);
-    return scan;
-}
-
-static bool fits_number(sqlite3_stmt *row, int place, int64_t wanted)
-{
-    return wanted < 0 || (sqlite3_column_type(row, place) != SQLITE_NULL && sqlite3_column_int64(row, place) == wanted);
-}
-
-static bool fits_range(sqlite3_stmt *row, int place, int64_t minimum, int64_t maximum)
-{
-    int64_t value = sqlite3_column_int64(row, place);
-    return (minimum < 0 || value >= minimum) && (maximum < 0 || value <= maximum);
-}
-
-static bool fits_reward(sqlite3_stmt *row, int place, double minimum, double maximum)
-{
-    if (isnan(minimum) && isnan(maximum))
-        return true;
-    double value = column_double(row, place); /* NAN, which fits no bound, for a rollout without a reward */
-    return (isnan(minimum) || value >= minimum) && (isnan(maximum) || value <= maximum);
-}
-
-static bool fits_text(sqlite3_stmt *row, int place, struct text wanted)
-{
-    if (!wanted.data)
-        return true;
-    struct text value = column_view(row, place);
-    return value.data && text_same(value, wanted);
-}
-
-static bool fits_name(sqlite3_stmt *row, int place, const char *const *names, int wanted)
-{
-    return wanted < 0 || column_name(row, place, names) == wanted;
-}
-
-static bool fits_numbers(sqlite3_stmt *row, const struct resolved *resolved)
-{
-    const struct store_rollout_filter *filter = resolved->filter;
-    return fits_number(row, SCAN_AT_run_seq, resolved->run_seq) &&
-           fits_number(row, SCAN_AT_batch_seq, resolved->batch_seq) &&
-           fits_number(row, SCAN_AT_group_seq, resolved->group_seq) &&
-           fits_number(row, SCAN_AT_task_seq, resolved->task_seq) &&
-           fits_number(row, SCAN_AT_incarnation, filter->incarnation) &&
-           fits_number(row, SCAN_AT_straddles, filter->straddles) &&
-           fits_number(row, SCAN_AT_trainable, filter->trainable) &&
-           fits_number(row, SCAN_AT_seed_honoured, filter->seed_honoured);
-}
-
-/* A row of a SCAN. */
-static bool fits(sqlite3_stmt *row, const struct resolved *resolved)
-{
-    const struct store_rollout_filter *filter = resolved->filter;
-    return fits_numbers(row, resolved) && fits_name(row, SCAN_AT_state, store_rollout_state_names, filter->state) &&
-           fits_name(row, SCAN_AT_purpose, store_purpose_names, filter->purpose) &&
-           fits_range(row, SCAN_AT_policy_revision, filter->revision_min, filter->revision_max) &&
-           fits_reward(row, SCAN_AT_reward, filter->reward_min, filter->reward_max) &&
-           fits_text(row, SCAN_AT_failure_code, filter->failure) &&
-           fits_text(row, SCAN_AT_finish_reason, filter->finish_reason) &&
-           fits_text(row, SCAN_AT_engine, filter->engine) &&
-           fits_range(row, SCAN_AT_created_at_us, filter->since_us, filter->until_us < 0 ? -1 : filter->until_us - 1);
-}
-
-/* The rows of a group stand mostly together: its tags are read once. */
-struct tag_check {
-    int64_t group_seq; /* -1: of none yet */
-    bool fits;
-};
-
-static int read_tags(struct store_reader *reader, const struct store_rollout_filter *filter, struct tag_check *check)
-{
-    sqlite3_stmt *row = database_statement(&reader->database, SQL_READ_GROUP_TAGS);
-    bind_int(row, 1, check->group_seq);
-    int result = database_first(row);
-    check->fits = result == SQLITE_ROW;
-    for (size_t i = 0; i < filter->tag_count && check->fits; i++)
-        check->fits = store_tag_is(column_view(row, 0), &filter->tags[i]);
-    sqlite3_reset(row);
-    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
-}
-
-/* Whether a row of a SCAN has the tags that are wanted. An SQLite result code. */
-static int check_tags(struct store_reader *reader, const struct store_rollout_filter *filter, sqlite3_stmt *row,
-                      struct tag_check *check)
-{
-    int64_t group_seq = sqlite3_column_int64(row, SCAN_AT_group_seq);
-    if (filter->tag_count == 0 || group_seq == check->group_seq)
-        return SQLITE_OK;
-    check->group_seq = group_seq;
-    return read_tags(reader, filter, check);
 }
 
 static int read_one(struct store_reader *reader, int64_t seq, unsigned with, struct store_rollouts *rollouts)
@@ -264,43 +43,62 @@ static int read_one(struct store_reader *reader, int64_t seq, unsigned with, str
     return read_rollout_sides(reader, with, rollouts->memory, rollout);
 }
 
-static enum store_status scan_rollouts(struct store_reader *reader, const struct resolved *resolved, int64_t after,
-                                       const struct store_page_limits *limits, unsigned with,
-                                       struct store_rollouts *page)
+/* A page on its way. */
+struct rollout_page {
+    struct rollout_scan *scan;
+    const struct store_page_limits *limits;
+    unsigned with;
+    struct list_place place; /* behind the last row that was looked at */
+    size_t before_bytes;
+    struct store_rollouts *rollouts;
+    bool full; /* and there is at least one row more to look at */
+};
+
+static bool is_full(struct rollout_page *page)
 {
-    struct list_key key = rollouts_key(resolved->filter);
-    struct tag_check tags = {.group_seq = -1, .fits = true};
-    sqlite3_stmt *scan = choose_scan(reader, resolved);
-    bind_int(scan, 2, after);
+    struct store_rollouts *rollouts = page->rollouts;
+    rollouts->bytes = store_memory_bytes(rollouts->memory) - page->before_bytes;
+    return rollouts->count == page->limits->rows || rollouts->scanned >= page->limits->scanned ||
+           rollouts->bytes > page->limits->bytes;
+}
+
+/* SQLITE_DONE: to its end; SQLITE_ROW: the page is full. */
+static int walk(struct rollout_page *page, const struct rollout_leg *leg)
+{
+    sqlite3_stmt *row = rollout_scan_begin(page->scan, leg);
     int result;
-    size_t before_bytes = store_memory_bytes(page->memory);
-    for (; (result = sqlite3_step(scan)) == SQLITE_ROW; page->scanned++) {
-        page->bytes = store_memory_bytes(page->memory) - before_bytes;
-        if (page->count == limits->rows || page->scanned == limits->scanned ||
-            page->bytes > limits->bytes) { /* and there is at least one more to look at */
-            cursor_write(&key, after, page->next);
-            break;
-        }
-        after = sqlite3_column_int64(scan, SCAN_AT_seq);
-        if (!fits(scan, resolved))
-            continue;
-        result = check_tags(reader, resolved->filter, scan, &tags);
+    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
+        bool fits;
+        if ((page->full = is_full(page)))
+            return SQLITE_ROW;
+        page->place = rollout_scan_place(page->scan, row);
+        result = rollout_scan_fits(page->scan, row, &page->rollouts->scanned, &fits);
+        if (result == SQLITE_OK && fits)
+            result = read_one(page->scan->reader, page->place.seq, page->with, page->rollouts);
         if (result != SQLITE_OK)
-            break;
-        if (!tags.fits)
-            continue;
-        result = read_one(reader, after, with, page);
-        if (result != SQLITE_OK)
-            break;
+            return result;
     }
-    return reader_status(reader, result, page->memory);
+    return result;
+}
+
+static enum store_status scan_rollouts(struct rollout_page *page, const struct list_key *key)
+{
+    struct store_rollouts *rollouts = page->rollouts;
+    struct rollout_leg legs[ROLLOUT_LEGS_MAX];
+    size_t count = rollout_scan_plan(page->scan, &page->place, legs);
+    int result = SQLITE_DONE;
+    for (size_t i = 0; i < count && result == SQLITE_DONE; i++)
+        result = walk(page, &legs[i]);
+    if (page->full)
+        cursor_write_place(key, &page->place, rollouts->next);
+    return reader_status(page->scan->reader, result, rollouts->memory);
 }
 
 bool store_rollouts_cursor_fits(const struct store_rollout_filter *filter, struct text cursor)
 {
     struct list_key key = rollouts_key(filter);
-    int64_t after;
-    return !cursor.data || cursor_read(&key, cursor, &after);
+    struct list_place place;
+    return !cursor.data || cursor_read_place(&key, cursor, &place);
 }
 
 enum store_status store_list_rollouts(struct store_reader *reader, const struct store_rollout_filter *filter,
@@ -308,19 +106,21 @@ enum store_status store_list_rollouts(struct store_reader *reader, const struct 
                                       struct store_rollouts *ret_rollouts)
 {
     *ret_rollouts = (struct store_rollouts){0};
-    int64_t after = filter->descending ? INT64_MAX : 0;
     struct list_key key = rollouts_key(filter);
-    if (cursor.data && !cursor_read(&key, cursor, &after))
+    struct rollout_scan scan;
+    struct rollout_page page = {.scan = &scan, .limits = limits, .with = with, .rollouts = ret_rollouts};
+    rollout_scan_start(filter, &page.place);
+    if (cursor.data && !cursor_read_place(&key, cursor, &page.place))
         return STORE_INVALID_CURSOR;
     ret_rollouts->memory = store_memory_create();
     ret_rollouts->rollouts = store_memory_take(ret_rollouts->memory, limits->rows, sizeof(*ret_rollouts->rollouts));
     if (!ret_rollouts->rollouts || reader_begin(reader) != SQLITE_OK)
         return STORE_UNAVAILABLE;
-    struct resolved resolved;
-    int result = resolve(reader, filter, &resolved);
+    page.before_bytes = store_memory_bytes(ret_rollouts->memory);
+    int result = rollout_scan_resolve(reader, filter, &scan);
     enum store_status status = reader_status(reader, result, ret_rollouts->memory);
     if (result == SQLITE_ROW)
-        status = scan_rollouts(reader, &resolved, after, limits, with, ret_rollouts);
+        status = scan_rollouts(&page, &key);
     reader_end(reader);
     return status;
 }
@@ -331,8 +131,7 @@ enum store_status store_list_rollouts(struct store_reader *reader, const struct 
 static struct list_key batches_key(struct text run, int state, bool descending)
 {
     _cleanup_buffer_ struct buffer key = {0};
-    buffer_init(&key, KEY_BYTES);
-    buffer_append_string(&key, "batches");
+    key_init(&key, "batches");
     key_text(&key, run);
     key_numbers(&key, (const int64_t[]){state, descending}, 2);
     return key_finish(&key);
@@ -349,7 +148,7 @@ static enum store_status scan_batches(struct store_reader *reader, sqlite3_stmt 
             break;
         }
         after = sqlite3_column_int64(scan, BATCH_AT_seq);
-        if (fits_name(scan, BATCH_AT_state, store_batch_state_names, state))
+        if (state < 0 || column_name(scan, BATCH_AT_state, store_batch_state_names) == state)
             read_batch_row(scan, page->memory, &page->batches[page->count++]);
     }
     return reader_status(reader, result, page->memory);

@@ -1,0 +1,182 @@
+#include "server/spec/rollout_query.h"
+
+#include "verifiers/verifier.h"
+
+#include <stddef.h>
+
+enum filter_kind {
+    FILTER_TEXT,
+    FILTER_WORD, /* a text of a closed list */
+    FILTER_NAME, /* the index of a word of a closed list */
+    FILTER_COUNT,
+    FILTER_REAL,
+    FILTER_TIME,
+    FILTER_FLAG,
+};
+
+struct filter_row {
+    const char *name;
+    enum filter_kind kind;
+    size_t offset;
+    const char *const *words;
+};
+
+#define AT(member) offsetof(struct store_rollout_filter, member)
+
+/* THE list of filters; `revision` is both bounds at once. */
+static const struct filter_row rows[] = {
+    {"run", FILTER_TEXT, AT(run), NULL},
+    {"incarnation", FILTER_COUNT, AT(incarnation), NULL},
+    {"purpose", FILTER_NAME, AT(purpose), store_purpose_names},
+    {"revision", FILTER_COUNT, AT(revision_min), NULL},
+    {"revision_min", FILTER_COUNT, AT(revision_min), NULL},
+    {"revision_max", FILTER_COUNT, AT(revision_max), NULL},
+    {"task", FILTER_TEXT, AT(task), NULL},
+    {"batch", FILTER_TEXT, AT(batch), NULL},
+    {"group", FILTER_TEXT, AT(group), NULL},
+    {"engine", FILTER_TEXT, AT(engine), NULL},
+    {"engine_revision", FILTER_TEXT, AT(engine_revision), NULL},
+    {"verifier", FILTER_TEXT, AT(verifier), NULL},
+    {"verdict", FILTER_WORD, AT(verdict), verdict_kind_names},
+    {"reason", FILTER_TEXT, AT(reason), NULL},
+    {"reward_min", FILTER_REAL, AT(reward_min), NULL},
+    {"reward_max", FILTER_REAL, AT(reward_max), NULL},
+    {"advantage_min", FILTER_REAL, AT(advantage_min), NULL},
+    {"advantage_max", FILTER_REAL, AT(advantage_max), NULL},
+    {"heldout_min", FILTER_REAL, AT(heldout_min), NULL},
+    {"finish_reason", FILTER_TEXT, AT(finish_reason), NULL},
+    {"failure", FILTER_TEXT, AT(failure), NULL},
+    {"state", FILTER_NAME, AT(state), store_rollout_state_names},
+    {"straddles", FILTER_FLAG, AT(straddles), NULL},
+    {"seed_honoured", FILTER_FLAG, AT(seed_honoured), NULL},
+    {"trainable", FILTER_FLAG, AT(trainable), NULL},
+    {"duplicate", FILTER_FLAG, AT(duplicate), NULL},
+    {"since", FILTER_TIME, AT(since_us), NULL},
+    {"until", FILTER_TIME, AT(until_us), NULL},
+    {"text", FILTER_TEXT, AT(text), NULL},
+};
+
+enum { OWN_MAX = 16 };
+
+int rollout_query_check(struct call *call, const char *const *own)
+{
+    const char *known[ARRAY_LENGTH(rows) + OWN_MAX + 2] = {NULL};
+    size_t count = 0;
+    for (; count < ARRAY_LENGTH(rows); count++)
+        known[count] = rows[count].name;
+    known[count++] = "tag.NAME";
+    for (; *own; own++)
+        known[count++] = *own;
+    return call_check_query(call, known);
+}
+
+static int read_flag(struct call *call, const char *name, int *value)
+{
+    bool flag = false;
+    if (call_query_bool(call, name, &flag) < 0)
+        return -1;
+    *value = flag;
+    return 0;
+}
+
+static int read_word(struct call *call, const struct filter_row *row, struct text *value)
+{
+    int index = 0;
+    *value = call_query(call, row->name);
+    return call_query_word(call, row->name, row->words, &index);
+}
+
+static int read_row(struct call *call, const struct filter_row *row, void *value)
+{
+    switch (row->kind) {
+    case FILTER_TEXT:
+        *(struct text *)value = call_query(call, row->name);
+        return 0;
+    case FILTER_WORD:
+        return read_word(call, row, value);
+    case FILTER_NAME:
+        return call_query_word(call, row->name, row->words, value);
+    case FILTER_COUNT:
+        return call_query_int(call, row->name, 0, INT64_MAX, value);
+    case FILTER_REAL:
+        return call_query_double(call, row->name, value);
+    case FILTER_TIME:
+        return call_query_time(call, row->name, value);
+    case FILTER_FLAG:
+        return read_flag(call, row->name, value);
+    }
+    return -1;
+}
+
+static int read_revision(struct call *call, struct store_rollout_filter *filter)
+{
+    if (!call_query(call, "revision").data)
+        return 0;
+    if (call_query(call, "revision_min").data || call_query(call, "revision_max").data)
+        return call_refuse(call, ERR_INVALID_FIELD, "revision",
+                           "give either revision, or revision_min and revision_max");
+    filter->revision_max = filter->revision_min;
+    return 0;
+}
+
+/* tag.source=gsm8k */
+static int read_tags(struct call *call, struct store_rollout_filter *filter)
+{
+    static const char prefix[] = "tag.";
+    for (size_t i = 0; i < call->query_count; i++) {
+        struct text name = call->query[i].name;
+        if (name.length_bytes < sizeof(prefix) || memcmp(name.data, prefix, sizeof(prefix) - 1) != 0)
+            continue;
+        struct store_tag tag = {{name.data + sizeof(prefix) - 1, name.length_bytes - sizeof(prefix) + 1},
+                                call->query[i].value.data ? call->query[i].value : TEXT_LITERAL("")};
+        _cleanup_free_ char *path = xstrndup(name.data, name.length_bytes);
+        if (!store_tag_name_is_valid(tag.name))
+            return call_refuse(call, ERR_INVALID_FIELD, path, "no tag has such a name");
+        if (filter->tag_count == STORE_TAGS_MAX)
+            return call_refuse(call, ERR_INVALID_FIELD, path, "a group has at most %d tags", STORE_TAGS_MAX);
+        filter->tags[filter->tag_count++] = tag;
+    }
+    return 0;
+}
+
+int rollout_query_read(struct call *call, struct store_rollout_filter *ret_filter)
+{
+    store_rollout_filter_init(ret_filter);
+    if (text_equals(call_query(call, "state"), "pending"))
+        return call_refuse(call, ERR_INVALID_FIELD, "state", "what is pending has no row yet: see /v1/pending");
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        if (call_query(call, rows[i].name).data && read_row(call, &rows[i], (char *)ret_filter + rows[i].offset) < 0)
+            return -1;
+    return read_revision(call, ret_filter) < 0 ? -1 : read_tags(call, ret_filter);
+}
+
+int query_read_descending(struct call *call, bool *descending)
+{
+    static const char *const words[] = {"asc", "desc", NULL};
+    int order = *descending;
+    if (call_query_word(call, "order", words, &order) < 0)
+        return -1;
+    *descending = order == 1;
+    return 0;
+}
+
+int rollout_query_read_order(struct call *call, struct store_rollout_filter *filter)
+{
+    static const char *const words[] = {[STORE_BY_CREATED] = "created",
+                                        [STORE_BY_REWARD] = "reward",
+                                        [STORE_BY_ADVANTAGE] = "advantage",
+                                        [STORE_BY_TOKENS] = "tokens",
+                                        NULL};
+    if (query_read_descending(call, &filter->descending) < 0 ||
+        call_query_word(call, "order_by", words, &filter->order_by) < 0)
+        return -1;
+    if (filter->order_by == STORE_BY_CREATED)
+        return 0;
+    if (!filter->run.data)
+        return call_refuse(call, ERR_MISSING_FIELD, "run", "an order by %s is one within a run and a revision",
+                           words[filter->order_by]);
+    if (filter->revision_min < 0 || filter->revision_min != filter->revision_max)
+        return call_refuse(call, ERR_MISSING_FIELD, "revision", "an order by %s is one within a run and a revision",
+                           words[filter->order_by]);
+    return 0;
+}

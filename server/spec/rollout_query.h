@@ -1,0 +1,19 @@
+/* rollout_query: which rollouts a request means, by its query parameters: the filters and orders of GET /v1/rollouts,
+ * for every route that takes them. Pure, any thread. */
+#ifndef SERVER_SPEC_ROLLOUT_QUERY_H
+#define SERVER_SPEC_ROLLOUT_QUERY_H
+
+#include "server/http/call.h"
+#include "server/store/rollout_filter.h"
+
+/* call_check_query() for the filters and the parameters that the route has beside them (NULL-terminated). */
+int rollout_query_check(struct call *call, const char *const *own);
+
+/* The texts of *ret_filter are the call's. 0, or -1 with the call refused. */
+int rollout_query_read(struct call *call, struct store_rollout_filter *ret_filter);
+/* `order` and `order_by` of lists, after the filters: an order by a value needs a run and one revision. */
+int rollout_query_read_order(struct call *call, struct store_rollout_filter *filter);
+/* `order` alone. */
+int query_read_descending(struct call *call, bool *descending);
+
+#endif
