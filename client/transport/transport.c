@@ -303,11 +303,6 @@ void transport_send(struct transport *transport, const struct transfer_request *
     buffer_init(body, 0);
 }
 
-size_t transport_in_flight(const struct transport *transport)
-{
-    return transport->count;
-}
-
 static void initialise_curl(void)
 {
     curl_global_init(CURL_GLOBAL_DEFAULT);

@@ -99,8 +99,6 @@ void transport_keep_connections(struct transport *transport, size_t count);
 /* A request for a sample would begin at once. A few descriptors are kept for probes. */
 bool transport_has_room(const struct transport *transport);
 
-size_t transport_in_flight(const struct transport *transport);
-
 /* From a failed transfer to a sample's error. Not for TRANSFER_DONE. Pure. */
 void sample_error_of_transfer(const struct transfer_reply *reply, struct sample_error *ret_error);
 

@@ -111,29 +111,17 @@ bool id_split_group(struct text id, char ret_batch_id[ID_BYTES], int64_t *ret_gr
     return batch_bytes && is_root((struct text){ret_batch_id, batch_bytes}, 'b');
 }
 
-bool id_split_rollout(struct text id, char ret_group_id[ID_BYTES], int64_t *ret_sample_index)
-{
-    size_t group_bytes = split(id, 'r', 'g', ret_group_id, ret_sample_index);
-    return group_bytes && id_is_group((struct text){ret_group_id, group_bytes});
-}
-
-bool id_is_batch(struct text id)
-{
-    return is_root(id, 'b');
-}
-
-bool id_is_group(struct text id)
+static bool is_group(struct text id)
 {
     char batch_id[ID_BYTES];
     int64_t index;
     return id_split_group(id, batch_id, &index);
 }
 
-bool id_is_rollout(struct text id)
+bool id_split_rollout(struct text id, char ret_group_id[ID_BYTES], int64_t *ret_sample_index)
 {
-    char group_id[ID_BYTES];
-    int64_t index;
-    return id_split_rollout(id, group_id, &index);
+    size_t group_bytes = split(id, 'r', 'g', ret_group_id, ret_sample_index);
+    return group_bytes && is_group((struct text){ret_group_id, group_bytes});
 }
 
 void id_new_request(char ret_id[ID_BYTES])

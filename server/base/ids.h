@@ -20,10 +20,6 @@ void id_new_batch(char ret_id[ID_BYTES]);
 void id_of_group(const char *batch_id, int64_t group_index, char ret_id[ID_BYTES]);
 void id_of_rollout(const char *group_id, int64_t sample_index, char ret_id[ID_BYTES]);
 
-bool id_is_batch(struct text id);
-bool id_is_group(struct text id);
-bool id_is_rollout(struct text id);
-
 /* From a rollout's id to its group's, its sample_index; from a group's to its batch's, its index. False if malformed.
  */
 bool id_split_rollout(struct text id, char ret_group_id[ID_BYTES], int64_t *ret_sample_index);

@@ -243,20 +243,6 @@ static bool exps(size_t n, const double *x, double *ret_powers)
     return all_plain(&seen);
 }
 
-static bool expm1s(size_t n, const double *x, double *ret_lifts)
-{
-    struct seen seen = {0};
-    struct tile tile;
-
-    for (size_t first = 0; first < n; first += TILE) {
-        size_t count = tile_count(n, first);
-        split_tile(count, x + first, 1, &tile, &seen);
-        for (size_t at = 0; at < count; at += LANES_WIDTH)
-            lanes_write(ret_lifts + first + at, lanes_expm1(complete(&tile, at)));
-    }
-    return all_plain(&seen);
-}
-
 static bool k3(size_t n, double *distance, double *ret_kl, double *ret_slope)
 {
     struct seen seen = {0};
@@ -550,7 +536,6 @@ const struct objective_kernels KERNELS = {
     .subtract_floats = subtract_floats,
     .powers = powers,
     .exps = exps,
-    .expm1s = expm1s,
     .k3 = k3,
     .clip = clip,
     .clip_any = clip_any,

@@ -69,9 +69,8 @@ struct objective_kernels {
                             double *ret_difference);
     /* ret_powers[k] = e^x[k], and the sums. False: some |x| >= 708, nothing was added, the powers are not valid. */
     bool (*powers)(size_t n, double *x, double *ret_powers, struct lane_ratio_sums *sums);
-    /* e^x and e^x - 1 alone; false likewise. n is a multiple of OBJECTIVE_LANES. */
+    /* e^x alone; false likewise. n is a multiple of OBJECTIVE_LANES. */
     bool (*exps)(size_t n, const double *x, double *ret_powers);
-    bool (*expm1s)(size_t n, const double *x, double *ret_lifts);
     /* e^-d - 1 + d and its derivative 1 - e^-d; false likewise. */
     bool (*k3)(size_t n, double *distance, double *ret_kl, double *ret_slope);
     /* ret_side[k] = 1 above the bound that acts on A > 0, -1 below the one that acts on A < 0, 2 where dual_c acts,

@@ -113,14 +113,6 @@ void objective_exps(size_t n, const double *x, double *ret_y)
         ret_y[i] = objective_exp(x[i]);
 }
 
-void objective_expm1s(size_t n, const double *x, double *ret_y)
-{
-    if (in_steps(objective_kernels()->expm1s, n, x, ret_y))
-        return;
-    for (size_t i = 0; i < n; i++)
-        ret_y[i] = objective_expm1(x[i]);
-}
-
 double objective_log(double x)
 {
     if (isnan(x) || x < 0)

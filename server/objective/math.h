@@ -20,9 +20,8 @@ double objective_k3(double x);     /* e^x - 1 - x, to its last places however sm
 double objective_log(double x);    /* -INFINITY of 0, NAN below */
 double objective_cos_pi(double x); /* cos(pi x), 0 <= x <= 1; within 2e-16 */
 
-/* ret_y[i] = e^x[i], e^x[i] - 1: the same bits as one by one, in vectors. x and ret_y do not overlap. */
+/* ret_y[i] = e^x[i]: the same bits as one by one, in vectors. x and ret_y do not overlap. */
 void objective_exps(size_t n, const double *x, double *ret_y);
-void objective_expm1s(size_t n, const double *x, double *ret_y);
 
 /* On a loop without branches: compiled for AVX2 too, the processor chooses when the program starts. No FMA, so the bits
  * are the same. Not with a sanitizer, which is not there yet when the choice is made. */

@@ -43,13 +43,6 @@ struct objective_group {
     double tokens;                                 /* trainable, of the request */
 };
 
-/* The advantages of one whole group at its closing, from rewards alone. rewards[n]: NAN = none, gets NAN.
- * ret_advantages may be NULL (statistics only) or the same array as rewards. Not for rules over the whole batch: those
- * give NAN until objective_advantages() sees all groups. ret_group is filled always. 0; -1 without memory, or where a
- * mean or a deviation overflows (ret_advantages all NAN). */
-int objective_group_advantages(const struct objective_knobs *knobs, size_t n, const double *rewards,
-                               double *ret_advantages, struct objective_group *ret_group);
-
 /* --- evaluation --- */
 
 /* One number for each token, in either precision; both NULL = absent. */
@@ -222,9 +215,9 @@ struct objective_request {
     double *baselines;              /* ema_baseline: out, one for each agent (one at least); NULL: not wanted */
     struct objective_slice *slices; /* room for slice_count, zeroed; out; NULL: not wanted */
     size_t slice_count;
-    bool groups_given; /* by objective_group_advantages() or objective_advantages() over all members; the request may
-                        * hold a part of them. Only with advantages_given */
-    bool advantages_given;         /* the estimator is not run; rewards feed the metrics, the filter and positive_nll */
+    bool groups_given;     /* by objective_advantages() over all members; the request may hold a part of them. Only with
+                        * advantages_given */
+    bool advantages_given; /* the estimator is not run; rewards feed the metrics, the filter and positive_nll */
     bool rollout_against_logprobs; /* metrics.rollout compares with logprobs, whatever old_logprobs are there: they were
                                     * taken from the rollout's own */
     bool shaped_given;             /* shaped_reward is known; only with advantages_given, where shaping is not run */

@@ -159,18 +159,6 @@ void metric_http(size_t route, int status, int64_t duration_us)
     metric_observe(METRIC_HTTP_SECONDS, duration_us);
 }
 
-int64_t metric_read(enum metric metric, size_t label)
-{
-    int64_t count = 0;
-    if (!state.cells)
-        return 0;
-    if (table[metric].kind != HISTOGRAM)
-        return atomic_load_explicit(cell(metric, label), memory_order_relaxed);
-    for (size_t i = 0; i <= table[metric].buckets->count; i++)
-        count += atomic_load_explicit(cell(metric, i), memory_order_relaxed);
-    return count;
-}
-
 /* --- rendering --- */
 
 static int64_t load(enum metric metric, size_t index)

@@ -39,8 +39,6 @@ void metric_observe(enum metric metric, int64_t value); /* histograms; microseco
 void metric_add_named(enum metric metric, const char *label_value, int64_t amount);
 void metric_http(size_t route, int status, int64_t duration_us);
 
-int64_t metric_read(enum metric metric, size_t label); /* a histogram's count */
-
 /* Prometheus text format 0.0.4. */
 void metrics_render(struct buffer *out);
 /* [{"name","kind","label","values","help"}]: what there is; `values` of a label, [] for routes, null without one. */

@@ -88,8 +88,6 @@ struct store_verify_report {
 int store_verify(const char *path, struct buffer *problems, struct store_verify_report *ret_report,
                  char message[STORE_MESSAGE_BYTES]);
 
-int64_t store_owner_epoch(const struct store *store); /* counts the starts of this owner, from 1 */
-
 #define STORE_COMMIT_BUCKETS 8
 extern const int64_t store_commit_bucket_us[STORE_COMMIT_BUCKETS]; /* upper bounds; the last is INT64_MAX */
 

@@ -1,7 +1,7 @@
 /* What one decision takes: math_decide [LEFT RIGHT]. Without arguments the ordinary kinds, one line each; with a
  * pair (in the notation of tests/unit/verifiers/expression.h) that pair once, with the work it took. Not a test. */
 #include "../unit/verifiers/expression.h"
-#include "verifiers/math/decide.h"
+#include "verifiers/math/decider.h"
 
 #include <flint/flint.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static enum math_decision decide(const struct math_node *left, const struct math
     struct math_decider *decider = math_decider_create(arena, MATH_DECIDER_WORK);
     enum math_decision decision = math_decide_equal(decider, left, right);
 
-    *ret_work = MATH_DECIDER_WORK - math_decider_work_left(decider);
+    *ret_work = MATH_DECIDER_WORK - decider->work;
     *ret_method = math_decider_method(decider);
     math_decider_destroy(decider);
     math_arena_destroy(arena);

@@ -87,14 +87,19 @@ def source_of(object_path, build):
     return None
 
 
+def sources_of(build):
+    """{object of a room: its source}"""
+    found = {path: source_of(path, build) for path in sorted(glob.glob(f"{build}/*/**/lib*.a.p/*.o", recursive=True))}
+    return {path: source for path, source in found.items() if source and room_of(source)}
+
+
 def symbols(build):
     """(file that uses, file that defines, symbol) for every symbol that one file takes from another. Who uses a function of libc means libc's,
     also where a file puts its own in front of it for a library (recv() in server/http/gate.c)."""
     libc = ctypes.CDLL("libc.so.6")
     used, defined = {}, {}
-    sources = {path: source_of(path, build) for path in sorted(glob.glob(f"{build}/*/**/lib*.a.p/*.o", recursive=True))}
-    paths = [path for path, source in sources.items() if source and room_of(source)]
-    for line in subprocess.run(["nm", "-A", "-P", *paths], check=True, capture_output=True, text=True).stdout.splitlines():
+    sources = sources_of(build)
+    for line in subprocess.run(["nm", "-A", "-P", *sources], check=True, capture_output=True, text=True).stdout.splitlines():
         path, _, rest = line.partition(": ")
         name, kind = rest.split()[:2]
         if kind == "U":

@@ -33,11 +33,6 @@ void math_decider_destroy(struct math_decider *decider)
     free(decider);
 }
 
-int64_t math_decider_work_left(const struct math_decider *decider)
-{
-    return decider->work;
-}
-
 bool math_decider_spend(struct math_decider *decider, int64_t work)
 {
     return math_spend(decider, work);

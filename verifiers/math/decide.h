@@ -34,7 +34,6 @@ struct math_decider; /* of one verdict: the allowance of work, Calcium's context
 #define MATH_DECIDER_WORK 20000000
 struct math_decider *math_decider_create(struct math_arena *arena, int64_t work);
 void math_decider_destroy(struct math_decider *decider); /* NULL is fine */
-int64_t math_decider_work_left(const struct math_decider *decider);
 /* Takes work of the caller's own from the allowance. False if it is not there: do not begin. */
 bool math_decider_spend(struct math_decider *decider, int64_t work);
 /* Static words: how the last decision was made: "rational", "rational function", "ball", "field", "points", "notation"

@@ -161,11 +161,6 @@ int store_check(const struct store_options *options, char message[STORE_MESSAGE_
     return refused == 0 ? inspect_file(path, message) : refused;
 }
 
-int64_t store_owner_epoch(const struct store *store)
-{
-    return store->owner_epoch;
-}
-
 bool store_is_migrating(const struct store *store)
 {
     return store->missing_left > 0;

@@ -1,8 +1,7 @@
 /* The transport against a real server on the loopback that misbehaves on request. */
 #include "support.h"
 
-#include "client/transport/resolver_private.h"
-#include "client/transport/transport.h"
+#include "client/transport/transport_private.h"
 #include "server/base/clock.h"
 #include "stub_server.h"
 #include "tiny_loop.h"
@@ -97,7 +96,7 @@ static struct outcome ask(struct world *world, const struct transfer_request *re
     transport_start(world->transport, request, take, &outcome);
     assert_false(outcome.done);
     assert_true(tiny_loop_run(&world->loop, &outcome.done, 10 * US_PER_S));
-    assert_int_equal(transport_in_flight(world->transport), 0);
+    assert_int_equal(world->transport->count, 0);
     return outcome;
 }
 
@@ -323,7 +322,7 @@ static void test_cancelling_closes_the_connection_and_calls_nobody_back(void **s
     while (!world->server.requests)
         tiny_loop_run(&world->loop, &never, 5000);
     transport_cancel(transfer);
-    assert_int_equal(transport_in_flight(world->transport), 0);
+    assert_int_equal(world->transport->count, 0);
     for (int i = 0; i < 1000 && !world->server.hung_up; i++)
         usleep(1000);
     assert_int_equal(world->server.hung_up, 1);
@@ -344,7 +343,7 @@ static void test_what_is_sent_and_forgotten_arrives(void **state)
     buffer_append_string(&body, "{\"rid\":\"r1\"}");
     transport_send(world->transport, &request, &body);
     assert_null(body.data);
-    while (transport_in_flight(world->transport))
+    while (world->transport->count)
         tiny_loop_run(&world->loop, &never, 20 * US_PER_MS);
     assert_int_equal(world->server.requests, 1);
 }
@@ -360,7 +359,7 @@ static void test_what_is_forgotten_may_fail_or_be_dropped(void **state)
     buffer_append_string(&body, "{}");
     request.timeout_us = 20 * US_PER_MS;
     transport_send(world->transport, &request, &body);
-    while (transport_in_flight(world->transport))
+    while (world->transport->count)
         tiny_loop_run(&world->loop, &never, 20 * US_PER_MS);
     buffer_append_string(&body, "{}");
     request.timeout_us = 5 * US_PER_S;
@@ -401,7 +400,7 @@ static void test_many_at_once_all_come_back(void **state)
 
     for (int i = 0; i < COUNT; i++)
         transport_start(world->transport, &request, take, &outcomes[i]);
-    assert_int_equal(transport_in_flight(world->transport), COUNT);
+    assert_int_equal(world->transport->count, COUNT);
     for (int i = 0; i < COUNT; i++) {
         assert_true(tiny_loop_run(&world->loop, &outcomes[i].done, 10 * US_PER_S));
         assert_int_equal(outcomes[i].reply.result, TRANSFER_DONE);
@@ -438,7 +437,7 @@ static void test_a_callback_may_cancel_and_start_others(void **state)
     assert_true(tiny_loop_run(&world->loop, &pair.next.done, 5 * US_PER_S));
     assert_int_equal(pair.next.reply.result, TRANSFER_DONE);
     assert_false(outcome.done);
-    assert_int_equal(transport_in_flight(world->transport), 0);
+    assert_int_equal(world->transport->count, 0);
     buffer_finish(&pair.next.reply.body);
 }
 

@@ -105,3 +105,29 @@ double scene_random(uint64_t *state)
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (double)(*state >> 11) / 9007199254740992.0;
 }
+
+int group_advantages(const struct objective_knobs *knobs, size_t n, const double *rewards, double *ret_advantages,
+                     struct objective_group *ret_group)
+{
+    struct objective_sequence *members = calloc(n ? n : 1, sizeof *members);
+    struct objective_request request = {
+        .knobs = knobs, .sequences = members, .sequence_count = n, .groups = ret_group, .group_count = 1};
+    struct objective_error error;
+    bool whole = objective_needs_whole_batch(knobs);
+    int result = members ? 0 : -1;
+
+    *ret_group = (struct objective_group){.mean = NAN, .std = NAN};
+    for (size_t i = 0; result == 0 && i < n; i++) {
+        members[i].reward = rewards[i];
+        members[i].rewarded = !isnan(rewards[i]);
+        if (whole) /* statistics alone */
+            members[i].advantage = 0;
+    }
+    request.advantages_given = whole;
+    if (result == 0)
+        result = objective_advantages(&request, &error);
+    for (size_t i = 0; ret_advantages && i < n; i++)
+        ret_advantages[i] = result == 0 && !whole ? members[i].advantage : NAN;
+    free(members);
+    return result;
+}

@@ -38,13 +38,17 @@ struct scene {
 
 /* preset grpo, no sequence yet */
 struct scene *scene_create(void);
-/* A judged sequence of `tokens` tokens at log-probability -1 everywhere (ratio 1), mask all ones. Its index. */
+/* A sequence with a reward, of `tokens` tokens at log-probability -1 everywhere (ratio 1), mask all ones. Its index. */
 size_t scene_add(struct scene *scene, size_t group, double reward, size_t tokens);
 /* With a given advantage and one token of this ratio. */
 size_t scene_add_ratio(struct scene *scene, double advantage, double ratio);
 /* Settled, with the kind's defaults; what is required gets a value. */
 void scene_choose_loss(struct scene *scene, int kind);
 int scene_run(struct scene *scene); /* objective_evaluate() */
+/* objective_advantages() of one whole group, from rewards alone. rewards[n]: NAN = none, gets NAN. ret_advantages may be
+ * NULL (statistics only). A rule over the whole batch gives NAN. ret_group is filled always. 0, or -1. */
+int group_advantages(const struct objective_knobs *knobs, size_t n, const double *rewards, double *ret_advantages,
+                     struct objective_group *ret_group);
 double scene_contributions(const struct scene *scene);
 
 void assert_near(double got, double want, double tolerance);

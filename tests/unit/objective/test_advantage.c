@@ -12,8 +12,7 @@ static struct objective_knobs grpo(void)
     do {                                                                                                               \
         double got_[8];                                                                                                \
         struct objective_group group_;                                                                                 \
-        assert_int_equal(                                                                                              \
-            objective_group_advantages(&(knobs), sizeof(rewards) / sizeof(double), rewards, got_, &group_), 0);        \
+        assert_int_equal(group_advantages(&(knobs), sizeof(rewards) / sizeof(double), rewards, got_, &group_), 0);     \
         for (size_t i_ = 0; i_ < sizeof(rewards) / sizeof(double); i_++)                                               \
             assert_near(got_[i_], (want)[i_], 1e-15);                                                                  \
     } while (0)
@@ -26,7 +25,7 @@ static void test_0_0_1_1_gives_minus_1_minus_1_1_1_exactly(void **state)
     struct objective_group group;
     (void)state;
 
-    assert_int_equal(objective_group_advantages(&knobs, 4, rewards, got, &group), 0);
+    assert_int_equal(group_advantages(&knobs, 4, rewards, got, &group), 0);
     assert_exactly(got[0], -1);
     assert_exactly(got[1], -1);
     assert_exactly(got[2], 1);
@@ -53,7 +52,7 @@ static void test_1_1_1_gives_exact_zeros(void **state)
     struct objective_group group;
     (void)state;
 
-    assert_int_equal(objective_group_advantages(&knobs, 3, rewards, got, &group), 0);
+    assert_int_equal(group_advantages(&knobs, 3, rewards, got, &group), 0);
     for (int i = 0; i < 3; i++)
         assert_exactly(got[i], 0);
     assert_true(group.zero_variance);
@@ -68,7 +67,7 @@ static void test_equal_rewards_without_a_binary_form_give_exact_zeros(void **sta
     struct objective_group group;
     (void)state;
 
-    assert_int_equal(objective_group_advantages(&knobs, 7, rewards, got, &group), 0);
+    assert_int_equal(group_advantages(&knobs, 7, rewards, got, &group), 0);
     for (int i = 0; i < 7; i++)
         assert_exactly(got[i], 0);
     assert_exactly(group.mean, 0.95);
@@ -112,7 +111,7 @@ static void test_a_group_that_lost_a_member_normalises_over_the_rest(void **stat
     struct objective_group group;
     (void)state;
 
-    assert_int_equal(objective_group_advantages(&knobs, 3, rewards, got, &group), 0);
+    assert_int_equal(group_advantages(&knobs, 3, rewards, got, &group), 0);
     assert_exactly(got[0], -1);
     assert_true(isnan(got[1]));
     assert_exactly(got[2], 1);
@@ -128,11 +127,11 @@ static void test_a_single_judged_member_gets_zero_or_its_raw_reward(void **state
     struct objective_group group;
     (void)state;
 
-    assert_int_equal(objective_group_advantages(&knobs, 2, rewards, got, &group), 0);
+    assert_int_equal(group_advantages(&knobs, 2, rewards, got, &group), 0);
     assert_exactly(got[1], zero);
     knobs.advantage.singleton = OBJECTIVE_SINGLETON_RAW;
     knobs.advantage.eps = 0.25;
-    assert_int_equal(objective_group_advantages(&knobs, 2, rewards, got, &group), 0);
+    assert_int_equal(group_advantages(&knobs, 2, rewards, got, &group), 0);
     assert_exactly(got[1], 4); /* 5 / (1 + 1/4) */
 }
 
@@ -144,10 +143,10 @@ static void test_a_group_without_rewards_has_no_statistics(void **state)
     struct objective_group group;
     (void)state;
 
-    assert_int_equal(objective_group_advantages(&knobs, 2, rewards, got, &group), 0);
+    assert_int_equal(group_advantages(&knobs, 2, rewards, got, &group), 0);
     assert_true(isnan(got[0]) && isnan(got[1]) && isnan(group.mean) && isnan(group.std));
     assert_false(group.zero_variance);
-    assert_int_equal(objective_group_advantages(&knobs, 0, rewards, got, &group), 0);
+    assert_int_equal(group_advantages(&knobs, 0, rewards, got, &group), 0);
 }
 
 static void test_a_large_offset_does_not_eat_the_spread(void **state)
@@ -179,7 +178,7 @@ static void test_a_sum_beyond_double_is_refused_with_its_sequence(void **state)
     struct scene *scene = scene_create();
     (void)state;
 
-    assert_int_equal(objective_group_advantages(&knobs, 3, rewards, got, &group), -1);
+    assert_int_equal(group_advantages(&knobs, 3, rewards, got, &group), -1);
     assert_true(isnan(got[0]));
     for (int i = 0; i < 3; i++)
         scene_add(scene, 0, rewards[i], 1);
@@ -230,7 +229,7 @@ static void test_a_rule_over_the_batch_has_no_advantages_at_the_closing_of_a_gro
     (void)state;
 
     knobs.advantage.scale = OBJECTIVE_SCALE_BATCH;
-    assert_int_equal(objective_group_advantages(&knobs, 2, rewards, got, &group), 0);
+    assert_int_equal(group_advantages(&knobs, 2, rewards, got, &group), 0);
     assert_true(isnan(got[0]) && isnan(got[1]));
     assert_exactly(group.mean, 0.5);
 }
@@ -280,12 +279,12 @@ static void test_rewards_are_equal_up_to_a_billionth_of_a_thousandth(void **stat
     struct objective_group group;
     (void)state;
 
-    assert_int_equal(objective_group_advantages(&knobs, 3, equal, got, &group), 0);
+    assert_int_equal(group_advantages(&knobs, 3, equal, got, &group), 0);
     assert_true(group.zero_variance);
     assert_exactly(group.std, 0);
     for (size_t i = 0; i < 3; i++)
         assert_exactly(got[i], 0);
-    assert_int_equal(objective_group_advantages(&knobs, 2, apart, got, &group), 0);
+    assert_int_equal(group_advantages(&knobs, 2, apart, got, &group), 0);
     assert_false(group.zero_variance);
     assert_near(got[0], -1, 1e-12);
     assert_near(got[1], 1, 1e-12);
@@ -319,7 +318,7 @@ static void test_advantages_add_up_to_nothing_at_any_offset(void **state)
         double sum = 0;
         for (size_t i = 0; i < MEMBERS; i++)
             rewards[i] = offset + fabs(offset) * 1e-10 * scene_random(&seed);
-        assert_int_equal(objective_group_advantages(&knobs, MEMBERS, rewards, got, &group), 0);
+        assert_int_equal(group_advantages(&knobs, MEMBERS, rewards, got, &group), 0);
         assert_false(group.zero_variance);
         for (size_t i = 0; i < MEMBERS; i++)
             sum += got[i];
@@ -336,7 +335,7 @@ static void test_a_range_beyond_double_scales_too(void **state)
     struct objective_group group;
     (void)state;
 
-    assert_int_equal(objective_group_advantages(&knobs, 2, rewards, got, &group), 0);
+    assert_int_equal(group_advantages(&knobs, 2, rewards, got, &group), 0);
     assert_exactly(got[0], 1);
     assert_exactly(got[1], -1);
 }

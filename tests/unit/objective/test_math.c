@@ -148,7 +148,7 @@ static bool is_same_double(double one, double other)
 static void test_a_block_gives_the_bits_of_one_by_one(void **state)
 {
     enum { BLOCK = 251 }; /* no multiple of a vector's length */
-    double x[BLOCK], powers[BLOCK], lifts[BLOCK];
+    double x[BLOCK], powers[BLOCK];
     uint64_t seed = 4;
     (void)state;
 
@@ -156,9 +156,8 @@ static void test_a_block_gives_the_bits_of_one_by_one(void **state)
         for (int k = 0; k < BLOCK; k++)
             x[k] = any_double(&seed, i % 5 == 4 ? k % 4 : i % 5);
         objective_exps(BLOCK, x, powers);
-        objective_expm1s(BLOCK, x, lifts);
         for (int k = 0; k < BLOCK; k++)
-            if (!is_same_double(powers[k], objective_exp(x[k])) || !is_same_double(lifts[k], objective_expm1(x[k])))
+            if (!is_same_double(powers[k], objective_exp(x[k])))
                 fail_msg("at %a", x[k]);
     }
 }

@@ -64,7 +64,7 @@ static void test_requests_count_by_route_and_class(void **state)
     assert_shown("rolloutd_http_requests_total{route=\"/v1/rollouts/{id}\",class=\"4xx\"} 1");
     assert_shown("rolloutd_http_requests_total{route=\"other\",class=\"2xx\"} 1");
     assert_shown("rolloutd_http_requests_total{route=\"other\",class=\"5xx\"} 1");
-    assert_int_equal(metric_read(METRIC_HTTP_SECONDS, 0), 3);
+    assert_shown("rolloutd_http_request_seconds_count 3");
 }
 
 static void test_a_histogram_is_cumulative_in_seconds(void **state)
@@ -121,7 +121,6 @@ static void test_before_the_setup_nothing_happens(void **state)
     buffer_init(&out, 100);
     metrics_render(&out);
     assert_int_equal(out.length_bytes, 0);
-    assert_int_equal(metric_read(METRIC_ROLLOUTS, 0), 0);
 }
 
 #define WITH_METRICS(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)

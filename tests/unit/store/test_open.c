@@ -3,6 +3,7 @@
 
 #include "server/store/sqlite/database.h"
 #include "server/store/sqlite/inspect.h"
+#include "server/store/sqlite/store_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +73,7 @@ static void test_an_absent_and_an_empty_file_are_fresh_databases(void **state)
     assert_int_equal(unlink(fixture->path), 0);
     write_at(0, "", 0);
     start_store(fixture);
-    assert_int_equal(store_owner_epoch(fixture->store), 1);
+    assert_int_equal(fixture->store->owner_epoch, 1);
 }
 
 static void test_a_file_that_is_open_is_refused_and_the_message_says_who_has_it(void **state)
@@ -285,7 +286,7 @@ static void test_odd_characters_in_the_path_are_only_characters(void **state)
     make_database();
     assert_int_equal(access(fixture->path, F_OK), 0);
     start_store(fixture);
-    assert_int_equal(store_owner_epoch(fixture->store), 2);
+    assert_int_equal(fixture->store->owner_epoch, 2);
 }
 
 #define CLAIM(function) cmocka_unit_test_setup_teardown(function, fixture_directory, fixture_close)

@@ -1,5 +1,7 @@
 #include "tests/unit/store/fixture.h"
 
+#include "server/store/sqlite/store_private.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -125,7 +127,7 @@ static void test_a_start_finds_its_own_unfinished_batches_and_their_members(void
     assert_int_equal(insert(fixture, first, 0, &rollouts[1]), STORE_OK);
     stop_store(fixture);
     start_store(fixture);
-    assert_int_equal(store_owner_epoch(fixture->store), 2);
+    assert_int_equal(fixture->store->owner_epoch, 2);
     struct store_batches batches;
     assert_int_equal(store_unfinished_batches(fixture->reader, &batches), STORE_OK);
     assert_int_equal(batches.count, 2);
