@@ -10,6 +10,7 @@
 #include "server/batches/budget.h"
 #include "server/batches/live.h"
 #include "server/batches/runs.h"
+#include "server/engines/engines.h"
 #include "server/render/feed.h"
 #include "server/render/render.h"
 #include "server/runtime/metrics.h"
@@ -193,6 +194,7 @@ static void fill_op(struct creation *creation)
         .deadline_us = clock_utc_us() + spec->deadline_us,
         .deliver = STORE_REPLY,
         .respond_async = creation->respond_async,
+        .settings = creation->server->engines->in_force,
         .groups = creation->groups,
         .group_count = spec->group_count,
     };

@@ -414,6 +414,19 @@ static void take_place(struct attempt *attempt)
         pool_count_retry(pool, attempt->engine);
 }
 
+/* One that is restarted with another model must not change what is said of this sample. A model that the batch names is
+ * the one that samples, if the engine lists it. */
+static void note_engine(struct attempt *attempt)
+{
+    const struct engine_facts *facts = &attempt->engine->facts;
+    struct text named = attempt->live->spec->model;
+    bool listed = named.data && engine_facts_list(facts, named);
+    struct text model = listed ? named : text_of(facts->model);
+    snprintf(attempt->engine_model, sizeof(attempt->engine_model), "%.*s", (int)model.length_bytes, model.data);
+    snprintf(attempt->engine_version, sizeof(attempt->engine_version), "%s", facts->version);
+    snprintf(attempt->tokenizer_sha256, sizeof(attempt->tokenizer_sha256), "%s", facts->tokenizer_sha256);
+}
+
 void attempt_send(struct live_batch *live, uint32_t rollout, struct engine *engine)
 {
     struct attempt *attempt = attempt_create(live, rollout);
@@ -424,6 +437,7 @@ void attempt_send(struct live_batch *live, uint32_t rollout, struct engine *engi
     attempt->dispatched_us = clock_monotonic_us();
     attempt->allowed_us = batch_time_left(&live->batch, rollout, attempt->dispatched_us);
     take_place(attempt);
+    note_engine(attempt);
     fill_request(attempt);
     exchange_init(&attempt->exchange, engine->adapter, &attempt->request);
     send_call(attempt);

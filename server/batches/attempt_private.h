@@ -5,6 +5,7 @@
 
 #include "client/pool/pool.h"
 #include "client/transport/transport.h"
+#include "server/base/hash.h"
 #include "server/base/ids.h"
 #include "server/batches/reservation_private.h"
 #include "server/runtime/workers.h"
@@ -24,7 +25,10 @@ struct attempt {
     struct transfer *transfer;
     struct sample_request request;
     char request_id[ID_BYTES + 64];
-    char *model; /* the engine's, as it was when this was sent: a probe may find another */
+    char *model;                         /* the engine's, as it was when this was sent: a probe may find another */
+    char engine_model[PROBE_NAME_BYTES]; /* likewise, as these: what the probe had found; "": not known */
+    char engine_version[64];
+    char tokenizer_sha256[SHA256_HEX_BYTES];
     char cache_salt[64];
     struct exchange exchange;
     struct engine_call call;

@@ -8,6 +8,7 @@
 #include "server/batches/observer.h"
 #include "server/batches/unstored.h"
 #include "server/batches/verification_private.h"
+#include "server/engines/engines.h"
 #include "server/record/store_desk.h"
 #include "server/runtime/metrics.h"
 
@@ -106,6 +107,11 @@ static void fill_verification(struct store_rollout *values, const struct verific
     values->heldout = buffer_text(&verification->heldout_json);
 }
 
+static struct text word_or_none(const char *word)
+{
+    return *word ? text_of(word) : TEXT_NONE;
+}
+
 static void fill_attempt(struct row *row, const struct attempt *attempt)
 {
     struct store_rollout *values = &row->values;
@@ -114,6 +120,9 @@ static void fill_attempt(struct row *row, const struct attempt *attempt)
     values->seed = attempt->seed;
     values->engine = attempt->engine ? text_of(attempt->engine->name) : TEXT_NONE;
     values->engine_us = attempt->engine_us;
+    values->engine_model = word_or_none(attempt->engine_model);
+    values->engine_version = word_or_none(attempt->engine_version);
+    values->tokenizer_sha256 = word_or_none(attempt->tokenizer_sha256);
 }
 
 /* When it left the queue; now, if it never did. */
@@ -145,6 +154,7 @@ static void fill_common(struct row *row)
         .seed_sent = -1,
         .seed_honoured = STORE_KNOWN_UNKNOWN,
         .eos_in_ids = STORE_KNOWN_UNKNOWN,
+        .rolloutd_version = TEXT_LITERAL(ROLLOUTD_VERSION),
         .queued_us = taken_us(flight) - live->admitted_us,
     };
     if (flight->attempt)
@@ -314,7 +324,8 @@ void row_store(struct row *row)
     row->op.insert_rollout = (struct store_insert_rollout){.group_id = row->group_id,
                                                            .rollout = &row->values,
                                                            .prompt_ids = live->group_prompt_ids[group],
-                                                           .prompt_id_count = live->group_prompt_id_counts[group]};
+                                                           .prompt_id_count = live->group_prompt_id_counts[group],
+                                                           .settings = live->batches->uses.engines->in_force};
     if (live->batches->backlog_first || !store_submit(live->batches->uses.store, &row->op))
         queue(row);
 }

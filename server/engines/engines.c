@@ -257,6 +257,7 @@ struct engines *engines_create(const struct engines_options *options, char ret_m
 
     engines->uses = *options;
     engines->settings_read_at_us = engines->settings_tried_at_us = clock_utc_us();
+    engines_note_settings(engines, settings);
     for (size_t i = 0; i < settings->engine_count; i++)
         wanted[i] = of_settings(&settings->engines[i]);
     engines->pool = pool_create(wanted, settings->engine_count, ret_message);
@@ -291,5 +292,6 @@ void engines_destroy(struct engines *engines)
         known_engine_destroy(known);
     }
     pool_destroy(engines->pool);
+    engines_forget_settings(engines);
     free(engines);
 }

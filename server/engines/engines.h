@@ -60,6 +60,8 @@ struct engines {
     int64_t settings_tried_at_us;                /* UTC: likewise, or tried to be */
     char settings_error[SETTINGS_MESSAGE_BYTES]; /* why the last try failed; "": it did not */
     struct reload *reload;                       /* one that is under way */
+    const struct store_settings *in_force;       /* never NULL; what it points to stays as long as the engines */
+    struct settings_text *settings_texts;        /* all that were in force since the start */
     bool reload_again;
 };
 
@@ -102,6 +104,10 @@ void engine_say_why(const struct engines *engines, const struct engine *engine, 
 bool pool_say_why(const struct engines *engines, const struct named_pool *named, bool pauses,
                   char ret_why[ENGINE_SENTENCE_BYTES]);
 void engines_write_metrics(const struct engines *engines, struct buffer *out);
+
+/* in_force.c: the settings in force from now on, with the engines of `with_engines`. */
+void engines_note_settings(struct engines *engines, const struct settings *with_engines);
+void engines_forget_settings(struct engines *engines); /* at the end: no operation names them any more */
 
 /* reload.c: reads settings and keys again, on a worker; an invalid file is ignored and logged. */
 void engines_reload(struct engines *engines);

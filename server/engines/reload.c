@@ -81,6 +81,7 @@ static void have_read(struct job *job)
         engines->settings_read_at_us = engines->settings_tried_at_us;
         take_service_key(engines->uses.token, &reload->settings);
         log_event(LOG_LEVEL_INFO, "settings read again", NULL);
+        engines_note_settings(engines, &reload->settings);
         engines_follow_settings(engines, &reload->settings);
     } else {
         log_event(LOG_LEVEL_ERROR, "settings not read again, all stays as it was", "why", reload->message, NULL);

@@ -223,7 +223,8 @@ static void put_objective(struct json_write *json, const struct store_batch *bat
     objective_json_write_overrides(json, &terms->knobs);
 }
 
-void render_batch_members(struct json_write *json, const struct store_batch *batch, const struct render_terms *terms)
+void render_batch_members(struct json_write *json, const struct store_batch *batch, const struct render_terms *terms,
+                          const struct store_provenance *provenance)
 {
     char sha256[SHA256_HEX_BYTES];
     sha256_hex(batch->request_sha256, sha256);
@@ -235,6 +236,7 @@ void render_batch_members(struct json_write *json, const struct store_batch *bat
     put_objective(json, batch, terms);
     put_raw_if_present(json, "metadata", batch->metadata);
     put_counts(json, batch);
+    render_provenance(json, provenance);
     if (batch->state == STORE_BATCH_RUNNING)
         return;
     put_outcome(json, batch);
@@ -269,6 +271,7 @@ render_fields render_stored_returns(struct text returns)
 struct batch_stream {
     struct stream stream;
     struct store_batch batch;
+    struct store_provenance provenance;
     struct render_terms terms;
     struct render_scope scope;
     struct json_write json;
@@ -281,13 +284,14 @@ static void batch_stream_destroy(struct stream *stream)
 {
     struct batch_stream *self = (struct batch_stream *)stream;
     store_batch_finish(&self->batch);
+    store_provenance_finish(&self->provenance);
     free(self);
 }
 
 static void render_head(struct batch_stream *self)
 {
     json_object_begin(&self->json);
-    render_batch_members(&self->json, &self->batch, &self->terms);
+    render_batch_members(&self->json, &self->batch, &self->terms, &self->provenance);
     self->begun = true;
     if (self->batch.state == STORE_BATCH_RUNNING)
         return;
@@ -323,11 +327,14 @@ static int batch_stream_produce(struct stream *stream, struct store_reader *read
     return STREAM_LAST;
 }
 
-static struct stream *batch_stream_create(const struct store_batch *batch, enum json_arrays arrays)
+/* Takes both. */
+static struct stream *batch_stream_create(const struct store_batch *batch, const struct store_provenance *provenance,
+                                          enum json_arrays arrays)
 {
     struct batch_stream *self = xcalloc(1, sizeof(*self));
     self->stream = (struct stream){.produce = batch_stream_produce, .destroy = batch_stream_destroy};
     self->batch = *batch;
+    self->provenance = *provenance;
     render_terms_init(&self->terms, &self->batch);
     self->scope = (struct render_scope){.fields = render_stored_returns(batch->returns),
                                         .arrays = arrays,
@@ -339,12 +346,16 @@ static struct stream *batch_stream_create(const struct store_batch *batch, enum 
 }
 
 /* 0, or -1 with the call refused. */
-static int read_batch(struct call *call, struct text batch_id, struct store_batch *ret_batch)
+static int read_batch(struct call *call, struct text batch_id, struct store_batch *ret_batch,
+                      struct store_provenance *ret_provenance)
 {
     enum store_status status = call->reader ? store_read_batch(call->reader, batch_id, ret_batch) : STORE_UNAVAILABLE;
     if (status == STORE_OK)
+        status = store_read_provenance(call->reader, batch_id, ret_provenance);
+    if (status == STORE_OK)
         return 0;
     store_batch_finish(ret_batch);
+    store_provenance_finish(ret_provenance);
     if (status == STORE_NOT_FOUND)
         return call_refuse(call, ERR_NOT_FOUND, "id", "no batch has this id");
     return call_refuse_unreadable(call);
@@ -353,27 +364,31 @@ static int read_batch(struct call *call, struct text batch_id, struct store_batc
 void render_answer_batch(struct call *call, struct text batch_id)
 {
     struct store_batch batch = {0};
+    struct store_provenance provenance = {0};
     int arrays = JSON_ARRAYS_PLAIN;
-    if (call_query_arrays(call, &arrays) < 0 || read_batch(call, batch_id, &batch) < 0)
+    if (call_query_arrays(call, &arrays) < 0 || read_batch(call, batch_id, &batch, &provenance) < 0)
         return;
     call->reply.status = 200;
     call->reply.content_type = "application/json";
-    call->reply.stream = batch_stream_create(&batch, (enum json_arrays)arrays);
+    call->reply.stream = batch_stream_create(&batch, &provenance, (enum json_arrays)arrays);
 }
 
 int render_batch_columns(struct call *call, struct text batch_id, struct render_columns *columns,
                          struct buffer *ret_json)
 {
     struct store_batch batch = {0};
+    struct store_provenance provenance = {0};
     int arrays = JSON_ARRAYS_PLAIN;
-    if (call_query_arrays(call, &arrays) < 0 || read_batch(call, batch_id, &batch) < 0)
+    if (call_query_arrays(call, &arrays) < 0 || read_batch(call, batch_id, &batch, &provenance) < 0)
         return -1;
     if (batch.state == STORE_BATCH_RUNNING) {
         store_batch_finish(&batch);
+        store_provenance_finish(&provenance);
         return 1;
     }
     columns->arrays = arrays == JSON_ARRAYS_NONE ? 0 : returns_stored(batch.returns);
-    struct batch_stream *self = (struct batch_stream *)batch_stream_create(&batch, (enum json_arrays)arrays);
+    struct batch_stream *self =
+        (struct batch_stream *)batch_stream_create(&batch, &provenance, (enum json_arrays)arrays);
     self->scope.columns = columns;
     self->call = call;
     self->stream.room_bytes = SIZE_MAX;

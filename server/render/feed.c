@@ -69,14 +69,15 @@ static int write_group(struct feed *feed, struct store_reader *reader, struct bu
 
 static int write_last(struct feed *feed, struct store_reader *reader, struct buffer *part)
 {
+    _cleanup_(store_provenance_finish) struct store_provenance provenance = {0};
     struct json_write json;
-    if (open_batch(feed, reader) < 0)
+    if (open_batch(feed, reader) < 0 || store_read_provenance(reader, text_of(feed->batch_id), &provenance) != STORE_OK)
         return -1;
     json_write_init(&json, part);
     json_object_begin(&json);
     json_key(&json, "batch");
     json_object_begin(&json);
-    render_batch_members(&json, &feed->batch, &feed->terms);
+    render_batch_members(&json, &feed->batch, &feed->terms, &provenance);
     json_object_end(&json);
     json_object_end(&json);
     buffer_append_byte(part, '\n');

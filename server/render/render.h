@@ -64,7 +64,10 @@ struct group_piece {
 int render_group_piece(struct json_write *json, struct store_reader *reader, size_t room_bytes,
                        const struct render_scope *scope, struct group_piece *piece);
 /* Members of an object that the caller has opened: all of a batch but its groups. */
-void render_batch_members(struct json_write *json, const struct store_batch *batch, const struct render_terms *terms);
+void render_batch_members(struct json_write *json, const struct store_batch *batch, const struct render_terms *terms,
+                          const struct store_provenance *provenance);
+/* A member of an object that the caller has opened: the distinct values. */
+void render_provenance(struct json_write *json, const struct store_provenance *provenance);
 /* The short form of lists. */
 void render_batch_line(struct json_write *json, const struct store_batch *batch);
 

@@ -7,6 +7,8 @@
 #ifndef SERVER_SETTINGS_SETTINGS_H
 #define SERVER_SETTINGS_SETTINGS_H
 
+#include "server/base/buffer.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -77,5 +79,8 @@ void settings_find_unknown(void (*found)(const char *name, const char *nearest))
 
 void settings_print_help(FILE *out);   /* arguments and settings */
 void settings_print_config(FILE *out); /* the whole file of settings: config/rolloutd.yaml */
+/* Every setting with the value in force, as one JSON object that can be read as a file of settings, too; the engines are
+ * those of `with_engines`. Neither a key nor an engine's key file is in it. */
+void settings_write_json(const struct settings *settings, const struct settings *with_engines, struct buffer *out);
 
 #endif

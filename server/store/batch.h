@@ -5,6 +5,7 @@
 #include "server/base/hash.h"
 #include "server/base/ids.h"
 #include "server/store/policy_update.h"
+#include "server/store/provenance.h"
 #include "server/store/read.h"
 
 #include <stdbool.h>
@@ -49,6 +50,7 @@ struct store_create_batch {
     int64_t deadline_us;
     enum store_deliver deliver;
     bool respond_async;
+    const struct store_settings *settings; /* in force; NULL: not known */
     const struct store_new_group *groups;
     size_t group_count;
     /* out */

@@ -3,6 +3,7 @@
 #define STORE_ROLLOUT_H
 
 #include "server/base/ids.h"
+#include "server/store/provenance.h"
 #include "server/store/read.h"
 #include "server/store/tags.h"
 
@@ -42,6 +43,10 @@ struct store_rollout {
     struct store_failure failure;
     struct text engine;
     struct text engine_revision;
+    struct text engine_model; /* these three as they were when it was sent; TEXT_NONE: the engine does not say */
+    struct text engine_version;
+    struct text tokenizer_sha256; /* hexadecimal */
+    struct text rolloutd_version; /* that stores it */
     int64_t policy_revision;
     int64_t revision_at_end; /* -1: never came to an end */
     bool straddles;
@@ -89,6 +94,7 @@ struct store_insert_rollout {
     const struct store_rollout *rollout;
     const uint32_t *prompt_ids; /* of the group, from the engine; kept if the group has none yet. May be NULL */
     size_t prompt_id_count;
+    const struct store_settings *settings; /* in force now; NULL: not known */
     /* out */
     int64_t seq;
 };

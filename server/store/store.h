@@ -19,6 +19,7 @@
 #include "server/store/journal.h"
 #include "server/store/objective_sums.h"
 #include "server/store/policy_update.h"
+#include "server/store/provenance.h"
 #include "server/store/read.h"
 #include "server/store/rollout.h"
 #include "server/store/rollout_filter.h"

@@ -21,6 +21,7 @@
     READ(run, "r.name", text, run)                                                                                     \
     WRITE(run_seq, int, run_seq)                                                                                       \
     WRITE(objective_seq, int, objective_seq)                                                                           \
+    WRITE(settings_seq, optional, settings_seq)                                                                        \
     COLUMN(b, incarnation, int, incarnation)                                                                           \
     COLUMN(b, purpose, purpose, purpose)                                                                               \
     COLUMN(b, state, batch_state, state)                                                                               \
@@ -125,6 +126,11 @@
     WRITE(failure_attempts, optional, from->failure.code.data ? from->failure.attempts : -1)                           \
     COLUMN(r, engine, text, engine)                                                                                    \
     COLUMN(r, engine_revision, text, engine_revision)                                                                  \
+    READ(engine_model, "p.engine_model", text, engine_model)                                                           \
+    READ(engine_version, "p.engine_version", text, engine_version)                                                     \
+    READ(tokenizer_sha256, "p.tokenizer_sha256", text, tokenizer_sha256)                                               \
+    READ(rolloutd_version, "p.rolloutd_version", text, rolloutd_version)                                               \
+    WRITE(provenance_seq, int, provenance_seq)                                                                         \
     COLUMN(r, policy_revision, int, policy_revision)                                                                   \
     COLUMN(r, revision_at_end, optional, revision_at_end)                                                              \
     COLUMN(r, straddles, flag, straddles)                                                                              \

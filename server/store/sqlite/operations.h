@@ -56,6 +56,14 @@ enum store_status operation_check_step_key(struct store *store, struct store_op 
 int operation_keep_step_key(struct store *store, const struct store_op *op, const struct run_row *run,
                             int64_t update_seq);
 
+/* The row of these settings, made if there is none; *ret_seq -1 for NULL. An SQLite result code, as all of these. */
+int operation_enter_settings(struct store *store, const struct store_settings *settings, int64_t *ret_seq);
+/* The row of what made a rollout, likewise. */
+int operation_enter_provenance(struct store *store, const struct store_rollout *rollout,
+                               const struct store_settings *settings, int64_t *ret_seq);
+/* Adds it to the batch's. engine TEXT_NONE: none. */
+int operation_note_provenance(struct store *store, int64_t batch_seq, struct text engine, int64_t provenance_seq);
+
 struct group_row {
     int64_t seq;
     int64_t batch_seq;

@@ -137,6 +137,10 @@ static int64_t count_rollouts(const struct store_create_batch *batch)
 static int insert_batch(struct store *store, const struct store_create_batch *from, int64_t run_seq,
                         int64_t objective_seq)
 {
+    int64_t settings_seq;
+    int result = operation_enter_settings(store, from->settings, &settings_seq);
+    if (result != SQLITE_OK)
+        return result;
     sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_BATCH);
     int place = 2;
     bind_text(insert, 1, text_of(from->id));

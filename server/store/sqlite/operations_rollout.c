@@ -89,7 +89,8 @@ static struct store_rollout fill_in(const struct group_row *group, const struct 
     return row;
 }
 
-static int insert_row(struct store *store, const struct group_row *group, const struct store_rollout *rollout)
+static int insert_row(struct store *store, const struct group_row *group, const struct store_rollout *rollout,
+                      int64_t provenance_seq)
 {
     sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_ROLLOUT);
     const struct store_rollout row = fill_in(group, rollout);
@@ -184,7 +185,10 @@ static int count_one(struct store *store, enum statement which, int64_t seq, enu
 static int insert_rows(struct store *store, const struct group_row *group, struct store_insert_rollout *insert)
 {
     const struct store_rollout *rollout = insert->rollout;
-    int result = insert_row(store, group, rollout);
+    int64_t provenance_seq = 0;
+    int result = operation_enter_provenance(store, rollout, insert->settings, &provenance_seq);
+    if (result == SQLITE_OK)
+        result = insert_row(store, group, rollout, provenance_seq);
     if (result != SQLITE_OK)
         return result;
     insert->seq = sqlite3_last_insert_rowid(store->writer.handle);
@@ -195,6 +199,8 @@ static int insert_rows(struct store *store, const struct group_row *group, struc
         result = insert_arrays(store, insert->seq, rollout);
     if (result == SQLITE_OK)
         result = set_prompt(store, group->seq, insert);
+    if (result == SQLITE_OK)
+        result = operation_note_provenance(store, group->batch_seq, rollout->engine, provenance_seq);
     if (result == SQLITE_OK)
         result = count_one(store, SQL_COUNT_BATCH_ROLLOUT, group->batch_seq, rollout->state);
     if (result == SQLITE_OK)

@@ -503,6 +503,8 @@ struct live_batch *world_batch(const struct plan *plan)
     return live;
 }
 
+static struct engines no_engines; /* no settings are in force */
+
 void world_begin(const struct pool_engine *engines, size_t count, int64_t verify_queue)
 {
     char message[POOL_MESSAGE_BYTES];
@@ -517,7 +519,8 @@ void world_begin(const struct pool_engine *engines, size_t count, int64_t verify
     world.pool = pool_create(engines, count, message);
     assert_non_null(world.pool);
     bring_up(world.pool);
-    world.batches = batches_create(&(struct batches_options){.settings = &the_settings, .pool = world.pool});
+    world.batches = batches_create(
+        &(struct batches_options){.settings = &the_settings, .pool = world.pool, .engines = &no_engines});
     world.batches->resumed = true;
 }
 

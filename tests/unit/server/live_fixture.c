@@ -1,6 +1,7 @@
 #include "tests/unit/server/live_fixture.h"
 
 #include "server/api/routes.h"
+#include "server/engines/engines.h"
 #include "server/http/http.h"
 #include "server/runtime/metrics.h"
 
@@ -82,6 +83,8 @@ void leave_unfinished(const char *run, const char *key)
     leave_request(run, (struct text){body, length}, key);
 }
 
+static struct engines no_engines; /* no settings are in force */
+
 void server_begin(size_t queue_limit)
 {
     const char *templates[64];
@@ -91,8 +94,10 @@ void server_begin(size_t queue_limit)
     metrics_setup(templates, routes.count);
     stop_store(fixture);
     fixture->options.finished = ops_finished;
-    server = (struct server){
-        .settings = &settings, .shares = {.clients = 100, .refusals = 4, .engines = 100}, .loop = loop_create()};
+    server = (struct server){.settings = &settings,
+                             .engines = &no_engines,
+                             .shares = {.clients = 100, .refusals = 4, .engines = 100},
+                             .loop = loop_create()};
     assert_non_null(server.loop);
     start_store(fixture);
     server.store = fixture->store;
@@ -105,6 +110,7 @@ void server_begin(size_t queue_limit)
                                                               .store = server.store,
                                                               .workers = server.workers,
                                                               .pool = server.pool,
+                                                              .engines = &no_engines,
                                                               .trim = &server.trim});
     assert_true(server.workers && server.pool && server.batches);
 }
