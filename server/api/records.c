@@ -131,7 +131,7 @@ static int add_rollouts(struct record_list *list, struct store_reader *reader, c
 void list_rollouts(struct call *call)
 {
     static const char *const known[] = {"order", "order_by", "limit", "cursor", "fields", "arrays", NULL};
-    struct render_scope scope = {.fields = RENDER_ALL, .alone = true};
+    struct render_scope scope = {.fields = render_row(), .alone = true};
     struct store_rollout_filter filter;
     struct page page;
     if (rollout_query_check(call, known) < 0 || enter_record(call) < 0 || rollout_query_read(call, &filter) < 0 ||
@@ -139,7 +139,7 @@ void list_rollouts(struct call *call)
         query_fields(call, &scope.fields) < 0 ||
         check_cursor(call, store_rollouts_cursor_fits(&filter, page.cursor)) < 0)
         return;
-    bool asks_for_arrays = call_query(call, "fields").data && scope.fields & render_arrays();
+    bool asks_for_arrays = scope.fields & render_arrays();
     int arrays = asks_for_arrays ? JSON_ARRAYS_PLAIN : JSON_ARRAYS_NONE;
     if (call_query_arrays(call, &arrays) < 0)
         return;
@@ -299,7 +299,7 @@ static int add_batches(struct record_list *list, struct store_reader *reader, co
         return -1;
     for (size_t i = 0; i < page.count; i++)
         render_batch_line(record_list_item(list), &page.batches[i]);
-    record_list_read(list, page.next, page.count, page.scanned, 0);
+    record_list_read(list, page.next, page.count, page.scanned, page.bytes);
     return 0;
 }
 

@@ -252,6 +252,7 @@ void render_batch_line(struct json_write *json, const struct store_batch *batch)
     put_counts(json, batch);
     if (batch->state != STORE_BATCH_RUNNING)
         put_outcome(json, batch);
+    json_put_raw(json, "summary", batch->summary.length_bytes ? batch->summary : TEXT_LITERAL("null"));
     json_object_end(json);
 }
 

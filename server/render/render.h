@@ -24,6 +24,8 @@ render_fields render_field(struct text name);
 void render_advise(struct text name, char ret_advice[ADVICE_BYTES]);
 /* Members that are arrays of numbers, and the group's `prompt_ids`: what ?arrays= and `return` are about. */
 render_fields render_arrays(void);
+/* Members of a row of a list that names none: all but arrays, texts and verdicts. */
+render_fields render_row(void);
 /* Everything but the arrays that `return` on record leaves out (spec/returns.h). */
 render_fields render_stored_returns(struct text returns);
 /* Flags of enum store_with for the parts of the record that these fields need. */

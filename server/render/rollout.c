@@ -31,7 +31,10 @@ enum member_kind {
     MEMBER_OWN,    /* has a function */
 };
 
-enum { ALONE = 1 };
+enum {
+    ALONE = 1, /* outside its group and batch alone */
+    LARGE = 2, /* in rows of lists only where it is asked for */
+};
 
 struct member {
     const char *name;
@@ -160,13 +163,13 @@ static const struct member members[] = {
     {"revision_at_end", MEMBER_INT_OR_NULL, 0, 0, AT(revision_at_end), NULL, NULL},
     {"engine_revision", MEMBER_TEXT, 0, 0, AT(engine_revision), NULL, NULL},
     {"straddles", MEMBER_BOOL, 0, 0, AT(straddles), NULL, NULL},
-    {"segments", MEMBER_LIST, 0, STORE_WITH_TEXT, AT(segments), NULL, NULL},
+    {"segments", MEMBER_LIST, 0, STORE_WITH_SEGMENTS, AT(segments), NULL, NULL},
     {"seed", MEMBER_INT, 0, 0, AT(seed), NULL, NULL},
     {"seed_sent", MEMBER_INT_OR_NULL, 0, 0, AT(seed_sent), NULL, NULL},
     {"seed_honoured", MEMBER_KNOWN, 0, 0, AT(seed_honoured), NULL, NULL},
     {"finish_reason", MEMBER_TEXT, 0, 0, AT(finish_reason), NULL, NULL},
-    {"text", MEMBER_TEXT, 0, STORE_WITH_TEXT, AT(text), NULL, NULL},
-    {"text_replaced", MEMBER_INT, 0, STORE_WITH_TEXT, AT(text_replaced), NULL, NULL},
+    {"text", MEMBER_TEXT, LARGE, STORE_WITH_TEXT, AT(text), NULL, NULL},
+    {"text_replaced", MEMBER_INT, LARGE, STORE_WITH_TEXT, AT(text_replaced), NULL, NULL},
     {"completion_tokens", MEMBER_INT, 0, 0, AT(completion_tokens), NULL, NULL},
     {"completion_ids", MEMBER_OWN, 0, STORE_WITH_ARRAYS, 0, NULL, write_completion_ids},
     {"logprobs", MEMBER_OWN, 0, STORE_WITH_ARRAYS, 0, NULL, write_logprobs},
@@ -176,7 +179,7 @@ static const struct member members[] = {
     {"trainable", MEMBER_BOOL, 0, 0, AT(trainable), NULL, NULL},
     {"rewards", MEMBER_OBJECT, 0, STORE_WITH_VERDICTS, AT(rewards), NULL, NULL},
     {"heldout", MEMBER_OBJECT, 0, STORE_WITH_VERDICTS, AT(heldout), NULL, NULL},
-    {"verdicts", MEMBER_LIST, 0, STORE_WITH_VERDICTS, AT(verdicts), NULL, NULL},
+    {"verdicts", MEMBER_LIST, LARGE, STORE_WITH_VERDICTS, AT(verdicts), NULL, NULL},
     {"reward", MEMBER_DOUBLE, 0, 0, AT(reward), NULL, NULL},
     {"shaped_reward", MEMBER_DOUBLE, 0, 0, AT(shaped_reward), NULL, NULL},
     {"advantage", MEMBER_DOUBLE, 0, 0, AT(advantage), NULL, NULL},
@@ -209,6 +212,15 @@ render_fields render_arrays(void)
     render_fields fields = 0;
     for (size_t i = 0; i < RETURNS_COUNT; i++)
         fields |= render_field(text_of(returns_names[i]));
+    return fields;
+}
+
+render_fields render_row(void)
+{
+    render_fields fields = RENDER_ALL & ~render_arrays();
+    for (size_t i = 0; i < ARRAY_LENGTH(members); i++)
+        if (members[i].flags & LARGE)
+            fields &= ~BIT(i);
     return fields;
 }
 

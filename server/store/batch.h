@@ -116,11 +116,12 @@ enum store_status store_read_batch(struct store_reader *reader, struct text batc
 void store_batch_finish(struct store_batch *batch);
 
 struct store_batches {
-    struct store_batch *batches; /* each without memory of its own, and without notes, summary, sampling, verifiers,
-                                    metadata, objective */
+    struct store_batch *batches; /* each without memory of its own, and without notes, sampling, verifiers, metadata,
+                                    objective */
     size_t count;
     char next[64];
     size_t scanned;
+    size_t bytes; /* that the page takes */
     struct store_memory *memory;
 };
 /* run TEXT_NONE: any; state -1: any. Newest first if descending. INVALID_CURSOR: it is of another list. */

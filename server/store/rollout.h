@@ -69,7 +69,9 @@ struct store_rollout {
     /* read only with STORE_WITH_TEXT */
     struct text text;
     int64_t text_replaced; /* broken bytes that became U+FFFD */
-    struct text segments;  /* JSON: which weights made which tokens, if there is more than one */
+
+    /* read only with STORE_WITH_SEGMENTS; JSON: which weights made which tokens, if there is more than one */
+    struct text segments;
 
     /* read only with STORE_WITH_VERDICTS; JSON */
     struct text verdicts;
@@ -86,7 +88,13 @@ struct store_rollout {
 /* Everything unknown or none: NAN, -1, TEXT_NONE, trainable; state scored. Start from here before filling one in. */
 void store_rollout_init(struct store_rollout *rollout);
 
-enum store_with { STORE_WITH_TEXT = 1, STORE_WITH_ARRAYS = 2, STORE_WITH_VERDICTS = 4, STORE_WITH_ALL = 7 };
+enum store_with {
+    STORE_WITH_TEXT = 1,
+    STORE_WITH_ARRAYS = 2,
+    STORE_WITH_VERDICTS = 4,
+    STORE_WITH_SEGMENTS = 8,
+    STORE_WITH_ALL = 15
+};
 
 /* One row. The first writer wins: the same member again is EXISTS. STATE_CONFLICT: its batch is no longer running. */
 struct store_insert_rollout {

@@ -71,6 +71,26 @@ def test_fields_pick_columns(filled):
     assert reply.status == 400 and reply.error["path"] == "fields"
 
 
+def test_rows_of_lists_are_small_unless_fields_names_more(filled):
+    row = filled.read("/v1/rollouts", limit=1, state="scored")["items"][0]
+    alone = filled.read(f"/v1/rollouts/{row['id']}")
+    large = {"text", "text_replaced", "verdicts", "completion_ids", "logprobs", "completion_mask", "surrogates", "contributions"}
+    assert set(alone) - set(row) == large and all(alone[name] == value for name, value in row.items())
+    named = filled.read("/v1/rollouts", limit=1, state="scored", fields=",".join(sorted(large)))["items"][0]
+    assert named == {name: alone[name] for name in {"id", *large}}
+    assert not large & set(filled.read("/v1/rollouts", limit=1, state="scored", arrays="base64")["items"][0])
+
+
+def test_batches_are_listed_with_their_summaries(filled, engine):
+    rows = {row["id"]: row["summary"] for row in filled.read("/v1/batches")["items"]}
+    assert rows == {batch["id"]: batch["summary"] for batch in filled.made}
+    engine.rules({"delay": 30})
+    identity = filled.post("/v1/batches", make_batch(), {"Prefer": "respond-async"}).json["id"]
+    (row,) = filled.read("/v1/batches", state="running")["items"]
+    assert (row["id"], row["summary"]) == (identity, None)
+    filled.delete(f"/v1/batches/{identity}")
+
+
 def test_arrays_come_only_on_request(filled):
     plain_item = filled.read("/v1/rollouts", limit=1, state="scored")["items"][0]
     assert not {"completion_ids", "logprobs", "contributions"} & set(plain_item)

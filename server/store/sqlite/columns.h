@@ -151,8 +151,7 @@
 
 #define TEXT_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                       \
     COLUMN(t, text, text, text)                                                                                        \
-    COLUMN(t, text_replaced, int, text_replaced)                                                                       \
-    READ(segments, "s.segments", text, segments)
+    COLUMN(t, text_replaced, int, text_replaced)
 
 #define VERDICT_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                    \
     COLUMN(v, verdicts, text, verdicts)                                                                                \

@@ -137,19 +137,38 @@ static struct list_key batches_key(struct text run, int state, bool descending)
     return key_finish(&key);
 }
 
+static int read_summary(struct store_reader *reader, int64_t seq, struct store_memory *memory, struct store_batch *into)
+{
+    sqlite3_stmt *row = database_statement(&reader->database, SQL_READ_BATCH_SUMMARY);
+    bind_int(row, 1, seq);
+    int result = database_first(row);
+    if (result != SQLITE_ROW)
+        return result == SQLITE_DONE ? SQLITE_CORRUPT : result; /* it is written with the batch */
+    into->summary = column_text(row, 0, memory);
+    sqlite3_reset(row);
+    return SQLITE_OK;
+}
+
 static enum store_status scan_batches(struct store_reader *reader, sqlite3_stmt *scan, int state,
                                       const struct list_key *key, int64_t after, const struct store_page_limits *limits,
                                       struct store_batches *page)
 {
     int result;
+    size_t before_bytes = store_memory_bytes(page->memory);
     for (; (result = sqlite3_step(scan)) == SQLITE_ROW; page->scanned++) {
-        if (page->count == limits->rows || page->scanned == limits->scanned) {
+        page->bytes = store_memory_bytes(page->memory) - before_bytes;
+        if (page->count == limits->rows || page->scanned == limits->scanned || page->bytes > limits->bytes) {
             cursor_write(key, after, page->next);
             break;
         }
         after = sqlite3_column_int64(scan, BATCH_AT_seq);
-        if (state < 0 || column_name(scan, BATCH_AT_state, store_batch_state_names) == state)
-            read_batch_row(scan, page->memory, &page->batches[page->count++]);
+        if (state >= 0 && column_name(scan, BATCH_AT_state, store_batch_state_names) != state)
+            continue;
+        struct store_batch *batch = &page->batches[page->count++];
+        read_batch_row(scan, page->memory, batch);
+        result = read_summary(reader, after, page->memory, batch);
+        if (result != SQLITE_OK)
+            break;
     }
     return reader_status(reader, result, page->memory);
 }

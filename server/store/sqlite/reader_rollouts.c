@@ -39,6 +39,11 @@ static void read_arrays(sqlite3_stmt *row, struct store_memory *memory, struct s
     rollout->completion_mask = column_array(row, 2, sizeof(uint8_t), memory, &count);
 }
 
+static void read_segments(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *into)
+{
+    into->segments = column_text(row, 0, memory);
+}
+
 int read_rollout_sides(struct store_reader *reader, unsigned with, struct store_memory *memory,
                        struct store_rollout *rollout)
 {
@@ -49,6 +54,7 @@ int read_rollout_sides(struct store_reader *reader, unsigned with, struct store_
     } sides[] = {
         {STORE_WITH_TEXT, SQL_READ_TEXT, read_text},
         {STORE_WITH_VERDICTS, SQL_READ_VERDICTS, read_verdicts},
+        {STORE_WITH_SEGMENTS, SQL_READ_SEGMENTS, read_segments},
         {STORE_WITH_ARRAYS, SQL_READ_ARRAYS, read_arrays},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(sides); i++) {

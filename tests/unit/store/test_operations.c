@@ -471,7 +471,9 @@ static void test_segments_are_kept_beside_the_text(void **state)
         rollout.segments = text_of(segments[i]);
         assert_int_equal(insert(own, batch_id, 0, &rollout), STORE_OK);
         id_of_rollout(group_id, i, rollout_id);
-        assert_int_equal(store_read_rollout(own->reader, text_of(rollout_id), STORE_WITH_TEXT, &read), STORE_OK);
+        assert_int_equal(
+            store_read_rollout(own->reader, text_of(rollout_id), STORE_WITH_TEXT | STORE_WITH_SEGMENTS, &read),
+            STORE_OK);
         assert_true(segments[i] ? text_equals(read.rollouts->segments, segments[i]) : !read.rollouts->segments.data);
         assert_true(text_equals(read.rollouts->text, "4"));
         store_rollouts_finish(&read);
