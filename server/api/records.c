@@ -340,6 +340,7 @@ static void put_run(struct json_write *json, const struct store_run *run)
     json_put_int(json, "failed", run->failed);
     json_put_int(json, "cancelled", run->cancelled);
     json_object_end(json);
+    json_put_int_or_null(json, "deletion", run->deletion);
     json_key(json, "update");
     if (!run->has_update) {
         json_write_null(json);

@@ -30,6 +30,9 @@ void store_wait_refuse(const struct store_wait *wait, const char *consequence)
     if (wait->op.status == STORE_IDEMPOTENCY_CONFLICT)
         request_refuse(wait->request, ERR_IDEMPOTENCY_CONFLICT, "Idempotency-Key",
                        "this key was used with another body");
+    else if (wait->op.status == STORE_RUN_IS_DELETED)
+        request_refuse(wait->request, ERR_STATE_CONFLICT, "run",
+                       "the run is being deleted; its name is free when GET /v1/runs/{run} is 404");
     else if (wait->op.status == STORE_DISK_FULL)
         request_refuse(wait->request, ERR_DISK_FULL, NULL, "the disk is full%s", consequence);
     else

@@ -72,6 +72,10 @@ void http_release_waiting(struct http *http);
 
 struct call *request_call(struct request *request);
 
+#define CLIENT_BYTES 64
+/* The address that the request came from, with its port; empty: it has hung up. A proxy's, if there is one before us. */
+void request_client(const struct request *request, char ret_client[CLIENT_BYTES]);
+
 /* call->reply is filled: send it. The request must not be touched afterwards. */
 void request_answer(struct request *request);
 /* Refuses and sends. */

@@ -4,6 +4,8 @@
 #include "server/http/request_private.h"
 #include "server/settings/settings.h"
 
+#include <netdb.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -131,6 +133,19 @@ void link_end(struct link *link)
     link->watched = false;
     link->answered++;
     gate_changed(link);
+}
+
+void link_write_client(const struct link *link, size_t client_bytes, char *ret_client)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t address_bytes = sizeof(address);
+    char host[NI_MAXHOST];
+    char port[NI_MAXSERV];
+    *ret_client = '\0';
+    if (getpeername(link->fd, (struct sockaddr *)&address, &address_bytes) == 0 &&
+        getnameinfo((struct sockaddr *)&address, address_bytes, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        snprintf(ret_client, client_bytes, address.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
 struct link *link_create(struct http *http, struct MHD_Connection *connection)

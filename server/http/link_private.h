@@ -38,6 +38,8 @@ void link_reads_body(struct link *link);
 /* The current request ended, and its reply with it. */
 void link_end(struct link *link);
 void link_watch_hangup(struct link *link);
+/* "127.0.0.1:40312"; empty: it is not known any more. */
+void link_write_client(const struct link *link, size_t client_bytes, char *ret_client);
 
 /* A canned reply was sent. Later bytes are thrown away for a second, so that a reset does not overtake the reply.
  */

@@ -272,6 +272,11 @@ struct call *request_call(struct request *request)
     return &request->call;
 }
 
+void request_client(const struct request *request, char ret_client[CLIENT_BYTES])
+{
+    link_write_client(request->link, CLIENT_BYTES, ret_client);
+}
+
 /* The body is complete: hand the call to the route's first part. */
 static enum MHD_Result begin_work(struct request *request)
 {

@@ -15,6 +15,7 @@ struct store_run {
     int64_t scored;
     int64_t failed;
     int64_t cancelled;
+    int64_t deletion; /* by which it is being deleted; -1: it is not */
     bool has_update;
     struct store_policy_update update; /* the newest, if there is one */
 };

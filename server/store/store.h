@@ -14,6 +14,7 @@
 #include "server/base/buffer.h"
 #include "server/base/text.h"
 #include "server/store/batch.h"
+#include "server/store/deletion.h"
 #include "server/store/engine.h"
 #include "server/store/group.h"
 #include "server/store/journal.h"
@@ -122,6 +123,7 @@ const struct store_metrics *store_metrics(const struct store *store);
     ROW(RECORD_OBJECTIVE, struct store_record_objective, record_objective)                                             \
     ROW(RECORD_METRICS, struct store_record_metrics, record_metrics)                                                   \
     ROW(ADD_NOTE, struct store_add_note, add_note)                                                                     \
+    ROW(DELETE_RUN, struct store_delete_run, delete_run)                                                               \
     ROW(PUT_ENGINE, struct store_engine, put_engine)                                                                   \
     ROW(DELETE_ENGINE, struct text, delete_engine) /* OK, too, if there is none */                                     \
     ROW(TRY_WRITE, struct store_try_write, try_write)

@@ -13,6 +13,7 @@ enum store_status {
     STORE_REVISION_CONFLICT,    /* policy revision too old, or smaller without a rewind */
     STORE_STATE_CONFLICT,       /* the batch is no longer running, a group still has members without a row, or a
                                    weight update is open */
+    STORE_RUN_IS_DELETED,       /* the run is being deleted: nothing enters it */
     STORE_REFUSED,              /* a constraint of the record forbids it: a bug of the caller */
     STORE_INVALID_CURSOR,       /* reads only: not a cursor of this list, filter and order */
     STORE_DISK_FULL,

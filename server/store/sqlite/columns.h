@@ -206,7 +206,21 @@
     COLUMN(runs, batches, int, batches)                                                                                \
     COLUMN(runs, scored, int, scored)                                                                                  \
     COLUMN(runs, failed, int, failed)                                                                                  \
-    COLUMN(runs, cancelled, int, cancelled)
+    COLUMN(runs, cancelled, int, cancelled)                                                                            \
+    READ(deletion, "runs.deletion_seq", optional, deletion)
+
+#define DELETION_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                   \
+    READ(number, "d.seq", int, number)                                                                                 \
+    COLUMN(d, run, text, run)                                                                                          \
+    READ(reason, "d.reason", deletion_reason, reason)                                                                  \
+    COLUMN(d, said_by, text, said_by)                                                                                  \
+    COLUMN(d, client, text, client)                                                                                    \
+    COLUMN(d, request_id, text, request_id)                                                                            \
+    COLUMN(d, requested_at_us, int, requested_at_us)                                                                   \
+    READ(ended_at_us, "d.ended_at_us", optional, ended_at_us)                                                          \
+    COLUMN(d, batches, int, batches)                                                                                   \
+    READ(group_count, "d.group_count", int, groups)                                                                    \
+    COLUMN(d, rollouts, int, rollouts)
 
 #define UPDATE_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                     \
     COLUMN(u, revision, int, revision)                                                                                 \

@@ -11,6 +11,7 @@ const char *const store_logprobs_mode_names[] = {LOGPROBS_MODE_WORDS(WORD_TEXT) 
 const char *const store_route_names[] = {"batches", "score", "policy", "begin", "commit", "cancel", "attach", NULL};
 const char *const store_update_mode_names[] = {UPDATE_MODE_WORDS(WORD_TEXT) NULL};
 const char *const store_update_state_names[] = {"open", "committed", "cancelled", "expired", NULL};
+const char *const store_deletion_reason_names[] = {DELETION_REASON_WORDS(WORD_TEXT) NULL};
 const char *const store_objective_mean_names[] = {"kl", "kl_policy", "kl_engine", "entropy", "logprob_gap", NULL};
 
 int store_name_index(const char *const *names, struct text word)

@@ -67,6 +67,8 @@ static int open_database(struct store *store, bool durability_normal, char messa
         result = register_owner(store);
     if (result == SQLITE_OK)
         result = indexes_find_missing(database, &store->missing);
+    if (result == SQLITE_OK && !(store->deletion = deletion_create(database)))
+        result = sqlite3_extended_errcode(database->handle);
     if (result == SQLITE_OK) {
         store->missing_left = store->missing.count;
         files_remember(store);
@@ -112,6 +114,7 @@ static int open_steps(struct store *store, const struct store_options *options, 
 
 static void store_free(struct store *store)
 {
+    deletion_destroy(store->deletion);
     database_close(&store->writer);
     if (store->lock_fd >= 0)
         close(store->lock_fd);

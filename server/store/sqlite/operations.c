@@ -2,8 +2,6 @@
 
 #include "server/base/clock.h"
 
-#include <stdio.h>
-
 /* A row that comes and goes; SQLite leaves out a write of what is there already. */
 enum store_status operation_try_write(struct store *store, struct store_op *op)
 {
@@ -27,19 +25,6 @@ static enum store_status (*const operations[])(struct store *store, struct store
 enum store_status operation_run(struct store *store, struct store_op *op)
 {
     return operations[op->kind](store, op);
-}
-
-enum store_status operation_fail(struct store *store, struct store_op *op, int result)
-{
-    enum store_status status = database_status(&store->writer, result);
-    snprintf(op->message, sizeof(op->message), "%s", sqlite3_errmsg(store->writer.handle));
-    return status == STORE_OK ? STORE_UNAVAILABLE : status;
-}
-
-enum store_status operation_decline(struct store_op *op, enum store_status status, const char *message)
-{
-    snprintf(op->message, sizeof(op->message), "%s", message);
-    return status;
 }
 
 static size_t create_batch_bytes(const struct store_create_batch *batch)
@@ -95,8 +80,9 @@ int operation_find_run(struct store *store, struct text name, struct run_row *re
         return result;
     *ret_run =
         (struct run_row){sqlite3_column_int64(find, 0), sqlite3_column_int64(find, 1), column_int_or(find, 2, -1)};
+    bool deleted = column_int_or(find, 3, -1) >= 0;
     sqlite3_reset(find);
-    return SQLITE_ROW;
+    return deleted ? RESULT_RUN_IS_DELETED : SQLITE_ROW;
 }
 
 int operation_insert_incarnation(struct store *store, const struct run_row *run, int64_t now_us, int64_t rewind_to_step)

@@ -19,6 +19,9 @@ struct run_row {
     int64_t incarnation;
     int64_t policy_revision; /* -1: none declared */
 };
+/* In place of an SQLite result code, from the next two: nothing enters a run that is being deleted. operation_fail()
+ * turns it into STORE_RUN_IS_DELETED. */
+#define RESULT_RUN_IS_DELETED (-1)
 /* Finds the run, or makes it. An SQLite result code. */
 int operation_enter_run(struct store *store, struct text name, int64_t now_us, struct run_row *ret_run);
 /* SQLITE_ROW, or SQLITE_DONE if there is none. */

@@ -37,7 +37,7 @@ static int read_one(struct store_reader *reader, int64_t seq, unsigned with, str
     bind_int(row, 1, seq);
     int result = database_first(row);
     if (result != SQLITE_ROW)
-        return result == SQLITE_DONE ? SQLITE_CORRUPT : result;
+        return result == SQLITE_DONE ? SQLITE_OK : result; /* of a run that is being deleted */
     struct store_rollout *rollout = &rollouts->rollouts[rollouts->count++];
     read_rollout_row(row, rollouts->memory, rollout);
     return read_rollout_sides(reader, with, rollouts->memory, rollout);

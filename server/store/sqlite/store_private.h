@@ -3,6 +3,7 @@
 #define SERVER_STORE_SQLITE_STORE_PRIVATE_H
 
 #include "server/store/sqlite/database.h"
+#include "server/store/sqlite/deletion.h"
 #include "server/store/sqlite/indexes.h"
 
 #include <limits.h>
@@ -30,6 +31,7 @@ struct store {
     int64_t most_bytes;                   /* of the database file, up to now */
     _Atomic(const char *) lost;           /* why the files are not those any more; NULL: they are */
     struct missing_indexes missing;
+    struct deletion *deletion;
     atomic_size_t missing_left; /* of those, not built yet */
     atomic_bool interrupted;    /* the store closes: a step that takes long ends */
 

@@ -122,5 +122,6 @@ COLUMN_WORD(rollout_state)
 COLUMN_WORD(logprobs_mode)
 COLUMN_WORD(update_mode)
 COLUMN_WORD(update_state)
+COLUMN_WORD(deletion_reason)
 
 #endif

@@ -110,11 +110,14 @@ static void gather(struct store *store)
     store->gathering = false;
 }
 
-/* For the first operation. Meanwhile the files are looked at. The lock is held, but not while that takes place. */
+/* For the first operation, or until a deletion may go on. Meanwhile the files are looked at. The lock is held, but not
+ * while that takes place. */
 static void wait_for_work(struct store *store)
 {
-    while (!store->first && !store->closing) {
+    int64_t due_us = deletion_due_us(store->deletion, true);
+    while (!store->first && !store->closing && clock_monotonic_us() < due_us) {
         int64_t until_us = clock_monotonic_us() + LOOK_PERIOD_US;
+        until_us = due_us < until_us ? due_us : until_us;
         struct timespec until = {until_us / US_PER_S, (until_us % US_PER_S) * 1000};
         if (pthread_cond_timedwait(&store->changed, &store->lock, &until) != ETIMEDOUT)
             continue;
@@ -124,14 +127,15 @@ static void wait_for_work(struct store *store)
     }
 }
 
-/* The next group, at most commit_rows long; NULL when the store closes and nothing is left. */
-static struct store_op *take_group(struct store *store)
+/* The next group, at most commit_rows long; NULL: there is none. *ret_ended: the store closes, and nothing is left. */
+static struct store_op *take_group(struct store *store, bool *ret_ended)
 {
     pthread_mutex_lock(&store->lock);
     wait_for_work(store);
     if (store->first)
         gather(store);
     struct store_op *group = store->first;
+    *ret_ended = !group && store->closing;
     struct store_op **end = &store->first;
     for (size_t taken = 0; *end && taken < store->commit_rows; taken++) {
         store->queued_ops--;
@@ -315,15 +319,32 @@ static void build_indexes(struct store *store)
     }
 }
 
+/* A slice, if it is time for one. What was submitted meanwhile waits for one slice, and then goes before the next. */
+static void delete_between(struct store *store, bool idle)
+{
+    if (clock_monotonic_us() < deletion_due_us(store->deletion, idle))
+        return;
+    if (files_check(store))
+        deletion_put_off(store->deletion);
+    else
+        deletion_work(store->deletion);
+}
+
 static void *writer_main(void *arg)
 {
     struct store *store = arg;
     build_indexes(store);
     _cleanup_free_ char *log_path = xasprintf("%s-wal", store->path);
-    for (struct store_op *group; (group = take_group(store));) {
-        commit_group(store, group);
-        show_log_size(store, log_path);
-        store->finished(store->finished_arg, group);
+    bool ended = false;
+    while (!ended) {
+        struct store_op *group = take_group(store, &ended);
+        if (group) {
+            commit_group(store, group);
+            show_log_size(store, log_path);
+            store->finished(store->finished_arg, group);
+        }
+        if (!ended)
+            delete_between(store, !group);
     }
     return NULL;
 }

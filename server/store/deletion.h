@@ -1,0 +1,68 @@
+/* deletion: a run goes, with all that belongs to it, in slices between the commits of others. */
+#ifndef STORE_DELETION_H
+#define STORE_DELETION_H
+
+#include "server/store/read.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DELETION_REASON_WORDS(ROW)                                                                                     \
+    ROW(REQUEST, "request")                                                                                            \
+    ROW(RETENTION, "retention")
+#define STORE_DELETION_REASON(name, word) STORE_DELETION_##name,
+enum store_deletion_reason { DELETION_REASON_WORDS(STORE_DELETION_REASON) };
+extern const char *const store_deletion_reason_names[];
+
+/* What a run has on record. */
+struct store_run_size {
+    int64_t batches;
+    int64_t groups;
+    int64_t rollouts;
+    int64_t bytes; /* of the file, about; -1: not measured */
+};
+/* Reads page by page, each in a transaction of its own. UNAVAILABLE, too, if *abandoned was set. */
+enum store_status store_measure_run(struct store_reader *reader, struct text run, bool with_bytes,
+                                    const atomic_bool *abandoned, struct store_run_size *ret_size);
+
+/* From now on no operation enters the run (RUN_IS_DELETED), and readers see nothing of it but its row. NOT_FOUND: there
+ * is no such run. EXISTS: it is being deleted; the results are those of that deletion. STATE_CONFLICT: it has a running
+ * batch or an open weight update. */
+struct store_delete_run {
+    struct text run;
+    struct text said_by; /* who asks, by his own words; TEXT_NONE: not said */
+    struct text client;  /* address */
+    struct text request_id;
+    /* in: as measured. out: of the deletion. Its bytes are not on record. */
+    struct store_run_size size;
+    /* out */
+    int64_t deletion; /* its number */
+    int64_t requested_at_us;
+};
+
+struct store_deletion {
+    int64_t number;
+    struct text run;
+    enum store_deletion_reason reason;
+    struct text said_by; /* TEXT_NONE: nobody said, as of the next two */
+    struct text client;
+    struct text request_id;
+    int64_t requested_at_us;
+    int64_t ended_at_us; /* -1: it goes on */
+    int64_t batches;
+    int64_t groups;
+    int64_t rollouts;
+};
+struct store_deletions {
+    struct store_deletion *deletions; /* newest first */
+    size_t count;
+    char next[64];
+    struct store_memory *memory;
+};
+bool store_deletions_cursor_fits(struct text cursor);
+enum store_status store_list_deletions(struct store_reader *reader, struct text cursor, size_t limit,
+                                       struct store_deletions *ret_deletions);
+void store_deletions_finish(struct store_deletions *deletions);
+
+#endif
