@@ -184,6 +184,7 @@ static void fill_op(struct creation *creation)
         .request_id = text_of(creation->request_id),
         .route = route_of(spec),
         .must_exist = creation->recorded.found,
+        .pass_verifier = spec->pass.verifier,
         .request = {spec->body, spec->body_bytes},
         .content_type = TEXT_LITERAL("application/json"),
         .sampling = spec->sampling_json,

@@ -283,6 +283,8 @@ static void count_sums(struct cell *cell, const struct cell_sums *sums)
     cell->decided += sums->decided;
     cell->solved += sums->solved;
     cell->engine_us += sums->engine_us;
+    cell->staleness_count += sums->ended;
+    precise_sum_add(&cell->staleness, (double)sums->staleness);
     if (sums->reward.count > 0) {
         cell->reward_min = fmin(cell->reward_min, sums->reward_min);
         cell->reward_max = fmax(cell->reward_max, sums->reward_max);

@@ -75,6 +75,7 @@ struct cell_sums {
     int64_t truncated, straddles, duplicates;
     int64_t decided, solved; /* those with a deciding score; of them, at the threshold or above */
     int64_t engine_us;
+    int64_t ended, staleness; /* those whose staleness is known, and its sum */
 };
 
 struct cells *cells_create(void); /* NULL: no memory */

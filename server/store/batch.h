@@ -40,7 +40,8 @@ struct store_create_batch {
     enum store_route route;
     bool must_exist; /* nothing is made: NOT_FOUND if the key is new in the run's incarnation */
     uint8_t request_sha256[SHA256_BYTES];
-    struct text request; /* the body as posted */
+    struct text pass_verifier; /* whose score says what is solved; TEXT_NONE: the first held-out one, else the reward */
+    struct text request;       /* the body as posted */
     struct text content_type;
     struct text sampling; /* JSON, as all of these */
     struct text objective;

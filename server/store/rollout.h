@@ -28,7 +28,10 @@ struct store_rollout {
     struct text run;
     struct text task;
     int64_t draw;
-    struct text tags; /* the group's: canonical JSON (tags.h); TEXT_NONE: none */
+    struct text tags;          /* the group's: canonical JSON (tags.h); TEXT_NONE: none */
+    struct text pass_verifier; /* its batch's; TEXT_NONE: none */
+    int64_t group_rewarded;    /* members of its group with a reward; -1: that is not closed */
+    bool group_zero_variance;
     enum store_purpose purpose;
     int64_t created_at_us;
     double advantage; /* NAN until the group is closed */

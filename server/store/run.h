@@ -70,6 +70,21 @@ struct store_standing {
 };
 enum store_status store_read_standing(struct store_reader *reader, struct text run, int64_t incarnation,
                                       struct store_standing *ret_standing);
+
+/* Revisions that an incarnation behind the first declared, by revision: their latest incarnation. What an earlier one has
+ * of them is of other weights. */
+struct store_line {
+    int64_t revision;
+    int64_t incarnation;
+};
+struct store_lines {
+    struct store_line *lines;
+    size_t count;
+    struct store_memory *memory;
+};
+enum store_status store_read_lines(struct store_reader *reader, struct text run, struct store_lines *ret_lines);
+void store_lines_finish(struct store_lines *lines);
+
 /* OK: an update in mode abort led the batch's run to this revision since the batch was made. NOT_FOUND: none did. */
 enum store_status store_find_abort(struct store_reader *reader, struct text batch_id, int64_t revision);
 

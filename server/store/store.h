@@ -24,6 +24,7 @@
 #include "server/store/read.h"
 #include "server/store/rollout.h"
 #include "server/store/rollout_filter.h"
+#include "server/store/rollup.h"
 #include "server/store/run.h"
 #include "server/store/words.h"
 

@@ -10,7 +10,7 @@ import pytest
 from harness import ROOT
 from material import close
 
-PAGES = ("audits", "experiments", "manifest")
+PAGES = ("audits", "experiments", "manifest", "stats")
 BLOCK = re.compile(r"^```sh\n(curl .*?)\n```\n(?:\n```\n(.*?)\n```$)?", re.M | re.S)
 
 
@@ -27,12 +27,13 @@ def printed(service, line):
 
 @pytest.mark.skipif(not (shutil.which("jq") and shutil.which("curl")), reason="there is no jq or no curl")
 @pytest.mark.parametrize("page", PAGES)
-def test_each_line_of_the_page_prints_what_the_page_says(plain, page):
-    training(plain)
+def test_each_line_of_the_page_prints_what_the_page_says(start, page):
+    service = start()
+    training(service)
     found = blocks(page)
     assert len(found) >= 3
     for line, shown in found:
-        got = printed(plain, line)
+        got = printed(service, line)
         assert got, line
         if shown:
             want = [json.loads(row) for row in shown.splitlines()]

@@ -38,6 +38,7 @@
     WRITE(owner, text, text_of(store->owner))                                                                          \
     WRITE(owner_epoch, int, store->owner_epoch)                                                                        \
     COLUMN(b, request_id, text, request_id)                                                                            \
+    WRITE(pass_verifier, text, from->pass_verifier)                                                                    \
     COLUMN(b, deliver, deliver, deliver)                                                                               \
     COLUMN(b, respond_async, flag, respond_async)                                                                      \
     COLUMN(b, created_at_us, int, created_at_us)                                                                       \
@@ -105,6 +106,9 @@
     READ(task, "t.task", text, task)                                                                                   \
     READ(draw, "g.draw", int, draw)                                                                                    \
     READ(tags, "tags.tags", text, tags)                                                                                \
+    READ(pass_verifier, "b.pass_verifier", text, pass_verifier)                                                        \
+    READ(group_rewarded, "g.rewarded", optional, group_rewarded)                                                       \
+    READ(group_zero_variance, "g.zero_variance", flag, group_zero_variance)                                            \
     WRITE(batch_seq, int, group->batch_seq)                                                                            \
     WRITE(run_seq, int, group->run_seq)                                                                                \
     WRITE(task_seq, int, group->task_seq)                                                                              \
@@ -273,6 +277,52 @@
     COLUMN(s, entropy_tokens, int, slice.means[STORE_OBJECTIVE_ENTROPY].tokens)                                        \
     COLUMN(s, logprob_gap_sum, real, slice.means[STORE_OBJECTIVE_LOGPROB_GAP].sum)                                     \
     COLUMN(s, logprob_gap_tokens, int, slice.means[STORE_OBJECTIVE_LOGPROB_GAP].tokens)
+
+/* Behind the key. */
+#define ROLLUP_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                     \
+    COLUMN(u, n, int, n)                                                                                               \
+    COLUMN(u, scored, int, scored)                                                                                     \
+    COLUMN(u, failed, int, failed)                                                                                     \
+    COLUMN(u, cancelled, int, cancelled)                                                                               \
+    COLUMN(u, group_count, int, groups)                                                                                \
+    COLUMN(u, judged_groups, int, judged_groups)                                                                       \
+    COLUMN(u, zero_variance_groups, int, zero_variance_groups)                                                         \
+    COLUMN(u, judged, int, judged)                                                                                     \
+    COLUMN(u, reward_sum, real, reward.sum)                                                                            \
+    COLUMN(u, reward_lost, real, reward.lost)                                                                          \
+    COLUMN(u, reward_min, real, reward_min)                                                                            \
+    COLUMN(u, reward_max, real, reward_max)                                                                            \
+    COLUMN(u, judged_tokens, int, judged_tokens)                                                                       \
+    COLUMN(u, tokens, int, tokens)                                                                                     \
+    COLUMN(u, tokens_max, int, tokens_max)                                                                             \
+    COLUMN(u, truncated, int, truncated)                                                                               \
+    COLUMN(u, straddles, int, straddles)                                                                               \
+    COLUMN(u, duplicates, int, duplicates)                                                                             \
+    COLUMN(u, decided, int, decided)                                                                                   \
+    COLUMN(u, solved, int, solved)                                                                                     \
+    COLUMN(u, engine_us, int, engine_us)                                                                               \
+    COLUMN(u, ended, int, ended)                                                                                       \
+    COLUMN(u, staleness, int, staleness)
+/* What is added up when roll-ups of one key meet. */
+#define ROLLUP_COUNTS(COUNT)                                                                                           \
+    COUNT(n)                                                                                                           \
+    COUNT(scored)                                                                                                      \
+    COUNT(failed)                                                                                                      \
+    COUNT(cancelled)                                                                                                   \
+    COUNT(groups)                                                                                                      \
+    COUNT(judged_groups)                                                                                               \
+    COUNT(zero_variance_groups)                                                                                        \
+    COUNT(judged)                                                                                                      \
+    COUNT(judged_tokens)                                                                                               \
+    COUNT(tokens)                                                                                                      \
+    COUNT(truncated)                                                                                                   \
+    COUNT(straddles)                                                                                                   \
+    COUNT(duplicates)                                                                                                  \
+    COUNT(decided)                                                                                                     \
+    COUNT(solved)                                                                                                      \
+    COUNT(engine_us)                                                                                                   \
+    COUNT(ended)                                                                                                       \
+    COUNT(staleness)
 
 #define ENGINE_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                     \
     COLUMN(engines, url, text, url)                                                                                    \

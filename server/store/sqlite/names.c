@@ -25,6 +25,7 @@ int store_name_index(const char *const *names, struct text word)
 void store_rollout_init(struct store_rollout *rollout)
 {
     *rollout = (struct store_rollout){
+        .group_rewarded = -1,
         .advantage = NAN,
         .shaped_reward = NAN,
         .duplicate = STORE_KNOWN_UNKNOWN,

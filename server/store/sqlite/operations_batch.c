@@ -1,6 +1,7 @@
 #include "server/base/clock.h"
 #include "server/store/sqlite/columns.h"
 #include "server/store/sqlite/operations.h"
+#include "server/store/sqlite/rollups.h"
 
 /* ---- create
  * ----------------------------------------------------------------------------------------------------------------- */
@@ -298,5 +299,7 @@ enum store_status operation_close_batch(struct store *store, struct store_op *op
         return operation_decline(op, STORE_STATE_CONFLICT, "a group of the batch is not closed");
     if (result == SQLITE_OK)
         result = update_closed_batch(store, close_batch, batch_seq);
+    if (result == SQLITE_OK && open)
+        result = rollups_add_open_groups(store, batch_seq);
     return result == SQLITE_OK ? STORE_OK : operation_fail(store, op, result);
 }

@@ -2,6 +2,7 @@
 #include "server/store/duplicates.h"
 #include "server/store/sqlite/columns.h"
 #include "server/store/sqlite/operations.h"
+#include "server/store/sqlite/rollups.h"
 
 #include <math.h>
 
@@ -333,5 +334,7 @@ enum store_status operation_close_group(struct store *store, struct store_op *op
         result = set_advantages(store, &group, close_group);
     if (result == SQLITE_OK)
         result = update_closed_group(store, group.seq, rewarded, close_group);
+    if (result == SQLITE_OK)
+        result = rollups_add_group(store, &group);
     return result == SQLITE_OK ? STORE_OK : operation_fail(store, op, result);
 }

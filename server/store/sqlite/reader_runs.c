@@ -204,6 +204,31 @@ enum store_status store_read_standing(struct store_reader *reader, struct text r
     return result == SQLITE_ROW ? STORE_OK : result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
 }
 
+enum store_status store_read_lines(struct store_reader *reader, struct text run, struct store_lines *ret_lines)
+{
+    sqlite3_stmt *rows = database_statement(&reader->database, SQL_READ_LINES);
+    size_t capacity = 0;
+    int result;
+    *ret_lines = (struct store_lines){.memory = store_memory_create()};
+    bind_text(rows, 1, run);
+    while ((result = sqlite3_step(rows)) == SQLITE_ROW) {
+        ret_lines->lines = store_memory_grow(ret_lines->memory, ret_lines->lines, ret_lines->count, &capacity,
+                                             sizeof(*ret_lines->lines));
+        if (!ret_lines->lines)
+            break;
+        ret_lines->lines[ret_lines->count++] =
+            (struct store_line){sqlite3_column_int64(rows, 0), sqlite3_column_int64(rows, 1)};
+    }
+    enum store_status status = reader_status(reader, result, ret_lines->memory);
+    reader_end(reader);
+    return status;
+}
+
+void store_lines_finish(struct store_lines *lines)
+{
+    store_memory_destroy(TAKE_PTR(lines->memory));
+}
+
 enum store_status store_find_abort(struct store_reader *reader, struct text batch_id, int64_t revision)
 {
     sqlite3_stmt *row = database_statement(&reader->database, SQL_READ_ABORT);

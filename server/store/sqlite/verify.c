@@ -2,6 +2,7 @@
 #include "server/store/sqlite/inspect.h"
 #include "server/store/sqlite/migrate.h"
 #include "server/store/sqlite/store_private.h"
+#include "server/store/sqlite/verify_private.h"
 
 #include <errno.h>
 
@@ -40,10 +41,7 @@ static void ask(struct verifying *verifying, const char *problem, const char *sq
 _Static_assert(ROWS_SHOWN == 20, "as many as integrity_check shows");
 
 /* Invariants over several columns. Each row gives the ids of what is wrong. */
-static const struct {
-    const char *problem;
-    const char *sql;
-} invariants[] = {
+static const struct verify_invariant invariants[] = {
     {"a batch's counters are not those of its rollouts",
      "SELECT b.id FROM batches b WHERE b.scored <> (SELECT count(*) FROM rollouts r WHERE r.batch_seq = b.seq AND "
      "r.state"
@@ -147,6 +145,8 @@ static void verify_all(struct verifying *verifying)
         compare_schema(verifying);
     for (size_t i = 0; i < ARRAY_LENGTH(invariants); i++)
         ask(verifying, invariants[i].problem, invariants[i].sql);
+    for (size_t i = 0; report->schema_version >= VERIFY_ROLLUPS_SCHEMA && i < verify_rollups_count; i++)
+        ask(verifying, verify_rollups[i].problem, verify_rollups[i].sql);
 }
 
 int store_verify(const char *path, struct buffer *problems, struct store_verify_report *ret_report,

@@ -1,0 +1,51 @@
+/* Shared by the files of stats. */
+#ifndef SERVER_REPORTS_STATS_PRIVATE_H
+#define SERVER_REPORTS_STATS_PRIVATE_H
+
+#include "server/base/names.h"
+#include "server/reports/stats.h"
+#include "server/store/store.h"
+
+#define STATS_TAG_PREFIX "tag."
+static inline struct text stats_tag_name(struct text key_name)
+{
+    size_t prefix_bytes = sizeof STATS_TAG_PREFIX - 1;
+    return (struct text){key_name.data + prefix_bytes, key_name.length_bytes - prefix_bytes};
+}
+
+/* One reading of the record for a query. */
+struct stats_scan {
+    struct call *call;
+    const struct stats_query *query;
+    struct cells *cells;
+    int64_t rows_left;         /* of stats_budget */
+    struct names runs;         /* whose lines were read */
+    struct store_lines *lines; /* [runs.count] */
+    size_t line_room;
+};
+
+/* stats_lines.c: whether a rollout is of the surviving line: no later incarnation declared its revision again. With
+ * `incarnation` as a filter or a key every one counts. 0, or -1 with the call refused. */
+int lines_survives(struct stats_scan *scan, const struct store_rollout *rollout, bool *ret_survives);
+int lines_read(struct stats_scan *scan, struct text run, const struct store_lines **ret_lines);
+bool lines_are_asked_for(const struct stats_query *query);
+bool lines_have(const struct store_lines *lines, int64_t incarnation, int64_t revision);
+void lines_finish(struct stats_scan *scan);
+
+/* stats_query.c: whether the call has no parameter but these, so that nothing else narrows what it means. */
+bool stats_asks_only(const struct call *call, const char *const *names);
+
+bool stats_keys_are_among(const struct stats_query *query, const enum stats_key *keys, size_t count);
+
+/* stats_rollups.c: whether the roll-ups know what is asked for: 0, or -1 with the call refused. And from them. */
+int stats_rollups_know(const struct stats_scan *scan, bool *ret_know);
+int stats_visit_rollups(struct stats_scan *scan);
+
+/* stats_scan.c: rollout by rollout. */
+int stats_scan_rollouts(struct stats_scan *scan);
+void stats_scan_add(const struct stats_scan *scan, const struct store_rollout *rollout);
+
+/* stats.c: 422, with the filter to add. -1. */
+int stats_refuse_budget(struct stats_scan *scan);
+
+#endif

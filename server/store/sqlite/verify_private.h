@@ -1,0 +1,17 @@
+/* verify: the invariants of a record that one query each looks for. Private to the room. */
+#ifndef SERVER_STORE_SQLITE_VERIFY_PRIVATE_H
+#define SERVER_STORE_SQLITE_VERIFY_PRIVATE_H
+
+#include <stddef.h>
+
+struct verify_invariant {
+    const char *problem;
+    const char *sql; /* each row, its first column, is one thing that is wrong */
+};
+
+/* verify_rollups.c: of schema 12 and later. */
+#define VERIFY_ROLLUPS_SCHEMA 12
+extern const struct verify_invariant verify_rollups[];
+extern const size_t verify_rollups_count;
+
+#endif

@@ -1,0 +1,63 @@
+/* Roll-ups held against the rollouts that they stand for. */
+#include "server/store/sqlite/verify_private.h"
+
+#include <stddef.h>
+
+/* The rollouts that are in roll-ups, each with its deciding score (server/store/deciding_score.h). */
+#define ROLLED                                                                                                         \
+    "WITH rolled AS (SELECT r.*, g.rewarded, g.zero_variance,"                                                         \
+    " CASE WHEN b.pass_verifier IS NULL AND EXISTS (SELECT 1 FROM json_each(v.heldout))"                               \
+    " THEN (SELECT json_extract(value, '$.score') FROM json_each(v.heldout) LIMIT 1)"                                  \
+    " WHEN b.pass_verifier IS NULL THEN r.reward"                                                                      \
+    " WHEN EXISTS (SELECT 1 FROM json_each(v.heldout) WHERE key = b.pass_verifier)"                                    \
+    " THEN (SELECT json_extract(value, '$.score') FROM json_each(v.heldout) WHERE key = b.pass_verifier)"              \
+    " ELSE (SELECT json_extract(value, '$.score') FROM json_each(v.rewards) WHERE key = b.pass_verifier)"              \
+    " END AS score FROM rollouts r JOIN groups g ON g.seq = r.group_seq JOIN batches b ON b.seq = g.batch_seq"         \
+    " LEFT JOIN rollout_verdicts v ON v.rollout_seq = r.seq"                                                           \
+    " WHERE b.seq > (SELECT batch_seq FROM rollup_start) AND (g.state = 'complete' OR b.state <> 'running')),"         \
+    " whole AS (SELECT group_seq FROM rolled GROUP BY group_seq"                                                       \
+    " HAVING min(incarnation) = max(incarnation) AND min(policy_revision) = max(policy_revision))"
+
+#define KEY "run_seq, incarnation, policy_revision, purpose, task_seq"
+
+#define COUNTED                                                                                                        \
+    "SELECT " KEY ", count(*) AS n, sum(state = 'scored'), sum(state = 'failed'), sum(state = 'cancelled'),"           \
+    " count(reward), min(reward), max(reward), sum(iif(reward IS NULL, 0, completion_tokens)),"                        \
+    " sum(completion_tokens), max(completion_tokens), sum(reward IS NOT NULL AND finish_reason IS 'length'),"          \
+    " sum(straddles), sum(coalesce(duplicate, 0)), count(score), sum(coalesce(score >= 1, 0)), sum(engine_us),"        \
+    " count(revision_at_end), coalesce(sum(revision_at_end - policy_revision), 0) FROM rolled GROUP BY " KEY
+#define KEPT                                                                                                           \
+    "SELECT " KEY ", n, scored, failed, cancelled, judged, reward_min, reward_max, judged_tokens, tokens,"             \
+    " tokens_max, truncated, straddles, duplicates, decided, solved, engine_us, ended, staleness FROM rollups"
+
+#define GROUPS_COUNTED                                                                                                 \
+    "SELECT " KEY ", count(*), sum(rewarded > 0), sum(rewarded > 0 AND zero_variance) FROM"                            \
+    " (SELECT DISTINCT group_seq, " KEY ", coalesce(rewarded, 0) AS rewarded, coalesce(zero_variance, 0) AS"           \
+    " zero_variance FROM rolled WHERE group_seq IN whole) GROUP BY " KEY
+#define GROUPS_KEPT                                                                                                    \
+    "SELECT " KEY ", group_count, judged_groups, zero_variance_groups FROM rollups WHERE group_count <> 0"             \
+    " OR judged_groups <> 0 OR zero_variance_groups <> 0"
+
+#define SPLIT                                                                                                          \
+    "SELECT DISTINCT run_seq, group_seq, incarnation, policy_revision FROM rolled WHERE group_seq NOT IN whole"
+#define SPLIT_KEPT "SELECT run_seq, group_seq, incarnation, policy_revision FROM rollup_groups"
+
+#define NAMED(rows)                                                                                                    \
+    ROLLED " SELECT u.name || ' incarnation ' || x.incarnation || ' revision ' || x.policy_revision FROM (" rows       \
+           ") x JOIN runs u ON u.seq = x.run_seq LIMIT 20"
+/* What is in one of the two alone. */
+#define DIFFERENT(left, right)                                                                                         \
+    "SELECT * FROM (" left " EXCEPT " right ") UNION ALL SELECT * FROM (" right " EXCEPT " left ")"
+
+const struct verify_invariant verify_rollups[] = {
+    {"a roll-up is not what its rollouts add up to", NAMED(DIFFERENT(COUNTED, KEPT))},
+    {"a roll-up counts other groups than there are", NAMED(DIFFERENT(GROUPS_COUNTED, GROUPS_KEPT))},
+    {"a group of several revisions is not named as one", NAMED(DIFFERENT(SPLIT, SPLIT_KEPT))},
+    /* Sums are of doubles, and in another order. */
+    {"a roll-up has another sum of rewards than its rollouts",
+     NAMED("SELECT k.* FROM (SELECT " KEY
+           ", total(reward) AS reward, total(abs(reward)) AS size FROM rolled GROUP BY " KEY
+           ") c JOIN rollups k USING (" KEY
+           ") WHERE NOT abs(k.reward_sum + k.reward_lost - c.reward) <= 1e-9 * c.size")},
+};
+const size_t verify_rollups_count = sizeof verify_rollups / sizeof verify_rollups[0];
