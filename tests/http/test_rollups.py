@@ -111,7 +111,7 @@ def test_a_run_from_before_there_were_roll_ups_is_scanned(start):
     assert service.terminate() == 0
     database = sqlite3.connect(service.database)
     database.execute("DELETE FROM rollups")
-    database.execute("UPDATE rollup_start SET batch_seq = (SELECT max(seq) FROM batches)")
+    database.execute("UPDATE rollup_start SET last_batch = (SELECT max(seq) FROM batches)")
     database.commit()
     database.close()
     service.start()

@@ -14,7 +14,7 @@
     " ELSE (SELECT json_extract(value, '$.score') FROM json_each(v.rewards) WHERE key = b.pass_verifier)"              \
     " END AS score FROM rollouts r JOIN groups g ON g.seq = r.group_seq JOIN batches b ON b.seq = g.batch_seq"         \
     " LEFT JOIN rollout_verdicts v ON v.rollout_seq = r.seq"                                                           \
-    " WHERE b.seq > (SELECT batch_seq FROM rollup_start) AND (g.state = 'complete' OR b.state <> 'running')),"         \
+    " WHERE b.seq > (SELECT last_batch FROM rollup_start) AND (g.state = 'complete' OR b.state <> 'running')),"        \
     " whole AS (SELECT group_seq FROM rolled GROUP BY group_seq"                                                       \
     " HAVING min(incarnation) = max(incarnation) AND min(policy_revision) = max(policy_revision))"
 

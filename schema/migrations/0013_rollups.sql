@@ -32,6 +32,7 @@ CREATE TABLE rollups (
     staleness INTEGER NOT NULL, -- sum of that revision minus their own
     PRIMARY KEY (run_seq, incarnation, policy_revision, purpose, task_seq)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX rollups_by_task ON rollups (task_seq);
 
 -- Groups with members of several revisions or incarnations: one row for each.
 CREATE TABLE rollup_groups (
@@ -41,10 +42,11 @@ CREATE TABLE rollup_groups (
     policy_revision INTEGER NOT NULL,
     PRIMARY KEY (run_seq, group_seq, incarnation, policy_revision)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX rollup_groups_by_group ON rollup_groups (group_seq);
 
 -- Batches up to this one are in no roll-up: runs that have one are read rollout by rollout.
-CREATE TABLE rollup_start (batch_seq INTEGER NOT NULL) STRICT;
-INSERT INTO rollup_start (batch_seq) SELECT coalesce(max(seq), 0) FROM batches;
+CREATE TABLE rollup_start (last_batch INTEGER NOT NULL) STRICT;
+INSERT INTO rollup_start (last_batch) SELECT coalesce(max(seq), 0) FROM batches;
 
 -- The verifier whose score says what is solved. NULL: the first held-out one, else the reward.
 ALTER TABLE batches ADD COLUMN pass_verifier TEXT;
