@@ -1,11 +1,14 @@
 /* The end of a batch, computed on a worker from the record: totals, loss at ratio 1, summary, notes. */
 #include "server/batches/closing_private.h"
 
-#include "server/batches/live.h"
-#include "server/spec/pass_at.h"
-
+#include "server/base/clock.h"
 #include "server/base/json_write.h"
+#include "server/base/log.h"
+#include "server/batches/live.h"
+#include "server/batches/observer.h"
 #include "server/batches/unstored.h"
+#include "server/runtime/metrics.h"
+#include "server/spec/pass_at.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -356,6 +359,50 @@ static void close_compute(struct job *job, struct store_reader *reader)
 
 /* --- on the loop ------------------------------------------------------------------------------------------ */
 
+static void batch_closed(struct store_op *op)
+{
+    struct close_job *close = op->context;
+    struct live_batch *live = close->live;
+    struct batches *batches = live->batches;
+    if (store_desk_send_again(&close->errand)) {
+        live_tell_not_stored(live, op->status);
+        return;
+    }
+    if (op->status != STORE_OK && op->status != STORE_EXISTS)
+        log_event(LOG_LEVEL_ERROR, "a batch was refused by the store", "batch", live->id, "why", op->message, NULL);
+    batches->without_scored = close->scored > 0 ? 0 : batches->without_scored + 1;
+    metric_set(METRIC_BATCHES_WITHOUT_SCORED, 0, (int64_t)batches->without_scored);
+    live->scored = close->scored;
+    live_post(live, &(struct batch_event){.kind = EVENT_BATCH_CLOSED});
+    buffer_finish(&close->notes);
+    buffer_finish(&close->summary);
+    free(close);
+    live_leave(live);
+}
+
+/* EVENT_BATCH_CLOSED once it is on disk. Takes the job. */
+static void store_batch(struct close_job *close)
+{
+    struct batches *batches = close->live->batches;
+    close->errand = (struct store_errand){.loop = batches->uses.loop, .store = batches->uses.store};
+    close->errand.op = (struct store_op){.kind = STORE_CLOSE_BATCH, .done = batch_closed, .context = close};
+    close->errand.op.close_batch = (struct store_close_batch){
+        .batch_id = close->batch_id,
+        .state = close->state,
+        .loss = close->loss,
+        .total_tokens = (int64_t)close->totals.tokens,
+        .total_sequences = (int64_t)close->totals.sequences,
+        .total_groups = (int64_t)close->totals.groups,
+        .notes = buffer_text(&close->notes),
+        .summary = buffer_text(&close->summary),
+        .completed_at_us = clock_utc_us(),
+    };
+    if (close->live->unstored)
+        batch_closed(&close->errand.op);
+    else
+        store_desk_send(&close->errand);
+}
+
 static void close_computed(struct job *job)
 {
     struct close_job *close = (struct close_job *)job;
@@ -363,7 +410,7 @@ static void close_computed(struct job *job)
         read_again_later(&close->again, &close->job);
         return;
     }
-    live_store_close(close);
+    store_batch(close);
 }
 
 /* Worker. */

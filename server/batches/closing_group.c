@@ -42,6 +42,65 @@ enum store_status live_read_group(const struct live_batch *live, struct store_re
     return group_record_read(reader, text_of(id), knobs, with_logprobs, names, ret_record);
 }
 
+/* --- to the record --- */
+
+struct group_op {
+    struct store_errand errand;
+    struct live_batch *live;
+    uint32_t group;
+    char id[ID_BYTES];
+    double *advantages;
+    double *shaped;
+};
+
+static void group_closed(struct store_op *op)
+{
+    struct group_op *close = op->context;
+    struct live_batch *live = close->live;
+    if (store_desk_send_again(&close->errand)) {
+        live_tell_not_stored(live, op->status);
+        return;
+    }
+    if (op->status != STORE_OK && op->status != STORE_EXISTS)
+        log_event(LOG_LEVEL_ERROR, "a group was refused by the store", "group", close->id, "why", op->message, NULL);
+    live_post(live, &(struct batch_event){.kind = EVENT_GROUP_CLOSED, .index = close->group});
+    free(close->advantages);
+    free(close->shaped);
+    free(close);
+    live_leave(live);
+}
+
+/* Takes both arrays, one value for each member. */
+static void store_group(struct live_batch *live, uint32_t group, const struct objective_group *statistics,
+                        double *advantages, double *shaped)
+{
+    struct group_op *close = xcalloc(1, sizeof(*close));
+    const struct batch_group *members = &live->batch.groups[group];
+    close->errand = (struct store_errand){.loop = live->batches->uses.loop, .store = live->batches->uses.store};
+    close->live = live;
+    close->group = group;
+    close->advantages = advantages;
+    close->shaped = shaped;
+    id_of_group(live->id, group, close->id);
+    close->errand.op = (struct store_op){.kind = STORE_CLOSE_GROUP, .done = group_closed, .context = close};
+    close->errand.op.close_group = (struct store_close_group){
+        .group_id = close->id,
+        .n = members->count,
+        .advantage = close->advantages,
+        .shaped_reward = close->shaped,
+        .reward_mean = statistics->rewarded ? statistics->mean : NAN,
+        .reward_std = statistics->rewarded ? statistics->std : NAN,
+        .zero_variance = statistics->zero_variance,
+    };
+    live->jobs++;
+    if (!live->unstored) {
+        store_desk_send(&close->errand);
+        return;
+    }
+    unstored_close_group(live, group, &close->errand.op.close_group);
+    group_closed(&close->errand.op);
+}
+
 /* --- on a worker --- */
 
 /* The members of all groups, one behind the other, as one request. */
@@ -142,7 +201,7 @@ static void groups_computed(struct job *job)
     if (self->status != STORE_OK)
         log_event(LOG_LEVEL_ERROR, "a group could not be read from the record", "batch", live->id, NULL);
     for (uint32_t g = 0; g < self->count; g++)
-        live_store_closing(live, self->first + g, &self->groups[g], self->advantages[g], self->shaped[g]);
+        store_group(live, self->first + g, &self->groups[g], self->advantages[g], self->shaped[g]);
     free(self->groups);
     free(self->advantages);
     free(self->shaped);
@@ -216,7 +275,7 @@ static void close_by_rewards(struct live_batch *live, uint32_t first, uint32_t c
             advantages[i] = computed ? sequences[group->first - begin + i].advantage : NAN;
             shaped[i] = live->rewards[group->first + i];
         }
-        live_store_closing(live, first + g, &groups[g], advantages, shaped);
+        store_group(live, first + g, &groups[g], advantages, shaped);
     }
 }
 

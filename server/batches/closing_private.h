@@ -41,24 +41,17 @@ struct close_job {
     struct buffer summary;
     struct store_errand errand;
 };
-/* closing_store.c: EVENT_BATCH_CLOSED once it is on disk. Takes the job. */
-void live_store_close(struct close_job *close);
 
 /* Worker: the members of one group, from the record or from memory. group_record_finish() is needed either way. */
 enum store_status live_read_group(const struct live_batch *live, struct store_reader *reader, uint32_t group,
                                   const struct objective_knobs *knobs, bool with_logprobs, json_t *names,
                                   struct group_record *ret_record);
 
-/* closing_store.c. Takes both arrays, one value for each member. */
-void live_store_closing(struct live_batch *live, uint32_t group, const struct objective_group *statistics,
-                        double *advantages, double *shaped);
-
-/* batches/closing_logprobs.c. Worker: one text of an open array for each thing that is wrong with the log-probabilities of some.
- */
+/* closing_logprobs.c. Worker: texts of an open array, one for each fault of the members' log-probabilities. */
 void close_note_logprobs(struct json_write *json, const struct batch_spec *spec, const struct store_members *members);
 
-/* batches/closing_revisions.c: how the members' revisions stand to the run's and to the batch's. Worker: read, then write texts
- * of an open array. */
+/* closing_revisions.c: the members' revisions beside the run's and the batch's. Worker: read, then write texts of an open
+ * array. */
 #define CLOSE_MOVES_MAX 16
 struct close_revisions {
     int64_t run_incarnation;
