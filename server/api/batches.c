@@ -1,5 +1,6 @@
 #include "server/api/batches.h"
 
+#include "server/api/manifest.h"
 #include "server/api/routes.h"
 #include "server/api/store_wait.h"
 #include "server/api/unstored.h"
@@ -31,6 +32,7 @@ struct key_record {
 struct new_batch {
     struct batch_spec *spec;
     struct key_record recorded;
+    struct manifest_hold hold;
     int64_t wait_us; /* NEVER_US: until the batch has ended */
     int arrays;      /* enum json_arrays */
     /* of the run, for a score that is not stored */
@@ -87,10 +89,21 @@ static void look_up_key(struct call *call)
     recorded->same_body = memcmp(sha256, new_batch->spec->body_sha256, SHA256_BYTES) == 0;
 }
 
+/* What a known key has made is on record, whatever the run has frozen since. */
+static void look_at_manifest(struct call *call)
+{
+    struct new_batch *new_batch = call->parsed;
+    new_batch->hold.spec = new_batch->spec;
+    if (new_batch->spec->purpose == STORE_TRAIN && !new_batch->recorded.found)
+        manifest_look(call, new_batch->spec->run, &new_batch->hold);
+}
+
 void parse_batch(struct call *call)
 {
-    if (parse(call, BATCH_SAMPLED) == 0)
-        look_up_key(call);
+    if (parse(call, BATCH_SAMPLED) < 0)
+        return;
+    look_up_key(call);
+    look_at_manifest(call);
 }
 
 static void read_run(struct call *call, struct new_batch *new_batch)
@@ -110,10 +123,11 @@ void parse_score(struct call *call)
     if (parse(call, BATCH_GIVEN) < 0)
         return;
     struct new_batch *new_batch = call->parsed;
-    if (new_batch->spec->store) {
+    if (new_batch->spec->store)
         look_up_key(call);
+    look_at_manifest(call);
+    if (new_batch->spec->store || call->reply.status)
         return;
-    }
     if (new_batch->wait_us != NEVER_US)
         call_refuse(call, ERR_INVALID_FIELD, "wait", "what is not stored is answered when it is done, or not at all");
     else if (call->accept_ndjson)
@@ -132,6 +146,7 @@ struct creation {
     char *key;
     char request_id[REQUEST_ID_BYTES];
     struct key_record recorded;
+    struct manifest_hold hold;
     int64_t wait_us;
     bool respond_async;
     size_t bytes;
@@ -198,6 +213,7 @@ static void fill_op(struct creation *creation)
         .settings = creation->server->engines->in_force,
         .groups = creation->groups,
         .group_count = spec->group_count,
+        .manifest = manifest_guard(&creation->hold),
     };
     id_new_batch(create->id);
     memcpy(create->request_sha256, spec->body_sha256, SHA256_BYTES);
@@ -296,6 +312,7 @@ void create_batch(void *owner, struct request *request)
     creation->key = call->idempotency_key ? xstrdup(call->idempotency_key) : NULL;
     snprintf(creation->request_id, sizeof(creation->request_id), "%s", call->request_id);
     creation->recorded = new_batch->recorded;
+    creation->hold = new_batch->hold;
     creation->wait_us = new_batch->wait_us;
     creation->respond_async = call->prefer_async;
     fill_groups(creation);
@@ -403,6 +420,8 @@ static void refuse_creation(const struct creation *creation)
         return;
     if (status == STORE_REVISION_CONFLICT || status == STORE_STATE_CONFLICT)
         refuse_revision(creation->wait.request, &creation->wait.op);
+    else if (status == STORE_MANIFEST_CONFLICT || status == STORE_OVER_BUDGET)
+        manifest_refuse(creation->wait.request, &creation->wait.op, &creation->hold);
     else if (status == STORE_REFUSED)
         request_refuse(creation->wait.request, ERR_INTERNAL, NULL, "the record refused the batch");
     else

@@ -101,14 +101,35 @@ static int evaluate(struct objective_call *objective, struct objective_request *
 
 /* --- the handlers --- */
 
+/* A call on rollouts of one run keeps to that run's manifest. */
+static int look_at_manifest(struct objective_call *objective, int64_t *ret_version)
+{
+    struct manifest_hold hold = {0};
+    struct json_write json;
+    _cleanup_buffer_ struct buffer text = {0};
+    *ret_version = 0;
+    if (!objective->stored || !objective->run.data)
+        return 0;
+    buffer_init(&text, 64 * 1024);
+    json_write_init(&json, &text);
+    objective_json_write(&json, &objective->knobs);
+    hold.objective = buffer_text(&text);
+    int result = manifest_look(objective->call, objective->run, &hold);
+    *ret_version = hold.version;
+    return result;
+}
+
 static int answer(struct objective_call *objective, struct call *call)
 {
+    int64_t version;
     struct objective_request request;
     struct objective_result result;
 
     if (objective_request_read(objective, call) < 0)
         return -1;
     if (objective->stored && objective_record_fill(objective, call->reader) < 0)
+        return -1;
+    if (look_at_manifest(objective, &version) < 0)
         return -1;
     objective->rollout_against_logprobs = lacks_old_logprobs(objective);
     default_old_logprobs(objective);
@@ -124,7 +145,10 @@ static int answer(struct objective_call *objective, struct call *call)
     objective_tensors_reply(objective, &request, &result);
     if (!objective->keep)
         return objective_answer(call);
-    call->parsed = objective_keep(objective, &result);
+    struct objective_kept *kept = objective_keep(objective, &result);
+    kept->hold = (struct manifest_hold){.objective = buffer_text(&kept->objective_json), .version = version};
+    kept->wait.op.record_objective.manifest = manifest_guard(&kept->hold);
+    call->parsed = kept;
     call->parsed_destroy = objective_kept_destroy;
     return 0;
 }

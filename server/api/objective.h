@@ -9,11 +9,13 @@
 #include "server/api/store_wait.h"
 #include "server/base/buffer.h"
 #include "server/http/call.h"
+#include "server/spec/manifest_hold.h"
 
 /* call->parsed of a call to be kept. The reply's body is in call->reply.body already, its status not. */
 struct objective_kept {
     struct store_wait wait; /* first. Its operation is STORE_RECORD_OBJECTIVE, filled; its texts live in here */
     char *run;
+    struct manifest_hold hold;
     struct buffer objective_json;
     struct buffer sums_json;
     struct store_objective_slice *slices; /* [slice_count] */

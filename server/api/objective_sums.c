@@ -2,6 +2,7 @@
  * GET /v1/runs/{run}/objective. */
 #include "server/api/objective.h"
 
+#include "server/api/manifest.h"
 #include "server/api/page.h"
 #include "server/api/routes.h"
 #include "server/api/server.h"
@@ -19,6 +20,8 @@ static void recorded(struct store_op *op)
     if (request && (op->status == STORE_OK || op->status == STORE_EXISTS)) {
         objective_answer(request_call(request));
         request_answer(request);
+    } else if (request && op->status == STORE_MANIFEST_CONFLICT) {
+        manifest_refuse(request, op, &kept->hold);
     } else {
         store_wait_refuse(&kept->wait, "");
     }

@@ -339,6 +339,7 @@ static void put_run(struct json_write *json, const struct store_run *run)
     json_put_int(json, "scored", run->scored);
     json_put_int(json, "failed", run->failed);
     json_put_int(json, "cancelled", run->cancelled);
+    json_put_int_or_null(json, "train_tokens", run->spent_tokens);
     json_object_end(json);
     json_put_int_or_null(json, "deletion", run->deletion);
     json_key(json, "update");
@@ -427,14 +428,19 @@ void get_run(struct call *call)
 {
     static const char *const known[] = {NULL};
     _cleanup_(store_run_detail_finish) struct store_run_detail run = {0};
+    _cleanup_(store_manifest_finish) struct store_manifest manifest = {0};
     struct json_write json;
     if (enter(call, known) < 0 ||
         check_status(call, store_read_run(call->reader, call->args[0], &run), "run", "run") < 0)
         return;
+    if (store_read_manifest(call->reader, call->args[0], &manifest) == STORE_UNAVAILABLE) {
+        call_refuse_unreadable(call);
+        return;
+    }
     json_write_init(&json, &call->reply.body);
     json_object_begin(&json);
     put_run(&json, &run.run);
-    json_put_null(&json, "manifest"); /* runs are not frozen yet */
+    json_put_raw(&json, "manifest", manifest.given);
     put_incarnations(&json, &run);
     put_revisions(&json, &run);
     put_objectives(&json, &run);

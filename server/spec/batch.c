@@ -192,7 +192,7 @@ int batch_spec_read_sampling(struct batch_spec *spec, const json_t *object, cons
     return fields.engine_options ? read_engine_options(spec, &fields, path, sampling) : 0;
 }
 
-static struct text write_sampling(struct batch_spec *spec)
+struct text batch_spec_write_sampling(struct batch_spec *spec)
 {
     const struct sampling *sampling = &spec->sampling;
     struct buffer out;
@@ -421,7 +421,7 @@ static int read_body(struct batch_spec *spec, const struct settings *settings)
         return -1;
     if (fields.sampling && batch_spec_read_sampling(spec, fields.sampling, "sampling", &spec->sampling, &spec->n) < 0)
         return -1;
-    spec->sampling_json = given ? TEXT_LITERAL("null") : write_sampling(spec);
+    spec->sampling_json = given ? TEXT_LITERAL("null") : batch_spec_write_sampling(spec);
     _cleanup_(json_decrefp) json_t *none = json_array();
     spec->verifiers = verifier_list_read(&spec->input, fields.verifiers ? fields.verifiers : none, "verifiers");
     if (!spec->verifiers)

@@ -116,6 +116,8 @@ int batch_spec_read_groups(struct batch_spec *spec, json_t *groups);
 /* Reads one `sampling` object over what *sampling and *n hold. */
 int batch_spec_read_sampling(struct batch_spec *spec, const json_t *object, const char *path, struct sampling *sampling,
                              int64_t *n);
+/* spec->sampling and spec->n as JSON, every knob. */
+struct text batch_spec_write_sampling(struct batch_spec *spec);
 /* chat_template_kwargs with something in them. */
 bool sampling_has_template_options(const struct sampling *sampling);
 /* A list of token ids, checked, as packed integers that the spec owns. 0, or -1 with the call refused. */

@@ -4,6 +4,7 @@
 
 #include "server/base/hash.h"
 #include "server/base/ids.h"
+#include "server/store/manifest.h"
 #include "server/store/policy_update.h"
 #include "server/store/provenance.h"
 #include "server/store/read.h"
@@ -27,7 +28,8 @@ struct store_new_group {
 /* The request, the batch and its groups. With a key that is on record for this route in the run's incarnation: EXISTS
  * (same body; results are those of the first), or IDEMPOTENCY_CONFLICT. REVISION_CONFLICT: further behind the run's
  * revision than max_staleness. A training batch whose revision is above the run's declares it, or is a STATE_CONFLICT
- * while a weight update of the run is open; an evaluation never declares, and may be of any age. */
+ * while a weight update of the run is open; an evaluation never declares, and may be of any age. A training batch that the
+ * run's manifest does not allow is a MANIFEST_CONFLICT, and OVER_BUDGET when that is spent. */
 struct store_create_batch {
     char id[ID_BYTES]; /* in: a new one. out: the batch's, which is the first one's if it EXISTS */
     struct text run;
@@ -54,6 +56,7 @@ struct store_create_batch {
     const struct store_settings *settings; /* in force; NULL: not known */
     const struct store_new_group *groups;
     size_t group_count;
+    struct store_manifest_guard manifest; /* of a training batch */
     /* out */
     int64_t incarnation;
     int64_t created_at_us;

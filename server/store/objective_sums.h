@@ -2,6 +2,7 @@
 #ifndef STORE_OBJECTIVE_SUMS_H
 #define STORE_OBJECTIVE_SUMS_H
 
+#include "server/store/manifest.h"
 #include "server/store/read.h"
 
 #include <stdint.h>
@@ -32,7 +33,8 @@ struct store_objective_slice {
     } means[STORE_OBJECTIVE_MEANS];
 };
 
-/* Sums and denominators of one objective call; the same part again replaces. NOT_FOUND: no such run. */
+/* Sums and denominators of one objective call; the same part again replaces. NOT_FOUND: no such run.
+ * MANIFEST_CONFLICT: its manifest says otherwise. */
 struct store_record_objective {
     struct text run;
     int64_t optimizer_step;
@@ -43,6 +45,7 @@ struct store_record_objective {
     struct text kl_estimator;
     const struct store_objective_slice *slices;
     size_t slice_count;
+    struct store_manifest_guard manifest;
 };
 
 /* Stored sums of a run's objective calls, in order of recording: one for each part, revision and

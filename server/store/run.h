@@ -15,7 +15,8 @@ struct store_run {
     int64_t scored;
     int64_t failed;
     int64_t cancelled;
-    int64_t deletion; /* by which it is being deleted; -1: it is not */
+    int64_t spent_tokens; /* completion tokens of training rollouts; -1: of a run from before they are counted */
+    int64_t deletion;     /* by which it is being deleted; -1: it is not */
     bool has_update;
     struct store_policy_update update; /* the newest, if there is one */
 };

@@ -18,6 +18,7 @@
 #include "server/store/engine.h"
 #include "server/store/group.h"
 #include "server/store/journal.h"
+#include "server/store/manifest.h"
 #include "server/store/objective_sums.h"
 #include "server/store/policy_update.h"
 #include "server/store/provenance.h"
@@ -122,6 +123,8 @@ const struct store_metrics *store_metrics(const struct store *store);
     ROW(DECLARE_POLICY, struct store_declare_policy, declare_policy)                                                   \
     ROW(UPDATE_POLICY, struct store_update_policy, update_policy)                                                      \
     ROW(RECORD_OBJECTIVE, struct store_record_objective, record_objective)                                             \
+    ROW(PUT_MANIFEST, struct store_put_manifest, put_manifest)                                                         \
+    ROW(COUNT_SPENT, struct store_count_spent, count_spent)                                                            \
     ROW(RECORD_METRICS, struct store_record_metrics, record_metrics)                                                   \
     ROW(ADD_NOTE, struct store_add_note, add_note)                                                                     \
     ROW(DELETE_RUN, struct store_delete_run, delete_run)                                                               \

@@ -14,6 +14,9 @@ enum store_status {
     STORE_STATE_CONFLICT,       /* the batch is no longer running, a group still has members without a row, or a
                                    weight update is open */
     STORE_RUN_IS_DELETED,       /* the run is being deleted: nothing enters it */
+    STORE_MANIFEST_CONFLICT,    /* the run's manifest says otherwise */
+    STORE_OVER_BUDGET,          /* what the run's manifest allows is spent */
+    STORE_CHANGED,              /* what it was decided by is no longer so: decide again */
     STORE_REFUSED,              /* a constraint of the record forbids it: a bug of the caller */
     STORE_INVALID_CURSOR,       /* reads only: not a cursor of this list, filter and order */
     STORE_DISK_FULL,

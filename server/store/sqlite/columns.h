@@ -211,6 +211,7 @@
     COLUMN(runs, scored, int, scored)                                                                                  \
     COLUMN(runs, failed, int, failed)                                                                                  \
     COLUMN(runs, cancelled, int, cancelled)                                                                            \
+    READ(spent_tokens, "CASE WHEN runs.spent_counted_to IS NULL THEN runs.spent_tokens END", optional, spent_tokens)   \
     READ(deletion, "runs.deletion_seq", optional, deletion)
 
 #define DELETION_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                   \
@@ -236,6 +237,25 @@
     COLUMN(u, ended_at_us, optional, ended_at_us)                                                                      \
     COLUMN(u, incarnation, int, incarnation)                                                                           \
     COLUMN(u, previous_revision, optional, previous_revision)
+
+#define MANIFEST_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                   \
+    COLUMN(m, version, int, version)                                                                                   \
+    COLUMN(m, created_at_us, int, created_at_us)                                                                       \
+    COLUMN(m, changed_at_us, int, changed_at_us)                                                                       \
+    COLUMN(m, given, text, given)                                                                                      \
+    COLUMN(m, frozen, text, frozen)                                                                                    \
+    COLUMN(m, completion_tokens, optional, budget.completion_tokens)                                                   \
+    COLUMN(m, revisions, optional, budget.revisions)
+
+#define SETTINGS_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                   \
+    COLUMN(b, id, id, id)                                                                                              \
+    COLUMN(b, incarnation, int, incarnation)                                                                           \
+    COLUMN(b, purpose, purpose, purpose)                                                                               \
+    COLUMN(b, policy_revision, int, policy_revision)                                                                   \
+    COLUMN(b, created_at_us, int, created_at_us)                                                                       \
+    COLUMN(o, objective, text, objective)                                                                              \
+    COLUMN(c, sampling, text, sampling)                                                                                \
+    COLUMN(c, verifiers, text, verifiers)
 
 #define METRIC_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                     \
     COLUMN(m, incarnation, int, incarnation)                                                                           \

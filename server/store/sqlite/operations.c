@@ -61,6 +61,8 @@ size_t operation_bytes(const struct store_op *op)
         return sizeof(*op) + insert_rollout_bytes(&op->insert_rollout);
     if (op->kind == STORE_CLOSE_BATCH)
         return sizeof(*op) + op->close_batch.notes.length_bytes + op->close_batch.summary.length_bytes;
+    if (op->kind == STORE_PUT_MANIFEST)
+        return sizeof(*op) + op->put_manifest.given.length_bytes + op->put_manifest.frozen.length_bytes;
     if (op->kind == STORE_RECORD_METRICS)
         return sizeof(*op) + op->record_metrics.numbers.length_bytes;
     if (op->kind == STORE_ADD_NOTE)

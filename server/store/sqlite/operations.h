@@ -67,6 +67,13 @@ int operation_enter_provenance(struct store *store, const struct store_rollout *
 /* Adds it to the batch's. engine TEXT_NONE: none. */
 int operation_note_provenance(struct store *store, int64_t batch_seq, struct text engine, int64_t provenance_seq);
 
+/* Whether the run's manifest allows it: STORE_OK, or MANIFEST_CONFLICT. */
+enum store_status operation_check_manifest(struct store *store, struct store_op *op, const struct run_row *run,
+                                           const struct store_manifest_guard *guard);
+/* Whether its budget allows one more training batch of this revision: STORE_OK, or OVER_BUDGET. */
+enum store_status operation_check_budget(struct store *store, struct store_op *op, const struct run_row *run,
+                                         int64_t revision);
+
 struct group_row {
     int64_t seq;
     int64_t batch_seq;

@@ -215,6 +215,12 @@ static int insert_rows(struct store *store, const struct store_create_batch *bat
     return database_run(count);
 }
 
+static enum store_status check_manifest(struct store *store, struct store_op *op, const struct run_row *run)
+{
+    enum store_status status = operation_check_manifest(store, op, run, &op->create_batch.manifest);
+    return status == STORE_OK ? operation_check_budget(store, op, run, op->create_batch.policy_revision) : status;
+}
+
 enum store_status operation_create_batch(struct store *store, struct store_op *op)
 {
     struct store_create_batch *batch = &op->create_batch;
@@ -227,6 +233,8 @@ enum store_status operation_create_batch(struct store *store, struct store_op *o
     enum store_status status = check_key(store, op, &run);
     if (status == STORE_OK)
         status = stamp_revision(store, op, &run, batch->created_at_us);
+    if (status == STORE_OK && batch->purpose == STORE_TRAIN)
+        status = check_manifest(store, op, &run);
     if (status != STORE_OK)
         return status;
     result = insert_rows(store, batch, &run);

@@ -58,6 +58,9 @@ enum store_status operation_record_objective(struct store *store, struct store_o
         return operation_decline(op, STORE_NOT_FOUND, "no such run");
     if (result != SQLITE_ROW)
         return operation_fail(store, op, result);
+    enum store_status status = operation_check_manifest(store, op, &run, &call->manifest);
+    if (status != STORE_OK)
+        return status;
     result = record_call(store, call, &run, now_us);
     if (result == SQLITE_OK)
         result = forget_slices(store, call, &run);

@@ -173,13 +173,27 @@ static int set_prompt(struct store *store, int64_t group_seq, const struct store
     return database_run(set);
 }
 
-static int count_one(struct store *store, enum statement which, int64_t seq, enum store_rollout_state state)
+static void bind_counts(sqlite3_stmt *count, int64_t seq, enum store_rollout_state state)
 {
-    sqlite3_stmt *count = database_statement(&store->writer, which);
     bind_int(count, 1, seq);
     bind_int(count, 2, state == STORE_ROLLOUT_SCORED);
     bind_int(count, 3, state == STORE_ROLLOUT_FAILED);
     bind_int(count, 4, state == STORE_ROLLOUT_CANCELLED);
+}
+
+static int count_in_batch(struct store *store, const struct group_row *group, const struct store_rollout *rollout)
+{
+    sqlite3_stmt *count = database_statement(&store->writer, SQL_COUNT_BATCH_ROLLOUT);
+    bind_counts(count, group->batch_seq, rollout->state);
+    return database_run(count);
+}
+
+/* Tokens of training are counted with the rows, but for a run whose earlier ones are still to be counted. */
+static int count_in_run(struct store *store, const struct group_row *group, const struct store_rollout *rollout)
+{
+    sqlite3_stmt *count = database_statement(&store->writer, SQL_COUNT_RUN_ROLLOUT);
+    bind_counts(count, group->run_seq, rollout->state);
+    bind_int(count, 5, group->purpose == STORE_TRAIN ? count_completion(rollout) : 0);
     return database_run(count);
 }
 
@@ -203,9 +217,9 @@ static int insert_rows(struct store *store, const struct group_row *group, struc
     if (result == SQLITE_OK)
         result = operation_note_provenance(store, group->batch_seq, rollout->engine, provenance_seq);
     if (result == SQLITE_OK)
-        result = count_one(store, SQL_COUNT_BATCH_ROLLOUT, group->batch_seq, rollout->state);
+        result = count_in_batch(store, group, rollout);
     if (result == SQLITE_OK)
-        result = count_one(store, SQL_COUNT_RUN_ROLLOUT, group->run_seq, rollout->state);
+        result = count_in_run(store, group, rollout);
     return result;
 }
 

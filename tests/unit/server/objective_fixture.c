@@ -204,3 +204,17 @@ void assert_refused(const char *body, int status, const char *code, const char *
         fail_msg("want %d %s %s, got %s", status, code, path ? path : "", asked.call.reply.body.data);
     finish(&asked);
 }
+
+/* The made-up run has no manifest. */
+int manifest_look(struct call *call, struct text run, struct manifest_hold *hold)
+{
+    (void)call;
+    (void)run;
+    hold->version = 0;
+    return 0;
+}
+
+struct store_manifest_guard manifest_guard(struct manifest_hold *hold)
+{
+    return (struct store_manifest_guard){.version = hold->version};
+}
