@@ -107,6 +107,10 @@ static bool open_store(struct server *server)
                                     .commit_delay_us = settings->commit_delay_us,
                                     .commit_patience_us = COMMIT_PATIENCE * settings->commit_delay_us,
                                     .cache_bytes = memory_cache_bytes(settings),
+                                    .retention = {.keep_us = settings->retention_keep_us,
+                                                  .most_bytes = (int64_t)settings->retention_max_bytes,
+                                                  .spare_us = settings->retention_idle_us,
+                                                  .except = settings->retention_except},
                                     .finished = ops_finished,
                                     .finished_arg = server,
                                     .committed = count_commit};

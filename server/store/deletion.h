@@ -65,4 +65,13 @@ enum store_status store_list_deletions(struct store_reader *reader, struct text 
                                        struct store_deletions *ret_deletions);
 void store_deletions_finish(struct store_deletions *deletions);
 
+/* Runs that are deleted without a request: whole ones, that have no running batch and no open update, the one that has
+ * been idle for longest first. */
+struct store_retention {
+    int64_t keep_us;    /* since a run's last activity; 0: for ever */
+    int64_t most_bytes; /* of the file in use; 0: any number */
+    int64_t spare_us;   /* what was active within it stays, however large the file is */
+    const char *except; /* names with blanks between them, `*` for any end of one; NULL: none. Outlives the store */
+};
+
 #endif

@@ -49,7 +49,8 @@ struct store_options {
     /* The same, if longer, for rows and closed groups alone while places are reserved: more rows will come, and a batch
      * cannot end without them. */
     int64_t commit_patience_us;
-    size_t queue_ops;   /* operations queued or reserved at most; 0: 8192 */
+    struct store_retention retention; /* zeroed: nothing is deleted without a request */
+    size_t queue_ops;                 /* operations queued or reserved at most; 0: 8192 */
     size_t queue_bytes; /* bytes they carry at most, 0: 256 MiB; reserved ones are not refused for bytes */
     size_t cache_bytes; /* of pages that the writer keeps; a reader has a STORE_READER_SHARE-th. 0: 8 MiB */
     /* Called on the writer thread after the commit with the operations of one group, in the order of submission, each

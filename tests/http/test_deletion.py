@@ -371,6 +371,45 @@ def test_its_pages_are_used_again(start):
     assert os.path.getsize(service.database) <= size * 1.1
 
 
+# -- without a request -------------------------------------------------------------------------------------------------------------
+
+def test_an_idle_run_goes_by_retention_and_an_excepted_or_busy_one_stays(start, engine):
+    engine.rules({**RIGHT, "hold": True})
+    service = start(engine, settings={"retention.keep": "1s", "retention.except": "gold base-*"})
+    identity = service.post("/v1/batches", make_batch(run="busy", deadline="10m"), {"Prefer": "respond-async"}).json["id"]
+    for run in ("gold", "base-1", "base", "idle"):
+        score(service, run)
+    gone(service, "idle")
+    gone(service, "base")
+    assert {run["run"] for run in service.read("/v1/runs")["items"]} == {"busy", "gold", "base-1"}
+    items = {item["run"]: item for item in service.read("/v1/deletions")["items"]}
+    assert set(items) == {"idle", "base"}
+    assert (items["idle"]["reason"], items["idle"]["by"], items["idle"]["client"]) == ("retention", None, None)
+    assert (items["idle"]["batches"], items["idle"]["groups"], items["idle"]["rollouts"]) == (1, 2, 8)
+    assert "run is deleted by retention" in service.log() and "setting=retention.keep" in service.log()
+    engine.release()
+    service.settled(identity)
+    gone(service, "busy")
+
+
+def test_the_run_that_was_idle_for_longest_goes_when_the_record_is_too_large(start):
+    service = start(settings={"retention.max_bytes": "1200KiB", "retention.idle": "0s"})
+    fill(service, "first", 1)
+    fill(service, "second", 1)
+    gone(service, "first")
+    assert "setting=retention.max_bytes" in service.log()
+    service.terminate()
+    with sqlite3.connect(service.database) as link:
+        assert link.execute("SELECT name FROM runs").fetchall() == [("second",)]
+
+
+def test_a_record_that_is_too_large_is_said_once_when_no_run_may_go(start):
+    service = start(settings={"retention.max_bytes": "100KiB", "retention.idle": "60s"})
+    fill(service, "young", 1)
+    eventually(lambda: "no run may go" in service.log(), "the warning")
+    assert service.read("/v1/runs/young")["counts"]["rollouts"] == 1000 and service.log().count("no run may go") == 1
+
+
 @pytest.mark.skipif(not (shutil.which("jq") and shutil.which("curl")), reason="there is no jq or no curl")
 def test_each_line_of_the_page_prints_what_the_page_says(plain):
     training(plain)

@@ -4,6 +4,7 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/store/sqlite/deletion_plan.h"
+#include "server/store/sqlite/retention.h"
 
 enum {
     SLICE_US = 4000,       /* then it is committed */
@@ -19,7 +20,6 @@ struct order {
     int64_t run_seq;
     int64_t deletion;
     int64_t batches;
-    int64_t groups;
     int64_t rollouts;
     char run[129];
 };
@@ -27,6 +27,7 @@ struct order {
 struct deletion {
     struct database *database;
     struct deletion_plan plan;
+    struct retention *retention; /* NULL: there are no such rules */
     bool awake;
     int64_t began_us; /* the last slice, and when it ended */
     int64_t ended_us;
@@ -38,11 +39,12 @@ struct deletion {
     int64_t swept;
 };
 
-struct deletion *deletion_create(struct database *database)
+struct deletion *deletion_create(struct database *database, const struct store_retention *retention)
 {
     struct deletion *deletion = xcalloc(1, sizeof(*deletion));
     deletion->database = database;
     deletion->awake = true; /* what a restart cut off */
+    deletion->retention = retention_create(database, retention);
     if (deletion_plan_make(database->handle, &deletion->plan) == SQLITE_OK)
         return deletion;
     deletion_destroy(deletion);
@@ -54,6 +56,7 @@ void deletion_destroy(struct deletion *deletion)
     if (!deletion)
         return;
     deletion_plan_finish(&deletion->plan);
+    retention_destroy(deletion->retention);
     free(deletion);
 }
 
@@ -64,10 +67,12 @@ void deletion_wake(struct deletion *deletion)
 
 int64_t deletion_due_us(const struct deletion *deletion, bool idle)
 {
-    if (!deletion->awake)
+    int64_t wanted_us = deletion->awake ? 0 : retention_due_us(deletion->retention);
+    if (wanted_us == INT64_MAX)
         return INT64_MAX;
     int64_t pause_us = idle ? 0 : (deletion->ended_us - deletion->began_us) * (BUSY_SHARE - 1);
     int64_t due_us = deletion->ended_us + pause_us;
+    due_us = due_us > wanted_us ? due_us : wanted_us;
     return due_us > deletion->retry_us ? due_us : deletion->retry_us;
 }
 
@@ -116,11 +121,21 @@ static int remove_steps(struct deletion *deletion, bool of_batch, int64_t owner_
     return 0;
 }
 
+/* An order by retention knows of no groups when it is given. */
+static int remove_groups(struct deletion *deletion, int64_t batch_seq)
+{
+    int removed = remove_by(deletion, SQL_DELETE_GROUPS, batch_seq, ROWS_AT_ONCE);
+    if (removed <= 0)
+        return removed;
+    int counted = remove_by(deletion, SQL_COUNT_DELETED_GROUPS, deletion->order.deletion, removed);
+    return counted < 0 ? counted : removed;
+}
+
 static int remove_batch(struct deletion *deletion, int64_t batch_seq)
 {
     int removed = remove_by(deletion, SQL_DELETE_ROLLOUTS, batch_seq, ROLLOUTS_AT_ONCE);
     if (!removed)
-        removed = remove_by(deletion, SQL_DELETE_GROUPS, batch_seq, ROWS_AT_ONCE);
+        removed = remove_groups(deletion, batch_seq);
     if (!removed)
         removed = remove_steps(deletion, true, batch_seq);
     return removed ? removed : remove_by(deletion, SQL_DELETE_BATCH, batch_seq, 0);
@@ -189,8 +204,7 @@ static int find_order(struct deletion *deletion)
     *order = (struct order){.run_seq = sqlite3_column_int64(next, 0),
                             .deletion = sqlite3_column_int64(next, 1),
                             .batches = sqlite3_column_int64(next, 3),
-                            .groups = sqlite3_column_int64(next, 4),
-                            .rollouts = sqlite3_column_int64(next, 5)};
+                            .rollouts = sqlite3_column_int64(next, 4)};
     memcpy(order->run, run.data, run.length_bytes < sizeof(order->run) ? run.length_bytes : sizeof(order->run) - 1);
     sqlite3_reset(next);
     deletion->in_run = true;
@@ -218,9 +232,9 @@ static void say_ended(struct deletion *deletion)
 {
     const struct order *order = &deletion->order;
     log_event(LOG_LEVEL_INFO, "run deleted", "run", order->run, LOG_INT("deletion", order->deletion),
-              LOG_INT("batches", order->batches), LOG_INT("groups", order->groups),
-              LOG_INT("rollouts", order->rollouts), NULL);
+              LOG_INT("batches", order->batches), LOG_INT("rollouts", order->rollouts), NULL);
     deletion->in_run = false;
+    retention_look_again(deletion->retention);
 }
 
 void deletion_put_off(struct deletion *deletion)
@@ -254,13 +268,18 @@ static int run_slice(struct deletion *deletion)
     return result;
 }
 
+/* What was ordered, as long as there is any. */
+static int go_on(struct deletion *deletion)
+{
+    int result = deletion->in_run ? SQLITE_ROW : find_order(deletion);
+    deletion->awake = result != SQLITE_DONE;
+    return result == SQLITE_ROW ? run_slice(deletion) : result;
+}
+
 void deletion_work(struct deletion *deletion)
 {
     deletion->began_us = clock_monotonic_us();
-    int result = deletion->in_run ? SQLITE_ROW : find_order(deletion);
-    deletion->awake = result != SQLITE_DONE;
-    if (result == SQLITE_ROW)
-        result = run_slice(deletion);
+    int result = deletion->awake ? go_on(deletion) : retention_look(deletion->retention, &deletion->awake);
     if (result != SQLITE_OK && result != SQLITE_DONE)
         fail(deletion);
     else

@@ -8,7 +8,7 @@
 struct deletion;
 
 /* On the writer's connection, which outlives it. NULL: the schema cannot be read; sqlite3_errmsg() says why. */
-struct deletion *deletion_create(struct database *database);
+struct deletion *deletion_create(struct database *database, const struct store_retention *retention);
 void deletion_destroy(struct deletion *deletion); /* NULL is fine */
 
 /* An operation has marked a run. */

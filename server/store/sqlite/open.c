@@ -67,7 +67,7 @@ static int open_database(struct store *store, bool durability_normal, char messa
         result = register_owner(store);
     if (result == SQLITE_OK)
         result = indexes_find_missing(database, &store->missing);
-    if (result == SQLITE_OK && !(store->deletion = deletion_create(database)))
+    if (result == SQLITE_OK && !(store->deletion = deletion_create(database, &store->retention)))
         result = sqlite3_extended_errcode(database->handle);
     if (result == SQLITE_OK) {
         store->missing_left = store->missing.count;
@@ -91,6 +91,7 @@ static void take_options(struct store *store, const struct store_options *option
     store->finished = options->finished;
     store->finished_arg = options->finished_arg;
     store->committed = options->committed;
+    store->retention = options->retention;
 }
 
 static int open_steps(struct store *store, const struct store_options *options, char message[STORE_MESSAGE_BYTES])

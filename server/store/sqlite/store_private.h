@@ -32,6 +32,7 @@ struct store {
     _Atomic(const char *) lost;           /* why the files are not those any more; NULL: they are */
     struct missing_indexes missing;
     struct deletion *deletion;
+    struct store_retention retention;
     atomic_size_t missing_left; /* of those, not built yet */
     atomic_bool interrupted;    /* the store closes: a step that takes long ends */
 
