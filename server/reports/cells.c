@@ -237,6 +237,7 @@ void cells_add_group(struct cells *cells, size_t at, struct text group, enum cel
     if (!member)
         return;
     member->cell = key[0];
+    member->group = key[1];
     if (is_new || member->state == CELL_GROUP_RUNNING) /* it may be closed while its members are read */
         member->state = state;
 }

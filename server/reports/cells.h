@@ -36,6 +36,9 @@ struct cell_key {
 struct cell_part cell_number(int64_t number);
 struct cell_part cell_text(struct text text);
 
+/* Byte by byte, a shorter one first: the order of tasks and of keys. */
+int cell_text_order(struct text left, struct text right);
+
 enum cell_state { CELL_SCORED, CELL_FAILED, CELL_CANCELLED };
 enum cell_group {
     CELL_GROUP_RUNNING,  /* not closed, so that nobody knows */
@@ -122,6 +125,10 @@ struct cell_numbers {
 size_t cells_count(const struct cells *cells);
 void cells_key(const struct cells *cells, size_t cell, struct cell_key *ret_key);
 void cells_numbers(const struct cells *cells, size_t cell, struct cell_numbers *ret_numbers);
+
+/* The groups of a cell, by name. The first call puts all of them in order. */
+size_t cells_groups(struct cells *cells, size_t cell);
+struct text cells_group(const struct cells *cells, size_t cell, size_t place);
 
 /* One task of a cell. A mean is NAN where nobody has a value. */
 struct cell_task {

@@ -7,7 +7,7 @@
 
 /* --- order --- */
 
-static int compare_texts(struct text left, struct text right)
+int cell_text_order(struct text left, struct text right)
 {
     size_t least = left.length_bytes < right.length_bytes ? left.length_bytes : right.length_bytes;
     int order = least ? memcmp(left.data, right.data, least) : 0;
@@ -19,7 +19,7 @@ static int compare_parts(const struct cell_part *left, const struct cell_part *r
     if (left->kind != right->kind)
         return left->kind < right->kind ? -1 : 1;
     if (left->kind == CELL_TEXT)
-        return compare_texts(left->text, right->text);
+        return cell_text_order(left->text, right->text);
     return left->kind == CELL_NUMBER ? (left->number > right->number) - (left->number < right->number) : 0;
 }
 
@@ -47,7 +47,7 @@ static int compare_pairs(const void *left, const void *right, void *arg)
 
     if (a->cell != b->cell)
         return a->cell < b->cell ? -1 : 1;
-    return compare_texts(names_key(&cells->tasks, a->task), names_key(&cells->tasks, b->task));
+    return cell_text_order(names_key(&cells->tasks, a->task), names_key(&cells->tasks, b->task));
 }
 
 static int compare_failures(const void *left, const void *right, void *arg)
@@ -58,7 +58,7 @@ static int compare_failures(const void *left, const void *right, void *arg)
 
     if (a->cell != b->cell)
         return a->cell < b->cell ? -1 : 1;
-    return compare_texts(names_key(&cells->codes, a->code), names_key(&cells->codes, b->code));
+    return cell_text_order(names_key(&cells->codes, a->code), names_key(&cells->codes, b->code));
 }
 
 static int order_cells(struct cells *cells)
@@ -257,4 +257,42 @@ void cells_task(const struct cells *cells, size_t cell, size_t place, struct cel
                            .tokens_mean = quotient((double)pair->judged_tokens, (int64_t)pair->reward.count),
                            .decided = pair->decided,
                            .solved = pair->solved};
+}
+
+/* --- groups --- */
+
+static int compare_members(const void *left, const void *right, void *arg)
+{
+    const struct cells *cells = arg;
+    const struct cell_group_pair *a = left;
+    const struct cell_group_pair *b = right;
+
+    if (a->cell != b->cell)
+        return a->cell < b->cell ? -1 : 1;
+    return cell_text_order(names_key(&cells->groups, a->group), names_key(&cells->groups, b->group));
+}
+
+size_t cells_groups(struct cells *cells, size_t at)
+{
+    struct cell_group_pair *members = (struct cell_group_pair *)(void *)cells->members.rows;
+    size_t count = cells->members.names.count;
+
+    if (!cells->groups_in_order && count > 0) {
+        qsort_r(members, count, sizeof *members, compare_members, cells);
+        for (size_t i = 0; i < count; i++) {
+            struct cell *cell = cell_at(cells, members[i].cell);
+            if (cell->group_count++ == 0)
+                cell->first_group = i;
+        }
+    }
+    cells->groups_in_order = true;
+    return cell_at(cells, cells->order[at])->group_count;
+}
+
+struct text cells_group(const struct cells *cells, size_t at, size_t place)
+{
+    const struct cell_group_pair *members = (const struct cell_group_pair *)(const void *)cells->members.rows;
+    const struct cell *cell = cell_at(cells, cells->order[at]);
+
+    return names_key(&cells->groups, members[cell->first_group + place].group);
 }

@@ -13,7 +13,7 @@ struct cell_pair {
 };
 
 struct cell_group_pair {
-    uint32_t cell;
+    uint32_t cell, group;
     enum cell_group state;
 };
 
@@ -49,6 +49,7 @@ struct cell {
     /* after cells_close() */
     size_t first_pair, pair_count;
     size_t first_failure, failure_count;
+    size_t first_group, group_count; /* after cells_groups() */
     struct precise_sum loss;
     int64_t steps;
 };
@@ -69,6 +70,7 @@ struct cells {
     struct cell_table steps;    /* struct cell_step, by cell, incarnation and step */
     bool failed;                /* there was no memory */
     /* after cells_close() */
+    bool groups_in_order;
     uint32_t *order;                    /* [cells] of the cells, by key */
     struct cell_failure *failure_texts; /* in the order of the failures */
     struct task_scratch *scratch;       /* as many as the largest cell has tasks */

@@ -1,4 +1,4 @@
-/* stats: the numbers of a record's rollouts by keys: GET /v1/stats, and what is read for task histories and flips.
+/* stats: the numbers of a record's rollouts by keys: GET /v1/stats, task histories and flips.
  *
  * Worker threads, with a reader in the call. */
 #ifndef SERVER_REPORTS_STATS_H
@@ -37,8 +37,9 @@ struct stats_query {
     enum stats_key keys[CELL_PARTS_MAX];
     struct text key_names[CELL_PARTS_MAX]; /* as asked for: "tag.source" */
     size_t key_count;
-    struct text verifier; /* whose score counts; TEXT_NONE: the first held-out one's, else the reward */
-    double threshold;     /* solved is a score of at least this */
+    struct text verifier;   /* whose score counts; TEXT_NONE: the first held-out one's, else the reward */
+    double threshold;       /* solved is a score of at least this */
+    bool every_incarnation; /* `incarnation` is a filter or a key; else the surviving line counts */
 };
 
 /* The parameters of a call: the filters, verifier, threshold. `purpose` is train unless it is given or a key. 0, or -1
@@ -53,7 +54,9 @@ bool stats_query_has(const struct stats_query *query, enum stats_key key);
 int stats_collect(struct call *call, const struct stats_query *query, struct cells *cells);
 int stats_refuse_memory(struct call *call);
 
-/* GET /v1/stats, a page of it. */
+/* GET /v1/stats, /v1/tasks/history and /v1/flips, a page of each. */
 void stats_answer(struct call *call, int64_t limit, struct text cursor);
+void task_history_answer(struct call *call, int64_t limit, struct text cursor);
+void flips_answer(struct call *call, int64_t limit, struct text cursor);
 
 #endif

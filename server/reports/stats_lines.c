@@ -3,11 +3,6 @@
 
 #include <stdlib.h>
 
-bool lines_are_asked_for(const struct stats_query *query)
-{
-    return query->filter.incarnation < 0 && !stats_query_has(query, STATS_INCARNATION);
-}
-
 static int read_new(struct stats_scan *scan, struct text run, struct store_lines *ret_lines)
 {
     if (store_read_lines(scan->call->reader, run, ret_lines) == STORE_OK)
@@ -61,7 +56,7 @@ int lines_survives(struct stats_scan *scan, const struct store_rollout *rollout,
     const struct store_lines *lines;
 
     *ret_survives = true;
-    if (!lines_are_asked_for(scan->query))
+    if (scan->query->every_incarnation)
         return 0;
     if (lines_read(scan, rollout->run, &lines) < 0)
         return -1;

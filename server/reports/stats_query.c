@@ -106,6 +106,7 @@ int stats_query_read(struct call *call, struct stats_query *query)
     query->verifier = filter->verifier;
     if (!filter->verdict.data && !filter->reason.data)
         filter->verifier = TEXT_NONE;
+    query->every_incarnation = filter->incarnation >= 0 || stats_query_has(query, STATS_INCARNATION);
     if (filter->purpose < 0 && !stats_query_has(query, STATS_PURPOSE))
         filter->purpose = STORE_TRAIN;
     return 0;

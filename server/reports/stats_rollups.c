@@ -60,7 +60,7 @@ static size_t cell_of(const struct stats_scan *scan, const struct rollup_place *
 
 static bool survives(const struct visiting *visiting, int64_t incarnation, int64_t revision)
 {
-    return !lines_are_asked_for(visiting->scan->query) || lines_have(visiting->lines, incarnation, revision);
+    return visiting->scan->query->every_incarnation || lines_have(visiting->lines, incarnation, revision);
 }
 
 /* False: enough was read, or nobody waits any more. */

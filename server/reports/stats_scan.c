@@ -20,7 +20,7 @@ struct verdict_view {
 };
 static const struct verdict_view no_verdict = {.score = NAN};
 
-static struct text json_text(const json_t *value)
+static struct text text_in(const json_t *value)
 {
     return json_is_string(value) ? (struct text){json_string_value(value), json_string_length(value)} : TEXT_NONE;
 }
@@ -38,8 +38,8 @@ static json_t *parse(struct text text)
 
 static struct verdict_view view_of(const json_t *verdict)
 {
-    return (struct verdict_view){json_text(json_object_get(verdict, "id")),
-                                 json_text(json_object_get(verdict, "reason")), json_score(verdict)};
+    return (struct verdict_view){text_in(json_object_get(verdict, "id")), text_in(json_object_get(verdict, "reason")),
+                                 json_score(verdict)};
 }
 
 static struct verdict_view find_verdict(const json_t *verdicts, struct text id)
@@ -48,7 +48,7 @@ static struct verdict_view find_verdict(const json_t *verdicts, struct text id)
     const json_t *verdict;
 
     json_array_foreach (verdicts, index, verdict)
-        if (text_same(json_text(json_object_get(verdict, "id")), id))
+        if (text_same(text_in(json_object_get(verdict, "id")), id))
             return view_of(verdict);
     return no_verdict;
 }

@@ -2,97 +2,11 @@
 #include "server/reports/stats_private.h"
 
 #include "server/base/cleanup.h"
-#include "server/base/hash.h"
 #include "server/base/json_write.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* --- cursors: the number of the next cell is no place to go on from while cells are added, its key is --- */
-
-#define DIGEST_DIGITS 16
-#define CURSOR_BYTES_MAX ((size_t)64 << 10)
-
-static void append_part(struct buffer *out, const struct cell_part *part)
-{
-    static const char kinds[] = {[CELL_NULL] = 'n', [CELL_NUMBER] = 'i', [CELL_TEXT] = 't'};
-
-    buffer_append_byte(out, kinds[part->kind]);
-    if (part->kind == CELL_NUMBER)
-        buffer_append_format(out, "%lld", (long long)part->number);
-    for (size_t i = 0; part->kind == CELL_TEXT && i < part->text.length_bytes; i++)
-        buffer_append_format(out, "%02x", (unsigned char)part->text.data[i]);
-    buffer_append_byte(out, '.');
-}
-
-static void append_parts(struct buffer *out, const struct cells *cells, size_t cell)
-{
-    struct cell_key key;
-
-    cells_key(cells, cell, &key);
-    for (size_t i = 0; i < key.count; i++)
-        append_part(out, &key.parts[i]);
-}
-
-/* Which list and which key it is of: every parameter but the page's. */
-static void append_digest(struct buffer *out, const struct call *call, struct text parts)
-{
-    _cleanup_buffer_ struct buffer list = {0};
-    uint8_t sha256[SHA256_BYTES];
-    char hex[SHA256_HEX_BYTES];
-
-    buffer_init(&list, CURSOR_BYTES_MAX * 4);
-    for (size_t i = 0; i < call->query_count; i++) {
-        const struct query_parameter *parameter = &call->query[i];
-        if (text_equals(parameter->name, "cursor") || text_equals(parameter->name, "limit"))
-            continue;
-        buffer_append_format(&list, "%zu,%zu:", parameter->name.length_bytes, parameter->value.length_bytes);
-        buffer_append(&list, parameter->name.data, parameter->name.length_bytes);
-        if (parameter->value.length_bytes)
-            buffer_append(&list, parameter->value.data, parameter->value.length_bytes);
-    }
-    buffer_append(&list, parts.data, parts.length_bytes);
-    sha256_of(list.data, list.length_bytes, sha256);
-    sha256_hex(sha256, hex);
-    buffer_append(out, hex, DIGEST_DIGITS);
-}
-
-static bool digest_fits(const struct call *call, struct text cursor)
-{
-    _cleanup_buffer_ struct buffer digest = {0};
-    struct text parts = {cursor.data, cursor.length_bytes - DIGEST_DIGITS};
-
-    if (cursor.length_bytes < DIGEST_DIGITS)
-        return false;
-    buffer_init(&digest, DIGEST_DIGITS);
-    append_digest(&digest, call, parts);
-    return memcmp(digest.data, cursor.data + parts.length_bytes, DIGEST_DIGITS) == 0;
-}
-
-static bool has_parts(const struct cells *cells, size_t cell, struct text parts)
-{
-    _cleanup_buffer_ struct buffer own = {0};
-
-    buffer_init(&own, CURSOR_BYTES_MAX);
-    append_parts(&own, cells, cell);
-    return text_same(buffer_text(&own), parts);
-}
-
-/* The cell behind the cursor's, which is still there: cells do not vanish while rollouts are added. -1: refused. */
-static int find_start(struct call *call, const struct cells *cells, struct text cursor, size_t *ret_start)
-{
-    *ret_start = 0;
-    if (!cursor.data)
-        return 0;
-    if (digest_fits(call, cursor))
-        for (size_t cell = 0; cell < cells_count(cells); cell++) {
-            *ret_start = cell + 1;
-            if (has_parts(cells, cell, (struct text){cursor.data, cursor.length_bytes - DIGEST_DIGITS}))
-                return 0;
-        }
-    return call_refuse(call, ERR_INVALID_FIELD, "cursor", "not a cursor of this list with these parameters");
-}
 
 /* --- numbers --- */
 
@@ -173,18 +87,6 @@ static void put_cell(struct json_write *json, const struct stats_query *query, c
 
 /* --- the reply --- */
 
-static void put_next(struct json_write *json, const struct call *call, const struct cells *cells, size_t end)
-{
-    _cleanup_buffer_ struct buffer next = {0};
-
-    buffer_init(&next, CURSOR_BYTES_MAX);
-    if (end < cells_count(cells) && end > 0) {
-        append_parts(&next, cells, end - 1);
-        append_digest(&next, call, buffer_text(&next));
-    }
-    json_put_text(json, "next", next.length_bytes ? buffer_text(&next) : TEXT_NONE);
-}
-
 static void write_page(struct call *call, const struct stats_query *query, const struct cells *cells, size_t start,
                        size_t limit)
 {
@@ -203,7 +105,7 @@ static void write_page(struct call *call, const struct stats_query *query, const
     for (size_t cell = start; cell < end; cell++)
         put_cell(&json, query, cells, cell);
     json_array_end(&json);
-    put_next(&json, call, cells, end);
+    stats_put_next_cell(&json, call, cells, end);
     json_object_end(&json);
     call_answer_json(call, 200);
 }
@@ -225,6 +127,6 @@ void stats_answer(struct call *call, int64_t limit, struct text cursor)
         stats_refuse_memory(call);
         return;
     }
-    if (find_start(call, cells, cursor, &start) == 0)
+    if (stats_find_start(call, cells, cursor, &start) == 0)
         write_page(call, &query, cells, start, (size_t)limit);
 }

@@ -15,8 +15,6 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import rooms  # noqa: E402
 
 EXCEPTIONS = {
-    "cells_task": "comparisons and flips go task by task",
-    "cells_tasks": "comparisons and flips go task by task",
     "task_means": "reports of cells are compared by the means of their tasks",
 }
 
