@@ -3,6 +3,7 @@
 
 #include "server/render/list.h"
 #include "server/render/render.h"
+#include "server/render/rollout_list.h"
 #include "server/settings/settings.h"
 #include "server/spec/rollout_query.h"
 
@@ -20,14 +21,6 @@ static int check_status(struct call *call, enum store_status status, const char 
         return call_refuse(call, ERR_NOT_FOUND, path, "there is no %s of this %s", what,
                            strcmp(path, what) == 0 ? "name" : path);
     return call_refuse_unreadable(call);
-}
-
-static int check_cursor(struct call *call, bool fits)
-{
-    if (fits)
-        return 0;
-    return call_refuse(call, ERR_INVALID_FIELD, "cursor",
-                       "not a cursor of this list with these filters and this order");
 }
 
 static int enter_record(struct call *call)
@@ -56,100 +49,23 @@ static int read_terms(struct store_reader *reader, const char *batch_id, struct 
 /* ---- rollouts
  * --------------------------------------------------------------------------------------------------------------- */
 
-static int refuse_member(struct call *call, struct text name)
-{
-    char advice[ADVICE_BYTES];
-    render_advise(name, advice);
-    return call_refuse(call, ERR_INVALID_FIELD, "fields", "a rollout has no member \"%.*s\"; %s",
-                       (int)(name.length_bytes < 64 ? name.length_bytes : 64), name.data, advice);
-}
-
-/* "reward,text", with blanks around the names or not; the id is always there. 0, or -1 with the call refused. */
-static int query_fields(struct call *call, render_fields *fields)
-{
-    struct text list = call_query(call, "fields");
-    if (!list.data)
-        return 0;
-    *fields = render_field(TEXT_LITERAL("id"));
-    const char *end = list.data + list.length_bytes;
-    for (const char *at = list.data; at <= end;) {
-        const char *comma = memchr(at, ',', (size_t)(end - at));
-        struct text name = text_without_blanks((struct text){at, (size_t)((comma ? comma : end) - at)});
-        render_fields field = render_field(name);
-        if (!field)
-            return refuse_member(call, name);
-        *fields |= field;
-        at = (comma ? comma : end) + 1;
-    }
-    return 0;
-}
-
-/* Rows of a page are mostly of few batches: the terms of the last one are kept. */
-struct terms_cache {
-    char batch_id[ID_BYTES];
-    struct render_terms terms;
-    enum store_batch_state state;
-};
-
-static int render_item(struct store_reader *reader, struct json_write *json, const struct store_rollout *rollout,
-                       struct render_scope *scope, struct terms_cache *cache)
-{
-    bool needs_terms = scope->arrays != JSON_ARRAYS_NONE && scope->fields & render_arrays();
-    if (needs_terms && strcmp(cache->batch_id, rollout->batch_id) != 0) {
-        if (read_terms(reader, rollout->batch_id, &cache->terms, &cache->state) < 0)
-            return -1;
-        memcpy(cache->batch_id, rollout->batch_id, ID_BYTES);
-    }
-    cache->terms.reader = reader;
-    scope->terms = needs_terms ? &cache->terms : NULL;
-    render_rollout(json, rollout, scope);
-    scope->terms = NULL;
-    return 0;
-}
-
-struct rollout_list {
-    struct record_list list; /* first */
-    struct store_rollout_filter filter;
-    struct render_scope scope;
-    struct terms_cache cache;
-};
-
-static int add_rollouts(struct record_list *list, struct store_reader *reader, const struct store_page_limits *limits)
-{
-    struct rollout_list *self = (struct rollout_list *)list;
-    _cleanup_(store_rollouts_finish) struct store_rollouts page = {0};
-    if (store_list_rollouts(reader, &self->filter, record_list_cursor(list), limits,
-                            render_with(self->scope.fields, self->scope.arrays), &page) != STORE_OK)
-        return -1;
-    for (size_t i = 0; i < page.count; i++)
-        if (render_item(reader, record_list_item(list), &page.rollouts[i], &self->scope, &self->cache) < 0)
-            return -1;
-    record_list_read(list, page.next, page.count, page.scanned, page.bytes);
-    return 0;
-}
-
 void list_rollouts(struct call *call)
 {
     static const char *const known[] = {"order", "order_by", "limit", "cursor", "fields", "arrays", NULL};
-    struct render_scope scope = {.fields = render_row(), .alone = true};
-    struct store_rollout_filter filter;
+    struct rollout_list_spec spec = {.form = ROLLOUT_LIST_PAGE, .fields = render_row()};
     struct page page;
-    if (rollout_query_check(call, known) < 0 || enter_record(call) < 0 || rollout_query_read(call, &filter) < 0 ||
-        rollout_query_read_order(call, &filter) < 0 || query_page(call, &page) < 0 ||
-        query_fields(call, &scope.fields) < 0 ||
-        check_cursor(call, store_rollouts_cursor_fits(&filter, page.cursor)) < 0)
+    if (rollout_query_check(call, known) < 0 || enter_record(call) < 0 || rollout_query_read(call, &spec.filter) < 0 ||
+        rollout_query_read_order(call, &spec.filter) < 0 || query_page(call, &page) < 0 ||
+        query_fields(call, &spec.fields) < 0 ||
+        query_check_cursor(call, store_rollouts_cursor_fits(&spec.filter, page.cursor)) < 0)
         return;
-    bool asks_for_arrays = scope.fields & render_arrays();
-    int arrays = asks_for_arrays ? JSON_ARRAYS_PLAIN : JSON_ARRAYS_NONE;
+    int arrays = spec.fields & render_arrays() ? JSON_ARRAYS_PLAIN : JSON_ARRAYS_NONE;
     if (call_query_arrays(call, &arrays) < 0)
         return;
-    scope.arrays = (enum json_arrays)arrays;
-    struct rollout_list *list = xcalloc(1, sizeof(*list));
-    record_list_init(&list->list, page.cursor, page.limit, call->settings->scan_budget);
-    list->list.add = add_rollouts;
-    list->filter = filter;
-    list->scope = scope;
-    record_list_answer(call, &list->list);
+    spec.arrays = (enum json_arrays)arrays;
+    spec.cursor = page.cursor;
+    spec.limit = page.limit;
+    rollout_list_answer(call, &spec);
 }
 
 void get_rollout(struct call *call)
@@ -157,7 +73,7 @@ void get_rollout(struct call *call)
     static const char *const known[] = {"arrays", "fields", NULL};
     _cleanup_(store_rollouts_finish) struct store_rollouts rollout = {0};
     struct render_scope scope = {.fields = RENDER_ALL, .alone = true};
-    struct terms_cache cache = {.batch_id = ""};
+    struct render_terms_cache cache = {.batch_id = ""};
     struct json_write json;
     int arrays = JSON_ARRAYS_PLAIN;
     if (enter(call, known) < 0 || call_query_arrays(call, &arrays) < 0 || query_fields(call, &scope.fields) < 0)
@@ -168,7 +84,7 @@ void get_rollout(struct call *call)
     if (check_status(call, status, "id", "rollout") < 0)
         return;
     json_write_init(&json, &call->reply.body);
-    if (render_item(call->reader, &json, rollout.rollouts, &scope, &cache) < 0)
+    if (render_rollout_alone(&json, call->reader, rollout.rollouts, &scope, &cache) < 0)
         call_refuse_unreadable(call);
     else
         call_answer_json(call, 200);
@@ -231,7 +147,7 @@ static int first_group(struct call *call, struct text cursor, int64_t *ret_index
 {
     char batch_id[ID_BYTES];
     *ret_index = 0;
-    return check_cursor(
+    return query_check_cursor(
         call, !cursor.data || (id_split_group(cursor, batch_id, ret_index) && text_equals(call->args[0], batch_id)));
 }
 
@@ -311,7 +227,8 @@ void list_batches(struct call *call)
     int state = -1;
     if (enter(call, known) < 0 || query_page(call, &page) < 0 || query_read_descending(call, &descending) < 0 ||
         call_query_word(call, "state", store_batch_state_names, &state) < 0 ||
-        check_cursor(call, store_batches_cursor_fits(call_query(call, "run"), state, descending, page.cursor)) < 0)
+        query_check_cursor(call, store_batches_cursor_fits(call_query(call, "run"), state, descending, page.cursor)) <
+            0)
         return;
     struct batch_list *self = xcalloc(1, sizeof(*self));
     record_list_init(&self->list, page.cursor, page.limit, call->settings->scan_budget);
@@ -372,7 +289,7 @@ void list_runs(struct call *call)
     static const char *const known[] = {"limit", "cursor", NULL};
     struct page page;
     if (enter(call, known) < 0 || query_page(call, &page) < 0 ||
-        check_cursor(call, store_runs_cursor_fits(page.cursor)) < 0)
+        query_check_cursor(call, store_runs_cursor_fits(page.cursor)) < 0)
         return;
     struct record_list *list = xcalloc(1, sizeof(*list));
     record_list_init(list, page.cursor, page.limit, INT64_MAX);

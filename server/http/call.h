@@ -75,6 +75,7 @@ struct call {
     bool prefer_async;       /* Prefer: respond-async */
     bool accept_ndjson;      /* Accept: application/x-ndjson */
     bool accept_safetensors; /* Accept: application/x-safetensors */
+    bool accept_csv;         /* Accept: text/csv */
     bool authorized;         /* no token is configured, or the right one was given */
     const struct settings *settings;
     struct store_reader *reader; /* the worker's; NULL on the loop thread */

@@ -210,6 +210,7 @@ static int check_preferences(struct request *request, const struct headers *head
     call->prefer_async = headers->prefer && strcasestr(headers->prefer, "respond-async");
     call->accept_safetensors = headers->accept && strcasestr(headers->accept, "application/x-safetensors");
     call->accept_ndjson = headers->accept && strcasestr(headers->accept, "application/x-ndjson");
+    call->accept_csv = headers->accept && strcasestr(headers->accept, "text/csv");
     if (!headers->idempotency_key)
         return 0;
     size_t length = strlen(headers->idempotency_key);

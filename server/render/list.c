@@ -17,22 +17,33 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void begin(struct record_list *list)
+static void begin_page(struct record_list *list)
 {
-    if (list->begun)
-        return;
-    list->begun = true;
     json_object_begin(&list->json);
     json_key(&list->json, "items");
     json_array_begin(&list->json);
 }
 
-static int end(struct record_list *list)
+static void end_page(struct record_list *list)
 {
-    begin(list);
     json_array_end(&list->json);
     json_put_string(&list->json, "next", list->next[0] ? list->next : NULL);
     json_object_end(&list->json);
+}
+
+static const struct record_list_frame page_frame = {begin_page, end_page};
+
+static void begin(struct record_list *list)
+{
+    if (!list->begun)
+        list->frame->begin(list);
+    list->begun = true;
+}
+
+static int end(struct record_list *list)
+{
+    begin(list);
+    list->frame->end(list);
     buffer_append_byte(list->json.out, '\n');
     return STREAM_LAST;
 }
@@ -57,6 +68,7 @@ static int produce(struct stream *stream, struct store_reader *reader, struct bu
 void record_list_init(struct record_list *list, struct text cursor, int64_t rows, int64_t scan)
 {
     list->stream = (struct stream){.produce = produce, .destroy = destroy};
+    list->frame = &page_frame;
     list->cursor = cursor;
     list->rows_left = rows;
     list->scan_left = scan;

@@ -7,8 +7,17 @@
 #include "server/http/call.h"
 #include "server/store/store.h"
 
+struct record_list;
+
+/* What stands around the items, written to json.out. */
+struct record_list_frame {
+    void (*begin)(struct record_list *list);
+    void (*end)(struct record_list *list);
+};
+
 struct record_list {
-    struct stream stream; /* first */
+    struct stream stream;                  /* first */
+    const struct record_list_frame *frame; /* a page's, by record_list_init() */
     struct json_write json;
     bool begun;
     struct text cursor; /* where the page begins; the call's */

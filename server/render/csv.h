@@ -1,0 +1,10 @@
+/* csv: which members of a rollout have columns in comma-separated values. */
+#ifndef SERVER_RENDER_CSV_H
+#define SERVER_RENDER_CSV_H
+
+#include "server/render/render.h"
+
+/* Members that a column shows. */
+render_fields csv_fields(void);
+
+#endif
