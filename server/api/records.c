@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+#define FOUND_MAX 1000 /* batches of one key or request */
+
 /* ---- common
  * ----------------------------------------------------------------------------------------------------------------- */
 
@@ -206,6 +208,34 @@ struct batch_list {
     bool descending;
 };
 
+/* Of a key, or a request: few, and all of them. 0: none was asked for; 1: answered; -1: refused. */
+static int find_batches(struct call *call)
+{
+    struct text key = call_query(call, "idempotency_key");
+    struct text request_id = call_query(call, "request_id");
+    if (!key.data && !request_id.data)
+        return 0;
+    if (key.data && request_id.data)
+        return call_refuse(call, ERR_INVALID_FIELD, "request_id", "give either idempotency_key or request_id");
+    _cleanup_(store_batches_finish) struct store_batches found = {0};
+    if (store_find_batches(call->reader, key.data ? STORE_BATCH_BY_KEY : STORE_BATCH_BY_REQUEST_ID,
+                           key.data ? key : request_id, FOUND_MAX, &found) != STORE_OK)
+        return call_refuse_unreadable(call);
+    struct json_write json;
+    json_write_init(&json, &call->reply.body);
+    json_object_begin(&json);
+    json_key(&json, "items");
+    json_array_begin(&json);
+    for (size_t i = 0; i < found.count; i++)
+        if (!call_query(call, "run").data || text_same(call_query(call, "run"), found.batches[i].run))
+            render_batch_line(&json, &found.batches[i]);
+    json_array_end(&json);
+    json_put_null(&json, "next");
+    json_object_end(&json);
+    call_answer_json(call, 200);
+    return 1;
+}
+
 static int add_batches(struct record_list *list, struct store_reader *reader, const struct store_page_limits *limits)
 {
     const struct batch_list *self = (const struct batch_list *)list;
@@ -221,11 +251,13 @@ static int add_batches(struct record_list *list, struct store_reader *reader, co
 
 void list_batches(struct call *call)
 {
-    static const char *const known[] = {"run", "state", "order", "limit", "cursor", NULL};
+    static const char *const known[] = {"run",    "state",           "order",      "limit",
+                                        "cursor", "idempotency_key", "request_id", NULL};
     struct page page;
     bool descending = false;
     int state = -1;
-    if (enter(call, known) < 0 || query_page(call, &page) < 0 || query_read_descending(call, &descending) < 0 ||
+    if (enter(call, known) < 0 || find_batches(call) != 0 || query_page(call, &page) < 0 ||
+        query_read_descending(call, &descending) < 0 ||
         call_query_word(call, "state", store_batch_state_names, &state) < 0 ||
         query_check_cursor(call, store_batches_cursor_fits(call_query(call, "run"), state, descending, page.cursor)) <
             0)

@@ -3,6 +3,7 @@
 #ifndef SERVER_API_SERVER_H
 #define SERVER_API_SERVER_H
 
+#include "server/api/storage.h"
 #include "server/api/verify.h"
 #include "server/runtime/limits.h"
 #include "server/runtime/loop.h"
@@ -47,6 +48,7 @@ struct server {
     struct loop_timer start_timer;
     int64_t announce_by_us; /* ready, whether or not a text worker is there */
     struct loop_timer gauge_timer;
+    struct storage_history storage;
     struct memory_trim trim;
     struct loop_timer transport_timer;
     int signal_fd;

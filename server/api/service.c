@@ -15,6 +15,7 @@
 #include "server/settings/settings.h"
 #include "server/verify/incidents.h"
 
+#include <math.h>
 #include <stdio.h>
 
 extern const struct embedded_file openapi_files[];
@@ -174,6 +175,10 @@ void service_set_gauges(struct server *server)
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_ROW, (int64_t)store->queued_ops);
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_BATCH, (int64_t)server->batches->count);
     metric_set(METRIC_WAL_BYTES, 0, (int64_t)store->wal_bytes);
+    metric_set(METRIC_DATABASE_BYTES, 0, (int64_t)store->file_bytes);
+    metric_set(METRIC_DATABASE_FREE_BYTES, 0, (int64_t)store->free_bytes);
+    metric_set(METRIC_DELETIONS, 0, (int64_t)store->deletions);
+    storage_look(&server->storage, server->store);
     metric_set(METRIC_MEMORY_USED_BYTES, 0,
                server->batches->bytes + http_body_bytes(server->http) + http_reply_bytes(server->http));
     metric_set(METRIC_MEMORY_LIMIT_BYTES, 0, server->batches->bytes_max);
@@ -206,6 +211,30 @@ void get_openapi(void *owner, struct request *request)
     request_answer(request);
 }
 
+void get_refusals(void *owner, struct request *request)
+{
+    struct server *server = owner;
+    static const char *const known[] = {"request_id", "limit", NULL};
+    struct call *call = request_call(request);
+    struct json_write json;
+    int64_t limit = 100;
+    if (call_check_query(call, known) < 0 || call_query_int(call, "limit", 1, 1000, &limit) < 0) {
+        request_answer(request);
+        return;
+    }
+    begin(&json, call);
+    http_write_refusals(server->http, call_query(call, "request_id"), limit, &json);
+    end(&json, request, 200);
+}
+
+/* What a commit or a cancel would be in time for. */
+static const char *update_waits_for(const struct update_view *update)
+{
+    if (update->phase == HOLD_STOPPING)
+        return "samples that engines still work on";
+    return update->phase == HOLD_QUIET ? "the trainer, which commits or cancels" : NULL;
+}
+
 static void write_update(struct json_write *json, const struct update_view *update)
 {
     static const char *const phases[] = {[HOLD_STOPPING] = "stopping", [HOLD_QUIET] = "quiet", [HOLD_ENDED] = "ended"};
@@ -214,6 +243,11 @@ static void write_update(struct json_write *json, const struct update_view *upda
     update_write_record(json, update->record);
     json_put_string(json, "phase", phases[update->phase]);
     json_put_int(json, "in_flight", (int64_t)update->in_flight);
+    json_put_string(json, "waits_for", update_waits_for(update));
+    int64_t now_us = clock_utc_us();
+    bool open = update->phase != HOLD_ENDED;
+    json_put_double(json, "open_s", open ? (double)(now_us - update->record->begun_at_us) / US_PER_S : NAN);
+    json_put_double(json, "left_s", open ? (double)(update->record->deadline_us - now_us) / US_PER_S : NAN);
     json_object_end(json);
 }
 

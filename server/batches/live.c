@@ -128,6 +128,7 @@ struct live_batch *live_create(struct batches *batches, struct batch_spec *spec,
 
 void live_start(struct live_batch *live)
 {
+    live->done_before = live->batch.in_phase[PHASE_DONE];
     if (clock_monotonic_us() >= live->batch.rules.deadline_us) /* it passed while the service was down */
         live_post(live, &(struct batch_event){.kind = EVENT_TIME});
     if (live->batch.outcome == BATCH_CANCELLED) /* it died in the middle of that */

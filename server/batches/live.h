@@ -33,6 +33,7 @@ struct live_batch {
     bool was_current;         /* policy_revision was the run's when it was admitted */
     int64_t incarnation;
     int64_t admitted_us;
+    size_t done_before; /* rollouts that were on record when it was read back */
     int64_t admitted_utc_us;
     int64_t deadline_utc_us;
     struct flight *flights;      /* [rollout] */

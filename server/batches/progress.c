@@ -33,6 +33,26 @@ static void write_counts(struct json_write *json, const struct batch *batch)
     json_object_end(json);
 }
 
+/* By the pace since it was admitted, or read back; -1: nothing has ended yet. */
+static int64_t expected_end_us(const struct live_batch *live)
+{
+    size_t done = live->batch.in_phase[PHASE_DONE] - live->done_before;
+    size_t left = live->batch.rollout_count - live->batch.in_phase[PHASE_DONE];
+    int64_t passed_us = loop_now_us(live->batches->uses.loop) - live->admitted_us;
+    return done == 0 || passed_us <= 0 ? -1
+                                       : clock_utc_us() + (int64_t)((double)passed_us * (double)left / (double)done);
+}
+
+static void write_progress(struct json_write *json, const struct live_batch *live)
+{
+    const struct batch *batch = &live->batch;
+    json_key(json, "progress");
+    json_object_begin(json);
+    json_put_double(json, "share", (double)batch->in_phase[PHASE_DONE] / (double)batch->rollout_count);
+    json_put_time(json, "expected_at", expected_end_us(live));
+    json_object_end(json);
+}
+
 /* The first thing that is in the way, in the order of a rollout's life. */
 static const char *waits_for(const struct live_batch *live, char why[ENGINE_SENTENCE_BYTES])
 {
@@ -99,6 +119,7 @@ void live_write_running(struct json_write *json, const struct live_batch *live)
     write_running_notes(json, live);
     write_counts(json, &live->batch);
     write_waiting(json, &live->batch);
+    write_progress(json, live);
     char why[ENGINE_SENTENCE_BYTES];
     json_put_string(json, "waits_for", waits_for(live, why));
 }
@@ -114,6 +135,7 @@ void live_write_pending(struct json_write *json, const struct live_batch *live)
     json_put_time(json, "deadline_at", live->deadline_utc_us);
     write_counts(json, &live->batch);
     write_waiting(json, &live->batch);
+    write_progress(json, live);
     char why[ENGINE_SENTENCE_BYTES];
     json_put_string(json, "waits_for", waits_for(live, why));
     json_object_end(json);

@@ -61,6 +61,10 @@ int64_t http_reply_bytes(const struct http *http);
 /* That is listened on. */
 int http_port(const struct http *http);
 size_t http_connections(const struct http *http);
+struct json_write;
+/* "items": the last requests that were refused or failed, of one X-Request-Id or (TEXT_NONE) of all, newest first, and how
+ * many are "kept" and were in "total". */
+void http_write_refusals(const struct http *http, struct text request_id, int64_t limit, struct json_write *json);
 /* Requests that are suspended, and all that are not answered in full yet. */
 size_t http_suspended(const struct http *http);
 size_t http_active(const struct http *http);

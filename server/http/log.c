@@ -3,6 +3,7 @@
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
 #include "server/base/log.h"
+#include "server/http/refusals_private.h"
 
 enum { LINES_AT_ONCE = 1000, LINES_A_SECOND = 10, PATH_BYTES_MAX = 256 };
 
@@ -42,6 +43,8 @@ static void say_left_out(void *arg)
 
 void http_log_write(struct http_log *log, const struct http_log_line *line)
 {
+    if (log->refusals)
+        refusals_add(log->refusals, line);
     size_t kind = line->status >= 500 ? HTTP_LOG_FAILED : HTTP_LOG_REFUSED;
     int64_t now_us = loop_now_us(log->loop);
     if (!log_budget_take(&log->budgets[kind], now_us)) {

@@ -7,6 +7,7 @@
 #include "server/http/http.h"
 #include "server/http/link_private.h"
 #include "server/http/log_private.h"
+#include "server/http/refusals_private.h"
 #include "server/runtime/loop.h"
 
 #include <microhttpd.h>
@@ -28,6 +29,7 @@ struct http {
     int64_t body_bytes; /* of request bodies that are being received and read */
     struct reply_budget replies;
     struct http_log log;
+    struct refusals refusals;
 };
 
 enum request_state { REQUEST_READING, REQUEST_WAITING, REQUEST_READY, REQUEST_ANSWERED };

@@ -272,6 +272,11 @@ struct call *request_call(struct request *request)
     return &request->call;
 }
 
+void http_write_refusals(const struct http *http, struct text request_id, int64_t limit, struct json_write *json)
+{
+    refusals_write(&http->refusals, request_id, limit, json);
+}
+
 void request_client(const struct request *request, char ret_client[CLIENT_BYTES])
 {
     link_write_client(request->link, CLIENT_BYTES, ret_client);
@@ -413,7 +418,7 @@ struct http *http_create(const struct http_options *options, char ret_url[128], 
     const struct settings *settings = options->settings;
     struct http *http = xcalloc(1, sizeof(*http));
     http->options = *options;
-    http->log = (struct http_log){.loop = options->loop};
+    http->log = (struct http_log){.refusals = &http->refusals, .loop = options->loop};
     reply_budget_init(&http->replies, memory_for_replies_bytes(settings));
     http->listen_fd = bind_address(settings);
     if (http->listen_fd < 0) {
@@ -451,6 +456,7 @@ void http_destroy(struct http *http)
     MHD_stop_daemon(http->daemon);
     close(http->listen_fd);
     http_log_finish(&http->log);
+    refusals_finish(&http->refusals);
     free(http);
 }
 

@@ -248,6 +248,8 @@ void render_batch_line(struct json_write *json, const struct store_batch *batch)
 {
     json_object_begin(json);
     put_identity(json, batch);
+    json_put_text(json, "idempotency_key", batch->idempotency_key);
+    json_put_text(json, "request_id", batch->request_id);
     put_times(json, batch);
     put_counts(json, batch);
     if (batch->state != STORE_BATCH_RUNNING)

@@ -133,6 +133,11 @@ enum store_status store_list_batches(struct store_reader *reader, struct text ru
                                      struct text cursor, const struct store_page_limits *limits,
                                      struct store_batches *ret_batches);
 bool store_batches_cursor_fits(struct text run, int state, bool descending, struct text cursor);
+/* Those that an idempotency key, or the request of an X-Request-Id, has made, newest first, at most `limit`; of all runs
+ * and incarnations. */
+enum store_batch_mark { STORE_BATCH_BY_KEY, STORE_BATCH_BY_REQUEST_ID };
+enum store_status store_find_batches(struct store_reader *reader, enum store_batch_mark mark, struct text value,
+                                     size_t limit, struct store_batches *ret_batches);
 /* Running batches of this store's owner, oldest first. */
 enum store_status store_unfinished_batches(struct store_reader *reader, struct store_batches *ret_batches);
 void store_batches_finish(struct store_batches *batches);

@@ -105,6 +105,9 @@ struct store_metrics {
     _Atomic uint64_t commit_us_total;
     _Atomic uint64_t commit_us_bucket[STORE_COMMIT_BUCKETS]; /* not cumulative */
     _Atomic uint64_t wal_bytes;
+    _Atomic uint64_t file_bytes; /* of all pages, as the last commit left them */
+    _Atomic uint64_t free_bytes; /* of those that hold nothing */
+    _Atomic uint64_t deletions;  /* 1 while a run is being deleted */
     _Atomic uint64_t queued_ops;
     _Atomic uint64_t reserved_ops;
     _Atomic uint64_t queued_bytes;

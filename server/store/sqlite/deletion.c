@@ -65,6 +65,11 @@ void deletion_wake(struct deletion *deletion)
     deletion->awake = true;
 }
 
+bool deletion_is_awake(const struct deletion *deletion)
+{
+    return deletion->awake;
+}
+
 int64_t deletion_due_us(const struct deletion *deletion, bool idle)
 {
     int64_t wanted_us = deletion->awake ? 0 : retention_due_us(deletion->retention);

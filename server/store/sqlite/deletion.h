@@ -13,6 +13,7 @@ void deletion_destroy(struct deletion *deletion); /* NULL is fine */
 
 /* An operation has marked a run. */
 void deletion_wake(struct deletion *deletion);
+bool deletion_is_awake(const struct deletion *deletion);
 /* When the next slice may be made; INT64_MAX: nothing is to be deleted. `idle`: no operation waits. */
 int64_t deletion_due_us(const struct deletion *deletion, bool idle);
 /* The next slice is made a second later: the files are not there. */

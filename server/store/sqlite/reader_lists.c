@@ -173,6 +173,36 @@ static enum store_status scan_batches(struct store_reader *reader, sqlite3_stmt 
     return reader_status(reader, result, page->memory);
 }
 
+static int read_found(struct store_reader *reader, sqlite3_stmt *rows, struct store_batches *found)
+{
+    int result;
+    while ((result = sqlite3_step(rows)) == SQLITE_ROW) {
+        struct store_batch *batch = &found->batches[found->count++];
+        int64_t seq = read_batch_row(rows, found->memory, batch);
+        result = read_summary(reader, seq, found->memory, batch);
+        if (result != SQLITE_OK)
+            break;
+    }
+    return result;
+}
+
+enum store_status store_find_batches(struct store_reader *reader, enum store_batch_mark mark, struct text value,
+                                     size_t limit, struct store_batches *ret_batches)
+{
+    static const enum statement statements[] = {
+        [STORE_BATCH_BY_KEY] = SQL_FIND_KEY_BATCHES, [STORE_BATCH_BY_REQUEST_ID] = SQL_FIND_REQUEST_BATCHES};
+    *ret_batches = (struct store_batches){.memory = store_memory_create()};
+    ret_batches->batches = store_memory_take(ret_batches->memory, limit, sizeof(*ret_batches->batches));
+    if (!ret_batches->batches || reader_begin(reader) != SQLITE_OK)
+        return STORE_UNAVAILABLE;
+    sqlite3_stmt *rows = database_statement(&reader->database, statements[mark]);
+    bind_text(rows, 1, value);
+    bind_int(rows, 2, (int64_t)limit);
+    int result = read_found(reader, rows, ret_batches);
+    reader_end(reader);
+    return reader_status(reader, result, ret_batches->memory);
+}
+
 static sqlite3_stmt *choose_batches(struct store_reader *reader, struct text run, int64_t run_seq, bool descending,
                                     int64_t after)
 {

@@ -260,6 +260,23 @@ static void count_commit(struct store *store, const struct store_op *group, int6
     atomic_store_explicit(&metrics->disk_full, false, memory_order_relaxed);
 }
 
+static int64_t ask(struct store *store, enum statement which)
+{
+    sqlite3_stmt *statement = database_statement(&store->writer, which);
+    int64_t number = database_first(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    sqlite3_reset(statement);
+    return number;
+}
+
+static void show_file_size(struct store *store)
+{
+    int64_t page_bytes = ask(store, SQL_PAGE_SIZE);
+    atomic_store_explicit(&store->metrics.file_bytes, (uint64_t)(ask(store, SQL_PAGE_COUNT) * page_bytes),
+                          memory_order_relaxed);
+    atomic_store_explicit(&store->metrics.free_bytes, (uint64_t)(ask(store, SQL_FREE_PAGES) * page_bytes),
+                          memory_order_relaxed);
+}
+
 static void show_log_size(struct store *store, const char *log_path)
 {
     struct stat status;
@@ -328,12 +345,14 @@ static void delete_between(struct store *store, bool idle)
         deletion_put_off(store->deletion);
     else
         deletion_work(store->deletion);
+    atomic_store_explicit(&store->metrics.deletions, deletion_is_awake(store->deletion), memory_order_relaxed);
 }
 
 static void *writer_main(void *arg)
 {
     struct store *store = arg;
     build_indexes(store);
+    show_file_size(store);
     _cleanup_free_ char *log_path = xasprintf("%s-wal", store->path);
     bool ended = false;
     while (!ended) {
@@ -341,10 +360,13 @@ static void *writer_main(void *arg)
         if (group) {
             commit_group(store, group);
             show_log_size(store, log_path);
+            show_file_size(store);
             store->finished(store->finished_arg, group);
         }
         if (!ended)
             delete_between(store, !group);
+        if (!group)
+            show_file_size(store);
     }
     return NULL;
 }
