@@ -10,13 +10,13 @@
  *                      UP --POOL_DOUBTS_MAX failures of any kind in a row--> HALF_OPEN --a sample--> UP
  *
  * A HALF_OPEN engine gets only single requests, at growing distances: a server that answers every probe and no sample
- * (another model, another path, a proxy's page) is fast and idle, so it would get most of the work. Where no other
+ * (another model, another path, a proxy's page) is fast and idle, so it would get most of the work. If no other
  * engine of its pool is sound, an engine that merely refuses keeps getting work: the refusals may be about the requests.
  *
  * DRAINING (no new requests, those in flight may end) and REFUSED (a probe found that it does not belong into its pool)
  * are beside this.
  *
- * The rules are told in docs/engines.md. Loop thread only. */
+ * docs/engines.md explains the rules. Loop thread only. */
 #ifndef CLIENT_POOL_POOL_H
 #define CLIENT_POOL_POOL_H
 
@@ -264,8 +264,8 @@ struct pool_result {
     int64_t allowed_us;               /* how long it might have taken; 0: as long as it did */
     int64_t tokens;                   /* that were asked for at most */
 };
-/* How long a sample of so many tokens usually takes there at most, as far as samples have shown; a limit below that
- * says nothing about the engine when it is over. */
+/* The longest usual time of a sample of so many tokens there, by the samples so far. A limit below that tells nothing
+ * about the engine when it has passed. */
 int64_t engine_usual_us(const struct engine *engine, int64_t tokens);
 /* Around each request. A request that our own clock ended before its usual time is no failure of the engine's.
  * Preparing steps count like samples. A cancelled request ends with pool_end_cancelled(), which

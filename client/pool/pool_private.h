@@ -18,7 +18,7 @@ struct named_pool {
     char defined_by[POOL_NAME_BYTES];
 };
 
-/* Where a prefix is that had to move. */
+/* The place of a prefix that had to move. */
 struct home {
     uint64_t prefix;
     struct engine *engine; /* NULL: a free place */

@@ -1,4 +1,4 @@
-/* When an engine is probed, and how the findings change it. */
+/* The time of each probe of an engine, and the changes by its findings. */
 #include "client/pool/pool_private.h"
 #include "server/base/clock.h"
 
@@ -51,7 +51,7 @@ static bool differs(const char *before, const char *after)
     return *before && *after && strcmp(before, after) != 0;
 }
 
-/* Where the settings name one model of a list, the order of the list says nothing. */
+/* If the settings name one model of a list, the order of the list says nothing. */
 static bool has_another_model(const struct engine *engine, const struct engine_facts *after)
 {
     return !(engine->model_is_set && after->lists_models) && differs(engine->facts.model, after->model);

@@ -121,7 +121,7 @@ static void note_stranger(struct probe *probe, const struct engine_reply *reply)
              reply->status, form_of(reply), probe->get->path);
     probe->facts.wants_key |= reply->status == 401 || reply->status == 403;
     probe->is_busy |= reply->status == 429;
-    /* What breaks, or says {"status":"ok"} to everything, does not say that it has no such route. */
+    /* A server that breaks, or answers everything with {"status":"ok"}, does not deny the route. */
     if (reply->status < 500 && !(status_is_success(reply->status) && reads_as(reply, read_health, &stub)))
         probe->denials++;
 }

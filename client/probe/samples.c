@@ -193,7 +193,7 @@ static size_t count_elements(struct json_scan *scan)
     return count;
 }
 
-/* How many samples a reply holds: an array of them, or {"choices":[…]}. */
+/* The number of samples in a reply: an array of them, or {"choices":[…]}. */
 static size_t count_samples(struct text body)
 {
     struct json_scan scan;

@@ -102,7 +102,7 @@ static void abort_at_engine(const struct attempt *attempt)
 
 /* --- failures -------------------------------------------------------------------------------------------- */
 
-/* A refusal is believed at once only if there is nobody else to ask: it may be the engine's and not the request's. */
+/* A refusal is final at once only if there is no other engine: it may be the engine's and not the request's. */
 static bool may_ask_another(const struct attempt *attempt)
 {
     const struct live_batch *live = attempt->live;
@@ -213,8 +213,8 @@ static void refuse_another_prompt(struct attempt *attempt)
     attempt->outcome = EXCHANGE_ERROR;
 }
 
-/* Most replies do not say whether the seed was honoured; probes do. One that does say so (it repeats another seed) is
- * believed. */
+/* Most replies do not say whether the seed was honoured; probes find out. A reply that repeats another seed decides by
+ * itself. */
 static void decide_seed(struct attempt *attempt)
 {
     enum capability seeds = attempt->engine->facts.capabilities.seeds;

@@ -1,4 +1,4 @@
-/* attempt: one request for one sample at one engine, from its dispatch to a sample or an error. What comes of it is
+/* attempt: one request for one sample at one engine, from its dispatch to a sample or an error. Its end is
  * posted: EVENT_SAMPLED or EVENT_SAMPLE_FAILED. Loop thread only. */
 #ifndef SERVER_BATCHES_ATTEMPT_PRIVATE_H
 #define SERVER_BATCHES_ATTEMPT_PRIVATE_H
@@ -17,7 +17,7 @@ struct attempt {
     struct live_batch *live;
     uint32_t rollout;
     bool on_worker;
-    bool detached;               /* a worker has it, but the batch has gone on without it */
+    bool detached;               /* a worker has it, but the batch no longer waits for it */
     struct reservation reserved; /* by one that is detached */
 
     struct engine *engine; /* held; NULL: nothing could be sent */
@@ -61,7 +61,7 @@ struct attempt {
 void attempt_send(struct live_batch *live, uint32_t rollout, struct engine *engine);
 /* One that failed before anything was sent. */
 void attempt_fail(struct live_batch *live, uint32_t rollout, const struct sample_error *error);
-/* Takes it. Where a worker has it, it takes the reservation, too, until the worker has ended. */
+/* Takes it. If a worker has it, it keeps the reservation until the worker has ended. */
 void attempt_stop(struct attempt *attempt, struct reservation *reserved);
 void attempt_destroy(struct attempt *attempt); /* NULL is fine */
 

@@ -1,7 +1,7 @@
 /* batch: the life of one batch as a state machine. Decisions only: no I/O, no clock, no memory but its own.
  *
- * batch_step() takes an event and the time and appends actions in the order in which they must happen; batches.c
- * carries them out and brings back what came of them as further events. So every deadline, retry and cancellation can
+ * batch_step() takes an event and the time and appends actions in the order in which they must happen; step.c carries
+ * them out, and their outcomes come back as further events. So every deadline, retry and cancellation can
  * be tested with a made-up clock.
  *
  *   rollout   QUEUED -> SAMPLING -> VERIFYING -> STORING -> DONE
@@ -32,7 +32,7 @@ enum rollout_phase {
 enum rollout_end {
     END_NONE,
     END_SCORED,   /* has its verdicts, or needs none */
-    END_FAILED,   /* with the failure that the last event brought */
+    END_FAILED,   /* with the failure of the last event */
     END_DEADLINE, /* failed: the batch's deadline passed */
     END_CANCELLED,
 };
@@ -109,8 +109,8 @@ struct batch_event {
     enum batch_event_kind kind;
     uint32_t index; /* rollout or group */
     bool nothing_to_verify;
-    unsigned sent; /* DISPATCHED: 1, or 0 if nothing could be sent; SAMPLED, SAMPLE_FAILED: sent beyond that, without
-                      our doing */
+    unsigned sent; /* requests. DISPATCHED: 1, or 0 if none could be sent; SAMPLED, SAMPLE_FAILED: those that curl
+                      added by itself */
     struct {
         bool unsent; /* the connection was not taken: the dispatch was no request */
         bool retryable;
@@ -127,9 +127,9 @@ enum action_kind {
     ACTION_STOP_SAMPLE, /* rollout: cancel the transfer */
     ACTION_STOP_VERIFY, /* rollout */
     ACTION_CLOSE_GROUP, /* group: compute its advantages and store them */
-    ACTION_TELL_GROUP,  /* group: on disk: tell everybody who waits for groups */
+    ACTION_TELL_GROUP,  /* group: on disk: tell the observers */
     ACTION_CLOSE_BATCH, /* with `outcome` */
-    ACTION_ANSWER,      /* terminal and on disk: tell everybody who waits */
+    ACTION_ANSWER,      /* terminal and on disk: tell the observers */
 };
 
 struct action {
@@ -156,13 +156,13 @@ void batch_restore_cut(struct batch *batch, enum batch_state outcome);
 int64_t batch_peek_queued(const struct batch *batch);
 /* The next one of a group that was begun, which becomes the next of all; or -1. */
 int64_t batch_peek_begun(struct batch *batch);
-/* How many members of groups that were begun are still to be dispatched, at once or after a pause. */
+/* Number of members of begun groups that are still to be dispatched, at once or after a pause. */
 size_t batch_count_owed(const struct batch *batch);
 
 /* When EVENT_TIME is due. */
 int64_t batch_next_time(const struct batch *batch);
 
-/* How long a request for this rollout, sent now, may take. */
+/* Time that a request for this rollout may take, sent now. */
 int64_t batch_time_left(const struct batch *batch, uint32_t index, int64_t now_us);
 
 static inline bool batch_is_terminal(const struct batch *batch)

@@ -1,5 +1,5 @@
-/* batches: what all batches that are not finished share. Made at the start by the top, which hands over what the room
- * uses of the service. Loop thread only. */
+/* batches: shared by all batches that are not finished. Made at the start by the top, which hands over the parts of the
+ * service that the room uses. Loop thread only. */
 #ifndef SERVER_BATCHES_BATCHES_H
 #define SERVER_BATCHES_BATCHES_H
 
@@ -51,10 +51,10 @@ struct batches {
     size_t count;
 
     /* step.c */
-    void (*step)(void *arg);   /* works off what follows */
+    void (*step)(void *arg);   /* works off the members below */
     struct live_batch *posted; /* batches that events were posted to, in the order of the first one */
     struct live_batch **posted_last;
-    bool awake; /* the dispatcher is to look */
+    bool awake; /* the dispatcher has to look */
     bool stepping;
     struct loop_timer step_timer;
 
@@ -66,7 +66,7 @@ struct batches {
     struct pool_queue **queues; /* one for each named pool of which there were batches */
     size_t queue_count;
     struct live_batch *given_ring; /* those whose completions came with the request */
-    size_t turn;                   /* whose it is, if several want the next place: 0 the given, then the queues */
+    size_t turn;                   /* of several that want the next place: 0 the given, then the queues */
     struct loop_timer dispatch_timer;
 
     /* places in the later queues, bytes of the budget (budget.c) */

@@ -1,6 +1,6 @@
-/* budget: the memory that batches and what is in flight for them may take. Loop thread only.
+/* budget: the memory that batches and their flights may take. Loop thread only.
  *
- * One thing always fits where nothing else of its kind is held, so that nothing waits for ever. */
+ * The first batch, and the first flight, always fits, so that nothing waits for ever. */
 #ifndef SERVER_BATCHES_BUDGET_H
 #define SERVER_BATCHES_BUDGET_H
 

@@ -61,7 +61,7 @@ void close_note_logprobs(struct json_write *json, const struct batch_spec *spec,
     char line[320];
 
     if (spec->origin != BATCH_SAMPLED)
-        return; /* sampled elsewhere, nobody knows how */
+        return; /* sampled elsewhere, by unknown settings */
     for (size_t i = 0; i < members->count; i++) {
         const struct store_member *member = &members->members[i];
         const char *notes[LOGPROBS_NOTES_MAX];

@@ -20,7 +20,7 @@ struct live_batch;
 
 /* closing_group.c. By a rule over the whole batch advantages exist only when the last group is ready. */
 void live_close_group(struct live_batch *live, uint32_t group);
-/* For a job that reads the record to close something: what becomes of it while it cannot be read. */
+/* For a job that reads the record to close something: its way to try again while the record cannot be read. */
 struct read_again live_read_again(struct live_batch *live);
 
 /* closing.c */

@@ -233,7 +233,7 @@ static bool take_next_given(struct batches *batches)
 void dispatch(struct batches *batches)
 {
     batches->awake = false;
-    for (size_t refused = 0; refused <= batches->queue_count;) { /* until nobody can go on */
+    for (size_t refused = 0; refused <= batches->queue_count;) { /* until each queue has refused */
         size_t turn = batches->turn;
         bool sent = turn == 0 ? take_next_given(batches) : sample_next(batches, batches->queues[turn - 1]);
         batches->turn = turn < batches->queue_count ? turn + 1 : 0;

@@ -1,8 +1,8 @@
 /* live: a batch that is not finished. Loop thread only.
  *
- * It is made when its request is on record, and goes when it has ended, nobody observes it and nothing is under way for
- * it. What happens to it is posted as an event; step.c works events off in one place, after the callback that posted
- * them has returned, so that no callback runs inside another. */
+ * It is made when its request is on record, and destroyed when it has ended without observers and without work under
+ * way. All that happens to it is posted as an event; step.c works events off in one place, after the callback that
+ * posted them has returned, so that no callback runs inside another. */
 #ifndef SERVER_BATCHES_LIVE_H
 #define SERVER_BATCHES_LIVE_H
 
@@ -46,10 +46,10 @@ struct live_batch {
     size_t scored;            /* known when it is closed */
     size_t groups_ready;      /* all members stored */
     struct live_observer *observers;
-    bool answered_async; /* somebody was told 202: hang-ups do not cancel it */
+    bool answered_async; /* a request was answered with 202: hang-ups do not cancel it */
     bool has_key;
     struct unstored *unstored; /* a score that leaves no trace; NULL: it is on record */
-    size_t jobs;               /* workers and the store have something of it */
+    size_t jobs;               /* that workers and the store have of it */
     size_t reserved_bytes;
     struct live_batch *previous;
     struct live_batch *next;
@@ -74,7 +74,7 @@ struct live_batch {
 };
 
 struct live_batch *batches_find(struct batches *batches, struct text id); /* NULL: none, or one that leaves no trace */
-/* The dispatcher is to look soon: something is queued, or a place became free. */
+/* Lets the dispatcher look soon: a rollout was queued, or a place became free. */
 void batches_wake(struct batches *batches);
 
 /* Takes the spec. The machine is initialised but not started: restore what is on record first. */
@@ -83,7 +83,7 @@ struct live_batch *live_create(struct batches *batches, struct batch_spec *spec,
 void live_start(struct live_batch *live);
 /* Copies the event; it is worked off soon, behind those that were posted before. */
 void live_post(struct live_batch *live, const struct batch_event *event);
-/* Something that kept the batch may have gone: step.c looks whether it is done. */
+/* One reason less to keep the batch: step.c looks whether it is done. */
 void live_look(struct live_batch *live);
 /* A worker or the store has one thing less of it. */
 void live_leave(struct live_batch *live);
@@ -98,7 +98,7 @@ uint64_t live_seed(const struct live_batch *live, uint32_t rollout);
 bool live_is_done(const struct live_batch *live);
 void live_destroy(struct live_batch *live);
 
-/* show.c. Members of an open object: state, counts, what it waits for. */
+/* progress.c. Members of an open object: state, counts, reason for waiting. */
 void live_write_running(struct json_write *json, const struct live_batch *live);
 void live_write_pending(struct json_write *json, const struct live_batch *live);
 

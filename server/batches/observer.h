@@ -1,4 +1,4 @@
-/* observer: who is told what becomes of a live batch. A batch that somebody observes stays in memory. Loop thread only. */
+/* observer: gets the events of a live batch. A batch with observers stays in memory. Loop thread only. */
 #ifndef SERVER_BATCHES_OBSERVER_H
 #define SERVER_BATCHES_OBSERVER_H
 
@@ -16,7 +16,7 @@ enum live_trouble { LIVE_DISK_FULL, LIVE_NOT_WRITTEN, LIVE_NOT_READ };
 struct live_observer_calls {
     /* The group is on record. */
     void (*group_closed)(struct live_observer *observer, uint32_t group);
-    /* Told each time that the store fails. The observer may leave. */
+    /* Each time that the store fails. The observer may leave. */
     void (*held_up)(struct live_observer *observer, enum live_trouble trouble);
     /* The last call, after the observer was taken off its batch: the batch is terminal and on record. */
     void (*ended)(struct live_observer *observer);

@@ -21,12 +21,12 @@ struct pool_queue {
 
 struct pool_queue *queues_of_pool(struct batches *batches, struct text pool); /* made if need be */
 void queues_finish(struct batches *batches);
-/* Nothing happens to a batch that is there already, or is not there. */
+/* No effect on a batch that is already in, or already out. */
 void queues_add(struct live_batch *live);
 void queues_remove(struct live_batch *live);
-/* It is `first`'s turn, and `live`, of the same queue, had its own: it comes last. */
+/* `live` has had its turn and comes last; the next turn is `first`'s, of the same queue. */
 void queues_move_behind(struct live_batch *live, struct live_batch *first);
-/* Another run has the batch's pool, and this one has to wait for it. */
+/* The batch waits because another run has its pool. */
 bool queues_wait_for_run(const struct live_batch *live);
 
 #endif

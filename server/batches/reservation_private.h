@@ -1,5 +1,5 @@
-/* reservation: what a rollout holds before it is sent, so that nothing stands still later: a place in the verifiers' and
- * in the store's queue, and bytes of the budget. Loop thread only. */
+/* reservation: a place in the verifiers' queue, a place in the store's queue, and bytes of the budget. A rollout takes
+ * them before it is sent, so that it never stands still later. Loop thread only. */
 #ifndef SERVER_BATCHES_RESERVATION_PRIVATE_H
 #define SERVER_BATCHES_RESERVATION_PRIVATE_H
 
@@ -18,7 +18,7 @@ enum reserved { RESERVED, NO_PLACE, NO_BYTES };
 
 /* bytes 0: they were counted before. */
 enum reserved reservation_take(struct batches *batches, size_t bytes, struct reservation *ret_reservation);
-/* Nothing happens to one that holds nothing. */
+/* No effect on one that holds nothing. */
 void reservation_release(struct batches *batches, struct reservation *reservation);
 
 #endif

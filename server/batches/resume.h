@@ -1,4 +1,4 @@
-/* resume: unfinished batches go on after a start. Loop thread; `done` is called there when all have been read back. */
+/* resume: unfinished batches continue after a start. Loop thread, which calls `done` when all are read back. */
 #ifndef SERVER_BATCHES_RESUME_H
 #define SERVER_BATCHES_RESUME_H
 

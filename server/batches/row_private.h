@@ -1,6 +1,6 @@
-/* row: what comes on record of one rollout, and its way there. Loop thread only.
+/* row: the record of one rollout, and its way to the disk. Loop thread only.
  *
- * Nothing is given up: a row that the store cannot take now is written again until it is on disk. */
+ * A row that the store cannot take now is written again until it is on disk. */
 #ifndef SERVER_BATCHES_ROW_PRIVATE_H
 #define SERVER_BATCHES_ROW_PRIVATE_H
 
@@ -28,7 +28,7 @@ struct row *row_create(struct live_batch *live, uint32_t rollout,
                        void (*stored)(struct live_batch *live, uint32_t rollout));
 void row_store(struct row *row);   /* the store has it until `stored`, which may come before this returns */
 void row_destroy(struct row *row); /* NULL is fine */
-/* Rows that found the store's queue full: as many as it takes now. */
+/* Sends rows that found the store's queue full, as many as it takes now. */
 void rows_pump_backlog(struct batches *batches);
 
 #endif

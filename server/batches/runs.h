@@ -1,4 +1,4 @@
-/* runs: what is known of a run while it has live batches or an open weight update. Loop thread only. */
+/* runs: the state of each run that has live batches or an open weight update. Loop thread only. */
 #ifndef SERVER_BATCHES_RUNS_H
 #define SERVER_BATCHES_RUNS_H
 
@@ -25,10 +25,10 @@ struct run_state *runs_find_or_add(struct batches *batches, struct text name);
 /* A run without a live batch and without an open update is forgotten, unless unfinished batches are still being read
  * back: another one may come, which was read before the trainer declared what is known here. */
 void runs_forget_if_idle(struct batches *batches, struct run_state *run);
-/* What the trainer declared, as far as anything here depends on it: a run that is known, and any run as long as
- * unfinished batches are still being read back. */
+/* A declaration of the trainer. Kept for a run that is known, and for any run while unfinished batches are still being
+ * read back. */
 void runs_declared(struct batches *batches, const struct store_declare_policy *declared);
-/* Everything unfinished is back: new batches may come, and idle runs are forgotten. */
+/* All unfinished batches are back: new ones may come, and idle runs are forgotten. */
 void runs_resumed(struct batches *batches);
 void runs_finish(struct batches *batches);
 

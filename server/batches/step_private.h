@@ -1,4 +1,5 @@
-/* step: works off what was posted to live batches, and carries out what their machines (batch.h) decide. Loop thread. */
+/* step: works off the events posted to live batches, and carries out the actions of their machines (batch.h). Loop
+ * thread. */
 #ifndef SERVER_BATCHES_STEP_PRIVATE_H
 #define SERVER_BATCHES_STEP_PRIVATE_H
 

@@ -1,6 +1,6 @@
 /* unstored: a score that leaves no trace ("store": false). Its rows live in memory until they are rendered, and go with
- * the live batch. It has one waiter, the POST itself: nobody else knows of it. Loop thread unless marked worker.
- */
+ * the live batch. Its one waiter is the POST itself: its id is known to no other client. Loop thread unless
+ * marked worker. */
 #ifndef SERVER_BATCHES_UNSTORED_H
 #define SERVER_BATCHES_UNSTORED_H
 

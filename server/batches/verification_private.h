@@ -17,7 +17,7 @@ struct verification {
     uint32_t rollout;
     bool on_worker;
     bool asked;    /* the text workers have it */
-    bool detached; /* a worker has it, but the batch has gone on without it */
+    bool detached; /* a worker has it, but the batch no longer waits for it */
 
     const struct completion_spec *given; /* NULL: it was sampled here */
     struct verify_job verify;
@@ -37,10 +37,10 @@ struct verification {
 };
 
 struct verification *verification_create(struct live_batch *live, uint32_t rollout);
-/* Of a sample: the frame was built where it was parsed. Leaves *frame empty. */
+/* For a sample: the frame was built with the parsing. Leaves *frame empty. */
 void verification_take_frame(struct verification *verification, struct buffer *frame, bool too_large);
-/* Of a completion that came with the request: builds the frame. EVENT_SAMPLED, or EVENT_SAMPLE_FAILED if the request
- * said so. */
+/* For a completion of the request: builds the frame. EVENT_SAMPLED, or EVENT_SAMPLE_FAILED if the request brought a
+ * failure. */
 void verification_prepare(struct verification *verification);
 /* To the text workers: EVENT_VERIFIED or EVENT_VERIFY_FAILED. */
 void verification_ask(struct verification *verification);

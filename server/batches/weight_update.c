@@ -73,7 +73,7 @@ static struct run_state *run_of(const struct weight_update *update)
     return runs_find(update->batches, text_of(update->run));
 }
 
-/* --- who waits ------------------------------------------------------------------------------------------------ */
+/* --- waiters -------------------------------------------------------------------------------------------------- */
 
 static void wait_for(struct weight_update *update, struct begin_waiter *waiter)
 {
@@ -302,8 +302,8 @@ void update_restore(struct batches *batches, struct text run, const struct store
     hold_restore(&update->hold, (enum hold_mode)record->mode, update->timer.at_us);
 }
 
-/* Takes back what engines work on. What has been answered and is only being read is taken back, too: it may be the
- * first half of an exchange. */
+/* Takes back the samples that engines work on, and those whose reply is being read: it may be the first half of an
+ * exchange. */
 static void abort_samples(const struct weight_update *update)
 {
     const struct run_state *run = run_of(update);
@@ -369,7 +369,7 @@ bool update_holds(const struct live_batch *live)
     return live->run->update && live->spec->origin == BATCH_SAMPLED;
 }
 
-/* --- for people --------------------------------------------------------------------------------------------------- */
+/* --- views -------------------------------------------------------------------------------------------------------- */
 
 const struct weight_update *updates_next(const struct batches *batches, const struct weight_update *previous,
                                          struct update_view *ret_view)

@@ -1,5 +1,5 @@
-/* weight_update: the updates that stop the dispatch of their runs, and who waits for them. The effects to
- * weight_hold.h's decisions. Loop thread only.
+/* weight_update: the updates that stop the dispatch of their runs, and their waiters. weight_hold.h decides, this
+ * carries out. Loop thread only.
  *
  * The record decides which steps are taken (store.h, STORE_UPDATE_POLICY); here is what follows of each. */
 #ifndef SERVER_BATCHES_WEIGHT_UPDATE_H
@@ -15,10 +15,10 @@ struct live_batch;
 struct run_state;
 struct weight_update;
 
-/* How a begin came out. */
+/* Outcome of a begin. */
 enum begin_end {
     BEGIN_HOLDS,     /* what its mode promises is true */
-    BEGIN_CUT_SHORT, /* the update ended while somebody waited for that; record->state says how */
+    BEGIN_CUT_SHORT, /* the update ended before that; record->state says how */
     BEGIN_OVER,      /* it had ended before, cancelled or by its deadline */
 };
 
@@ -37,20 +37,20 @@ struct begin_waiter {
 /* The open update of a run, or NULL. */
 struct weight_update *update_find(struct batches *batches, struct text run);
 bool updates_are_full(const struct batches *batches);
-void updates_finish(struct batches *batches); /* nobody waits for one any more, and the store is closed */
+void updates_finish(struct batches *batches); /* after the last waiter, and after the store is closed */
 
 /* After a start, what the record has as open, before the batches of the run are back. */
 void update_restore(struct batches *batches, struct text run, const struct store_policy_update *record);
 /* A begin is on record (OK), or was before (EXISTS). The waiter is told once the update is quiet, or when it ends before;
- * NULL: nobody waits. */
+ * NULL: none waits. */
 void update_begun(struct batches *batches, const struct store_op *op, struct begin_waiter *waiter);
-/* A waiter that was not told yet is not told any more. */
+/* The waiter gets no call any more. */
 void update_leave(struct begin_waiter *waiter);
 /* A commit or a cancellation that the store has decided. */
 void update_ended(struct batches *batches, const struct store_op *op);
 /* A declaration has cancelled the run's open update; that is on record. */
 void update_cancelled(struct batches *batches, struct text run, const struct store_policy_update *record);
-/* The run has another revision: a warning that its last update was not committed is of no more use. */
+/* The run has another revision: the warning that its last update was not committed is obsolete. */
 void update_forget_warning(struct batches *batches, struct text run);
 
 /* False: a commit would come too early; *ret_in_flight samples are still to end. */

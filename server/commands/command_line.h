@@ -1,6 +1,6 @@
 /* command_line: the words behind a command, read by a table of options.
  *
- * `--name value`, `--name=value`, or `--name` alone for a flag; a single "-" is a word like any other. What is wrong is
+ * `--name value`, `--name=value`, or `--name` alone for a flag; a single "-" is a word like any other. A fault is
  * one line on standard error that names the command and the word. */
 #ifndef SERVER_COMMANDS_COMMAND_LINE_H
 #define SERVER_COMMANDS_COMMAND_LINE_H

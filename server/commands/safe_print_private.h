@@ -1,5 +1,5 @@
-/* safe_print: a text of a model on a terminal. What would move the cursor, change the direction of writing or not be
- * seen is shown as \x1b or \u{202e}; broken UTF-8 byte by byte; everything else as it is. */
+/* safe_print: a text of a model on a terminal. Characters that would move the cursor, change the direction of writing
+ * or stay invisible are shown as \x1b or \u{202e}, broken UTF-8 byte by byte, all others unchanged. */
 #ifndef SERVER_COMMANDS_SAFE_PRINT_PRIVATE_H
 #define SERVER_COMMANDS_SAFE_PRINT_PRIVATE_H
 

@@ -1,8 +1,8 @@
 /* engines: the engines from the settings and from PUT, their probes, and the replies and messages about them.
  *
- * The settings file names engines, and so does PUT /v1/engines/{name}; the latter are on record. Where both use a name
- * the file wins, and the row on record waits until the file no longer has it. Engines from
- * the file can only be drained at run time; that is on record, too. Loop thread unless marked otherwise. */
+ * The settings file names engines, and so does PUT /v1/engines/{name}; the latter are on record. If both use a name,
+ * the file wins, and the row on record waits until the file no longer has it. Engines from the file can only be drained
+ * at run time; that is on record, too. Loop thread unless marked otherwise. */
 #ifndef SERVER_ENGINES_ENGINES_H
 #define SERVER_ENGINES_ENGINES_H
 

@@ -20,8 +20,8 @@ void body_begin(struct request *request)
     loop_timer_set(loop, &request->body_timer, loop_now_us(loop) + timeout_us, body_too_slow, request);
 }
 
-/* What was announced is asked for at once: of memory that is kept, before the first byte; of the system, not before so
- * much has come that it is meant. A fresh page is taken from the kernel when its bytes arrive. */
+/* The announced size is allocated at once: of kept memory before the first byte, of the system only after the first
+ * block has come. The kernel gives a fresh page when its bytes arrive. */
 static bool store_piece(struct request *request, const char *bytes, size_t length_bytes)
 {
     struct buffer *body = &request->body;

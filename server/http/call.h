@@ -90,7 +90,7 @@ struct call {
 
 void call_init(struct call *call);
 void call_finish(struct call *call); /* frees body, reply and parsed */
-/* What came in, when the reply is complete: it must not wait for the client. */
+/* Frees the request once the reply is complete: it must not wait for the client. */
 void call_drop_input(struct call *call);
 void call_drop_stream(struct call *call);
 

@@ -120,7 +120,7 @@ static int check_token(struct request *request, const struct headers *headers)
                            : "the token in the header Authorization is not this service's");
 }
 
-/* Where nothing is open without a token, it does not say which paths there are either. */
+/* A service with a token tells nobody without it which paths exist. */
 static int check_route(struct request *request, const char *method, const struct headers *headers)
 {
     struct call *call = &request->call;

@@ -42,7 +42,7 @@ bool percent_decode(struct text raw, bool plus_is_space, struct buffer *storage,
     return utf8_is_valid(*ret_decoded, NULL);
 }
 
-/* What stands before the separator, or everything; it and the separator are taken off the text. */
+/* Takes the part before the separator, or all of it, and the separator off the text. */
 static struct text take_part(struct text *text, char separator)
 {
     const char *found = memchr(text->data, separator, text->length_bytes);

@@ -2,7 +2,7 @@
  *
  * The library reads with recv(), and the program's own recv() stands in front of libc's. For a socket with a gate it
  * gives out only bytes that MSG_PEEK showed to be good: whole heads (head_private.h), bodies of the announced length,
- * well-formed chunks (http/chunks.h). Bytes after a bad head never get to the library. For any other socket it is
+ * well-formed chunks (chunks_private.h). Bytes after a bad head never get to the library. For any other socket it is
  * recv(). A library that read in another way would bring requests that no gate has passed: they are not handled
  * (http/server.c).
  *
@@ -27,7 +27,7 @@ enum gate_state {
     GATE_CHUNKS, /* a body in chunks comes */
     GATE_LAST,   /* the client or the service ended the connection: later bytes are not read */
     GATE_REFUSED,
-    GATE_DEAF, /* the refusal was answered: all that comes is thrown away until the client closes */
+    GATE_DEAF, /* the refusal was answered: later bytes are thrown away until the client closes */
 };
 
 struct gate {
@@ -37,7 +37,7 @@ struct gate {
     bool last;           /* the head that passed last wants to be the last one */
     bool ended;          /* set by the owner: the client sends no more bytes */
     bool over;           /* set by the owner: the library is told that the client has gone */
-    uint64_t pass_bytes; /* so many of those that come may pass */
+    uint64_t pass_bytes; /* of the next ones that may pass */
     size_t seen_bytes;   /* of a head that is not complete */
     uint64_t heads;      /* that passed */
     struct chunks chunks;

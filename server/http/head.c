@@ -270,7 +270,7 @@ static bool take_line(struct head *head, struct text *rest, struct text *ret_lin
     return true;
 }
 
-/* What is no line yet: whether it can become one. */
+/* The beginning of a line: whether it can become one. */
 static enum head_verdict look_at_beginning(struct head *head, struct text rest, bool request_line)
 {
     for (size_t i = 0; i < rest.length_bytes; i++) {

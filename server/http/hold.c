@@ -1,5 +1,5 @@
-/* What a request's reply holds of the budget, and for how long: a client that takes nothing for reply_timeout is cut
- * off. */
+/* Bytes of the budget that a reply holds, and the time for which it may: a client that takes nothing for reply_timeout
+ * is cut off. */
 #include "server/base/clock.h"
 #include "server/http/request_private.h"
 #include "server/settings/settings.h"

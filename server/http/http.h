@@ -58,7 +58,7 @@ bool http_is_leaving(const struct http *http);
 /* Request bodies that are being received and read, and replies that wait for their sockets. */
 int64_t http_body_bytes(const struct http *http);
 int64_t http_reply_bytes(const struct http *http);
-/* That is listened on. */
+/* The port that is listened on. */
 int http_port(const struct http *http);
 size_t http_connections(const struct http *http);
 struct json_write;

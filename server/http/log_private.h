@@ -1,7 +1,7 @@
 /* http_log: one line for each request that was refused or failed. Loop thread.
  *
- * A flood of them does not fill a disk: so many lines at once, then so many a second; lines left out are counted in a
- * line of their own. Failures (5xx) have lines of their own beside refusals. */
+ * A flood of them does not fill a disk: a burst of lines, then a rate per second; lines left out are counted in a line
+ * of their own. Failures (5xx) have lines of their own beside refusals. */
 #ifndef SERVER_HTTP_LOG_PRIVATE_H
 #define SERVER_HTTP_LOG_PRIVATE_H
 

@@ -17,8 +17,8 @@ struct origin_signs {
     const char *referer;
 };
 
-/* A loopback name or address, or the address that is listened on; with any port, or none: who forwards a port to here
- * has another. */
+/* A loopback name or address, or the address that is listened on; with any port, or none: a forwarded port is
+ * another one. */
 bool origin_host_is_ours(struct text host, const char *listen_host);
 
 /* Whether Origin and Sec-Fetch-Site, where they are given, name the service itself. */

@@ -10,7 +10,7 @@ void json_input_release(struct json_input *input);
 /* The array that a string stands for, or NULL. */
 const struct lifted_array *json_input_lifted(const struct json_input *input, const json_t *value);
 
-/* How numbers are packed under a name with a suffix: "_f32", …; NULL if it is no such suffix. */
+/* The packing of numbers under a name with a suffix: "_f32", …; NULL if it is no such suffix. */
 struct packed_format {
     const char *suffix;
     size_t width_bytes;

@@ -11,15 +11,14 @@
 
 enum json_memory_end {
     JSON_MEMORY_FITS,
-    JSON_MEMORY_TOO_LARGE, /* more than the limit, whoever else is there */
+    JSON_MEMORY_TOO_LARGE, /* more than the limit, even alone */
     JSON_MEMORY_BUSY,      /* other trees take up what this one would need */
 };
 
 /* Once, before threads: jansson allocates by this module from now on. */
 void json_memory_setup(size_t limit_bytes);
 
-/* Around one parsing, on one thread. What the tree holds, even after a failure, is given back when it has been freed.
- */
+/* Around one parsing, on one thread. Memory of the tree, even after a failure, is given back when it has been freed. */
 void json_memory_begin(void);
 enum json_memory_end json_memory_end(size_t *ret_held_bytes);
 void json_memory_give(size_t held_bytes); /* any thread */

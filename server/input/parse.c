@@ -123,8 +123,8 @@ static int refuse_nul(struct json_input *input, const char *nul)
 
 enum { PARSING = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL };
 
-/* Short strings instead of the lifted arrays. What fails is parsed once more with these padded, so that the message's
- * line and column are those of the text. */
+/* Short strings in place of the lifted arrays. After a failure the text is parsed once more with padded ones, so that
+ * the message's line and column are those of the text. */
 static json_t *parse(const struct json_input *input, json_error_t *ret_error)
 {
     struct text text = {input->call->body, input->call->body_bytes};

@@ -1,4 +1,4 @@
-/* store_desk: operations that must come on record, however long the store's queue is full or its disk takes no write.
+/* store_desk: operations that must come on record, even if the store's queue is full, or its disk full, for long.
  * Loop thread. A request that waits for one operation, and may hang up, is in api/store_wait.h. */
 #ifndef SERVER_RECORD_STORE_DESK_H
 #define SERVER_RECORD_STORE_DESK_H
@@ -8,8 +8,8 @@
 
 #define STORE_RETRY_US 250000 /* between two attempts */
 
-/* Lives beside what its operation points to, until `done` has come and store_desk_send_again() said false. Whoever uses
- * it sets the first three members; the timer begins as zeroes. */
+/* Lives beside what its operation points to, until `done` has come and store_desk_send_again() said false. Its
+ * user sets the first three members; the timer begins as zeroes. */
 struct store_errand {
     struct store_op op;
     struct loop *loop;

@@ -1,7 +1,6 @@
 /* store_health: whether the store can write, from what its operations say. Loop thread.
  *
- * While it cannot write it is tried now and then, so that the service becomes ready again even if nobody asks for
- * anything. */
+ * While it cannot write, an attempt is made now and then, so that the service becomes ready again without a request. */
 #ifndef SERVER_RECORD_STORE_HEALTH_H
 #define SERVER_RECORD_STORE_HEALTH_H
 
@@ -24,7 +23,7 @@ void store_health_finish(struct store_health *health);
 /* Notes the outcome of a finished operation. */
 void store_health_note(struct store_health *health, const struct store_op *op);
 
-/* A failure that ends by itself or with somebody's help: what was to be written is kept and tried again. Any thread. */
+/* A failure that ends by itself or by the operator's help: the write is kept and tried again. Any thread. */
 bool store_failed_for_now(enum store_status status);
 
 #endif

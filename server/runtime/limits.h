@@ -1,7 +1,7 @@
-/* limits: what the kernel lets this process have (ulimit), and whether it suffices.
+/* limits: the kernel's limits of this process (ulimit), and whether they suffice.
  *
  * A limit that is too small must not be seen first as a crash of a verifier or as an engine that is down. Soft limits
- * are raised to the hard ones; where that does not suffice nothing is started. */
+ * are raised to the hard ones; if that does not suffice, nothing is started. */
 #ifndef SERVER_RUNTIME_LIMITS_H
 #define SERVER_RUNTIME_LIMITS_H
 
@@ -12,7 +12,7 @@ struct settings;
 
 #define LIMITS_MESSAGE_BYTES 256
 
-/* How the descriptors are shared out, beside those of the service itself, its workers and the database. */
+/* Shares of the descriptors, beside those of the service itself, its workers and the database. */
 struct descriptor_shares {
     size_t clients;  /* connections at once, at most connection_limit */
     size_t refusals; /* connections that are being told that there are too many */
@@ -24,7 +24,7 @@ struct descriptor_shares {
  * stack of their own size; else nothing is changed (--check). Before threads and the spawner. */
 int limits_check(const struct settings *settings, bool raise, struct descriptor_shares *ret_shares,
                  char ret_message[LIMITS_MESSAGE_BYTES]);
-/* The same for a command that judges: what one text worker needs. Raises. */
+/* The same for a command: the needs of one text worker. Raises. */
 int limits_check_worker(char ret_message[LIMITS_MESSAGE_BYTES]);
 
 #endif

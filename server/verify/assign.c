@@ -1,4 +1,4 @@
-/* Assignment of jobs to workers: one of the job's own run, or one that has judged for nobody yet. */
+/* Assignment of jobs to workers: one of the job's own run, or one that has judged for no run yet. */
 #include "server/verify/pool_private.h"
 
 #include <string.h>
@@ -65,7 +65,7 @@ static struct verify_worker *place_for_another(struct verify_pool *pool)
     return oldest;
 }
 
-/* Somebody waits and could be judged for: as many fresh ones are made as may be busy beside those that are. */
+/* Makes fresh workers for the jobs that wait, as many as may be busy beside those that are. */
 static void make_fresh(struct verify_pool *pool)
 {
     struct verify_worker *worker;

@@ -1,9 +1,9 @@
 /* incidents: completions that crash or hang a verifier. A policy may learn to make them, so they are counted for each
- * run and verifier, kept for the operator (kept_inputs_private.h), and an alarm is raised where they are more than a share of
- * what was judged lately.
+ * run and verifier, kept for the operator (kept_inputs_private.h), and an alarm is raised if they are
+ * more than a share of the completions judged lately.
  *
- * The observer of the verify_pool. Loop thread only; files are written by workers. What is counted is of this process
- * and of the 1,000 runs with the latest incidents. */
+ * The observer of the verify_pool. Loop thread only; files are written by workers. Counts are of this process and
+ * of the 1,000 runs with the latest incidents. */
 #ifndef SERVER_VERIFY_INCIDENTS_H
 #define SERVER_VERIFY_INCIDENTS_H
 

@@ -173,8 +173,8 @@ static void worker_failed(struct verify_pool *pool, const struct spawner_event *
     verify_retry_later(pool);
 }
 
-/* The socket's end tells the same, but not for a worker that was asked for and never seen. What it answered before is
- * taken, so that only the job at which it ended is charged. */
+/* The socket's end tells the same, except of a worker that was asked for and never seen. Its earlier answers are taken,
+ * so that only the job at which it ended is charged. */
 static void worker_ended(struct verify_pool *pool, uint32_t id)
 {
     struct verify_worker *worker = find_worker(pool, id);

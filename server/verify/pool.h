@@ -2,8 +2,8 @@
  *
  * One job is one completion with all its verifiers, one frame there and one back. A worker is given a few small jobs at
  * once and judges them one after the other; the others wait in a bounded queue. A job that passes its deadline gets its
- * worker killed and replaced; one whose worker died by itself is tried once more on another worker. What then is lost
- * is the verdict of the verifier that was judging: the job is judged again without it. Jobs behind it go back to the
+ * worker killed and replaced; one whose worker died by itself is tried once more on another worker. After that the
+ * verdict of the verifier that was judging is lost, and the job is judged again without it. Jobs behind it go back to the
  * queue. A worker that has served many jobs is replaced when it is idle. If the spawner dies another one is started.
  *
  * A worker judges for one run and never for another one: whatever a text of one policy may have done to its process,

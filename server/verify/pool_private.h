@@ -60,7 +60,7 @@ struct verify_pool {
 };
 
 /* verify/pool.c */
-struct verify_job *verify_queue_first(const struct verify_pool *pool); /* whose turn it is; NULL: none */
+struct verify_job *verify_queue_first(const struct verify_pool *pool); /* the next one; NULL: none */
 void verify_queue_unlink(struct verify_pool *pool, struct verify_job *job);
 void verify_queue_prepend(struct verify_pool *pool, struct verify_job *job);
 void verify_assign_jobs(struct verify_pool *pool);

@@ -112,7 +112,7 @@ void verdict_set_read(const struct verify_job *job, struct verdict_set *ret_set)
 /* Appends what `given` says: the score, or for NAN unscored with not_given. */
 void verdict_set_add_given(struct verdict_set *set, const double *scores, size_t count);
 void verdict_set_finish(struct verdict_set *set);
-/* How many of them say that they reached a limit of what can be decided. */
+/* The number of verdicts that reached a limit of what can be decided. */
 size_t verdict_set_undecided(const struct verdict_set *set);
 
 /* {"id","name","version","options_sha256","score","verdict","reason","detail","failure","duration_us"} */
@@ -159,7 +159,7 @@ void verify_failure_write(struct json_write *json, const struct verdict_record *
 
 #define VERIFY_ITEMS_MAX 65536 /* of one POST /v1/verify */
 
-/* What GET /v1/verifiers answers: each verifier with its options, and the limits of a request. */
+/* The reply to GET /v1/verifiers: each verifier with its options, and the limits of a request. */
 void verifiers_write(struct json_write *json);
 
 #endif

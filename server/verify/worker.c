@@ -147,7 +147,7 @@ static void take_job(struct verify_worker *worker, struct verify_job *job)
     worker->jobs[worker->job_count++] = job;
 }
 
-/* Those of the same run that wait not far behind, while they are small: a large one is nobody's company. */
+/* Adds jobs of the same run that wait not far behind, as long as they are small. */
 static void take_company(struct verify_worker *worker, struct verify_job *next, size_t share)
 {
     size_t bytes = worker->jobs[0]->frame_bytes;

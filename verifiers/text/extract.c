@@ -9,7 +9,7 @@ const char *const extract_rule_names[EXTRACT_RULES + 1] = {
     "auto", "boxed", "answer_is", "gsm8k", "answer_tag", "last_number", NULL,
 };
 
-/* Of the common chat templates: what ends a turn, and what begins somebody else's. Each has one '<', its first byte. */
+/* Tokens of the common chat templates that end a turn or begin another speaker's. Each has one '<', its first byte. */
 #define TURN_TOKEN_BYTES 32
 static const char turn_tokens[][TURN_TOKEN_BYTES] = {
     "</s>",
@@ -205,7 +205,7 @@ static bool ends_here(struct text text, size_t at)
     return text_trimmed(slice(text, at, text.length_bytes)).length_bytes == 0;
 }
 
-/* \boxed 42: TeX would box the 4 alone, but nobody means that. */
+/* \boxed 42: TeX would box the 4 alone, which no author means. */
 static void keep_bare_number(struct text text, size_t at, struct boxes *boxes)
 {
     size_t digits = at + (text.data[at] == '-');

@@ -168,7 +168,7 @@ static bool has_formulas(struct text text)
     return dollars % 2 == 0;
 }
 
-/* Where the first explanation begins, outside of formulas and braces: only that one can end the value, since a later
+/* The beginning of the first explanation, outside of formulas and braces: only that one can end the value, since a later
  * one would leave it in. */
 static size_t value_end(struct text text)
 {

@@ -227,7 +227,7 @@ static int read_request(struct inbox *inbox, struct text *ret_frame, uint64_t *r
     return 0;
 }
 
-/* Each reply is written at once: whoever waits must know at which request it ends, if it does. */
+/* Each reply is written at once: if the worker ends, the service must know at which request. */
 static int serve_one(struct inbox *inbox, struct worker_page *page, uint64_t number, struct buffer *reply)
 {
     struct text request;
