@@ -62,6 +62,8 @@ static int parse(struct call *call, enum batch_origin origin)
     new_batch->spec = origin == BATCH_GIVEN ? score_spec_read(call) : batch_spec_read(call);
     if (!new_batch->spec)
         return -1;
+    if (new_batch->spec->store)
+        batch_spec_pack_body(new_batch->spec);
     if (call->accept_ndjson && objective_needs_whole_batch(&new_batch->spec->objective))
         return call_refuse(
             call, ERR_OBJECTIVE_OPTIONS, "objective.advantage",
@@ -200,7 +202,9 @@ static void fill_op(struct creation *creation)
         .route = route_of(spec),
         .must_exist = creation->recorded.found,
         .pass_verifier = spec->pass.verifier,
-        .request = {spec->body, spec->body_bytes},
+        .request = spec->body_codec ? buffer_text(&spec->packed) : (struct text){spec->body, spec->body_bytes},
+        .request_codec = spec->body_codec,
+        .request_bytes = spec->body_bytes,
         .content_type = TEXT_LITERAL("application/json"),
         .sampling = spec->sampling_json,
         .objective = spec->objective_json,

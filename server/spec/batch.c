@@ -48,9 +48,21 @@ struct text batch_spec_dump(struct batch_spec *spec, const json_t *value)
     return text_of(dumped);
 }
 
+void batch_spec_pack_body(struct batch_spec *spec)
+{
+    spec->body_codec = store_pack((struct text){spec->body, spec->body_bytes}, &spec->packed);
+    if (spec->body_codec == STORE_CODEC_PLAIN) {
+        buffer_finish(&spec->packed);
+        return;
+    }
+    buffer_trim(&spec->packed);
+    free(TAKE_PTR(spec->body));
+}
+
 void batch_spec_drop_body(struct batch_spec *spec)
 {
     free(TAKE_PTR(spec->body));
+    buffer_finish(&spec->packed);
 }
 
 void batch_spec_destroy(struct batch_spec *spec)
@@ -68,7 +80,7 @@ void batch_spec_destroy(struct batch_spec *spec)
         free(spec->owned[i]);
     free(spec->owned);
     free(spec->groups);
-    free(spec->body);
+    batch_spec_drop_body(spec);
     free(spec);
 }
 
@@ -434,6 +446,8 @@ static int read_body(struct batch_spec *spec, const struct settings *settings)
     return check_pass(spec);
 }
 
+enum { PACKED_ROOM_BYTES = 1 << 20 }; /* zstd's last block */
+
 /* Lifting overwrites the text, and the record keeps it as it was posted. */
 static bool keep_body(struct batch_spec *spec, const struct call *call)
 {
@@ -451,6 +465,7 @@ static struct batch_spec *read_spec(struct call *call, enum batch_origin origin)
     const struct settings *settings = call->settings;
     struct batch_spec *spec = xcalloc(1, sizeof(*spec));
     spec->origin = origin;
+    buffer_init(&spec->packed, call->body_bytes + PACKED_ROOM_BYTES);
     spec->n = settings->sampling_n;
     spec->sampling = (struct sampling){.max_tokens = settings->sampling_max_tokens,
                                        .temperature = settings->sampling_temperature,

@@ -5,6 +5,7 @@
 #include "server/base/hash.h"
 #include "server/base/ids.h"
 #include "server/store/manifest.h"
+#include "server/store/packed.h"
 #include "server/store/policy_update.h"
 #include "server/store/provenance.h"
 #include "server/store/read.h"
@@ -43,7 +44,9 @@ struct store_create_batch {
     bool must_exist; /* nothing is made: NOT_FOUND if the key is new in the run's incarnation */
     uint8_t request_sha256[SHA256_BYTES];
     struct text pass_verifier; /* whose score says what is solved; TEXT_NONE: the first held-out one, else the reward */
-    struct text request;       /* the body as posted */
+    struct text request;       /* the body as posted, or packed */
+    enum store_codec request_codec;
+    size_t request_bytes; /* as posted; counts if it is packed */
     struct text content_type;
     struct text sampling; /* JSON, as all of these */
     struct text objective;

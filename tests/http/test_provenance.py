@@ -313,3 +313,46 @@ def test_each_line_of_the_page_answers(start, toy):
     assert rollout[0]["engine_model"] == "toy-table" and rollout[0]["rolloutd_version"] == version_of(service)
     assert provenance == [batch["provenance"]]
     assert settings[0][0] == batch["provenance"]["settings_sha256s"][0] and settings[0][1:] == [4, 1.0]
+
+
+# -- requests -----------------------------------------------------------------------------------------------------------------------
+
+def posted_bytes(service, body, path="/v1/batches"):
+    reply = service.request("POST", path, body)
+    assert reply.status == 200, reply
+    return reply.json["id"]
+
+
+def test_a_request_is_answered_byte_for_byte_and_takes_less_on_disk(start, engine):
+    engine.rules(RIGHT)
+    service = start(engine)
+    text = json.dumps(make_batch(*[make_group(f"t{index}", prompt="Ünïcode \u0000 and what is 6*7? " * 40) for index in range(50)]), ensure_ascii=False, indent=3).encode() + b" \n\t"
+    small = json.dumps(make_batch(), separators=(",", ":")).encode()
+    for body in (text, small):
+        batch = posted_bytes(service, body)
+        reply = service.get(f"/v1/batches/{batch}/request")
+        assert reply.body == body and reply.headers["content-type"] == "application/json"
+        service.restart()
+        assert service.get(f"/v1/batches/{batch}/request").body == body
+    service.terminate()
+    with sqlite3.connect(service.database) as link:
+        stored = link.execute("SELECT codec, body_bytes, length(body) FROM requests ORDER BY batch_seq").fetchall()
+    link.close()
+    assert stored[0][:2] == ("zstd", len(text)) and stored[0][2] < len(text) / 10
+    assert all(plain == length if codec == "plain" else plain > length for codec, plain, length in stored)
+
+
+def test_a_packed_request_is_resumed_and_its_key_is_found(start, engine):
+    engine.rules({**RIGHT, "hold": True})
+    service = start(engine)
+    body = json.dumps(make_batch(*[make_group(f"t{index}", prompt="what is 6*7? " * 40) for index in range(5)], deadline="120s")).encode()
+    head = {"Prefer": "respond-async", "Idempotency-Key": "k"}
+    batch = service.request("POST", "/v1/batches", body, headers=head).json["id"]
+    eventually(lambda: engine.open == 10, "the samples to be asked for")
+    service.kill()
+    engine.release()
+    service.start()
+    assert service.settled(batch)["summary"]["scored"] == 10
+    again = service.request("POST", "/v1/batches", body, headers=head)
+    assert again.json["id"] == batch
+    assert service.get(f"/v1/batches/{batch}/request").body == body

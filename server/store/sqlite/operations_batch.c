@@ -162,6 +162,8 @@ static int insert_contents(struct store *store, const struct store_create_batch 
     bind_int(request, 1, batch_seq);
     bind_text(request, 2, from->content_type.data ? from->content_type : TEXT_LITERAL(""));
     bind_blob(request, 3, from->request.data ? from->request.data : "", from->request.length_bytes);
+    bind_text(request, 4, text_of(store_codec_names[from->request_codec]));
+    bind_int(request, 5, (int64_t)(from->request_codec ? from->request_bytes : from->request.length_bytes));
     return database_run(request);
 }
 

@@ -1,6 +1,5 @@
 #include "server/store/sqlite/reader.h"
 
-#include "server/store/request.h"
 #include "server/store/sqlite/columns.h"
 #include "server/store/sqlite/store_private.h"
 
@@ -135,69 +134,6 @@ enum store_status store_read_batch(struct store_reader *reader, struct text batc
 void store_batch_finish(struct store_batch *batch)
 {
     store_memory_destroy(TAKE_PTR(batch->memory));
-}
-
-enum store_status store_read_request(struct store_reader *reader, struct text batch_id,
-                                     struct store_request *ret_request)
-{
-    *ret_request = (struct store_request){0};
-    sqlite3_stmt *row = database_statement(&reader->database, SQL_READ_REQUEST);
-    bind_text(row, 1, batch_id);
-    int result = database_first(row);
-    if (result != SQLITE_ROW)
-        return result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
-    struct store_memory *memory = ret_request->memory = store_memory_create();
-    ret_request->body = column_text(row, 0, memory);
-    ret_request->content_type = column_text(row, 1, memory);
-    column_read_sha256(row, 2, memory, &ret_request->sha256);
-    reader_end(reader);
-    return reader_status(reader, SQLITE_OK, memory);
-}
-
-static void close_blob(sqlite3_blob *const *blob)
-{
-    (void)sqlite3_blob_close(*blob);
-}
-
-static int open_body(struct store_reader *reader, int64_t batch_seq, sqlite3_blob **ret_blob)
-{
-    return sqlite3_blob_open(reader->database.handle, "main", "requests", "body", batch_seq, 0, ret_blob);
-}
-
-enum store_status store_find_request(struct store_reader *reader, struct text batch_id,
-                                     struct store_request_place *ret_place)
-{
-    _cleanup_(close_blob) sqlite3_blob *blob = NULL;
-    sqlite3_stmt *row = database_statement(&reader->database, SQL_FIND_REQUEST);
-    bind_text(row, 1, batch_id);
-    int result = database_first(row);
-    if (result == SQLITE_ROW) {
-        struct text type = column_view(row, 1);
-        ret_place->batch_seq = sqlite3_column_int64(row, 0);
-        snprintf(ret_place->content_type, sizeof(ret_place->content_type), "%.*s", (int)type.length_bytes, type.data);
-    }
-    reader_end(reader);
-    if (result != SQLITE_ROW)
-        return result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
-    if (open_body(reader, ret_place->batch_seq, &blob) != SQLITE_OK)
-        return STORE_UNAVAILABLE;
-    ret_place->body_bytes = (size_t)sqlite3_blob_bytes(blob);
-    return STORE_OK;
-}
-
-enum store_status store_read_request_piece(struct store_reader *reader, const struct store_request_place *place,
-                                           size_t from_byte, size_t piece_bytes, char *ret_bytes)
-{
-    _cleanup_(close_blob) sqlite3_blob *blob = NULL;
-    if (open_body(reader, place->batch_seq, &blob) != SQLITE_OK)
-        return STORE_UNAVAILABLE;
-    int result = sqlite3_blob_read(blob, ret_bytes, (int)piece_bytes, (int)from_byte);
-    return result == SQLITE_OK ? STORE_OK : STORE_UNAVAILABLE;
-}
-
-void store_request_finish(struct store_request *request)
-{
-    store_memory_destroy(TAKE_PTR(request->memory));
 }
 
 enum store_status store_find_idempotency(struct store_reader *reader, struct text run, enum store_route route,
