@@ -435,7 +435,7 @@ def test_a_file_that_comes_back_is_used_again(start, engine):
 
 def test_a_vacuum_by_hand_and_a_checkpoint_are_no_loss(start, engine):
     service = start(engine)
-    service.batch(make_batch(*(make_group(f"t{index}", "P" * 2000) for index in range(20))))
+    service.batch(make_batch(*(make_group(f"t{index}", os.urandom(2000).hex()) for index in range(20))))
     connection = sqlite3.connect(service.database, isolation_level=None)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     size = os.path.getsize(service.database)
