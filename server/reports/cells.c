@@ -207,31 +207,31 @@ static void count_rollout(struct cell *cell, const struct cell_rollout *rollout)
     }
 }
 
-void cells_add(struct cells *cells, size_t at, const struct cell_rollout *rollout)
+void cells_add(struct cells *cells, size_t cell, const struct cell_rollout *rollout)
 {
-    struct cell_pair *pair = at != CELLS_NONE ? pair_of(cells, at, rollout->task) : NULL;
+    struct cell_pair *pair = cell != CELLS_NONE ? pair_of(cells, cell, rollout->task) : NULL;
 
     if (!pair)
         return;
-    struct cell *cell = cell_at(cells, at);
-    count_rollout(cell, rollout);
-    add_value(&pair->reward, rollout->reward, &cell->reward_min, &cell->reward_max);
-    add_value(&pair->score, rollout->score, &cell->score_min, &cell->score_max);
+    struct cell *own = cell_at(cells, cell);
+    count_rollout(own, rollout);
+    add_value(&pair->reward, rollout->reward, &own->reward_min, &own->reward_max);
+    add_value(&pair->score, rollout->score, &own->score_min, &own->score_max);
     pair->n++;
     pair->judged_tokens += isnan(rollout->reward) ? 0 : rollout->tokens;
     pair->decided += rollout->solved >= 0;
     pair->solved += rollout->solved > 0;
-    cells_add_group(cells, at, rollout->group, rollout->group_state);
+    cells_add_group(cells, cell, rollout->group, rollout->group_state);
     if (rollout->failure.data)
-        cells_add_failures(cells, at, rollout->failure, 1);
+        cells_add_failures(cells, cell, rollout->failure, 1);
 }
 
-void cells_add_group(struct cells *cells, size_t at, struct text group, enum cell_group state)
+void cells_add_group(struct cells *cells, size_t cell, struct text group, enum cell_group state)
 {
-    const uint32_t key[] = {(uint32_t)at, number_of(cells, &cells->groups, group)};
+    const uint32_t key[] = {(uint32_t)cell, number_of(cells, &cells->groups, group)};
     bool is_new;
 
-    if (at == CELLS_NONE || key[1] == NAMES_NONE)
+    if (cell == CELLS_NONE || key[1] == NAMES_NONE)
         return;
     struct cell_group_pair *member = row_of(cells, &cells->members, sizeof *member, pair_key(key), &is_new);
     if (!member)
@@ -242,12 +242,12 @@ void cells_add_group(struct cells *cells, size_t at, struct text group, enum cel
         member->state = state;
 }
 
-void cells_add_failures(struct cells *cells, size_t at, struct text code, int64_t count)
+void cells_add_failures(struct cells *cells, size_t cell, struct text code, int64_t count)
 {
-    const uint32_t key[] = {(uint32_t)at, number_of(cells, &cells->codes, code)};
+    const uint32_t key[] = {(uint32_t)cell, number_of(cells, &cells->codes, code)};
     bool is_new;
 
-    if (at == CELLS_NONE || key[1] == NAMES_NONE)
+    if (cell == CELLS_NONE || key[1] == NAMES_NONE)
         return;
     struct cell_failure_pair *failure = row_of(cells, &cells->failures, sizeof *failure, pair_key(key), &is_new);
     if (!failure)
@@ -296,13 +296,13 @@ static void count_sums(struct cell *cell, const struct cell_sums *sums)
     }
 }
 
-void cells_add_sums(struct cells *cells, size_t at, struct text task, const struct cell_sums *sums)
+void cells_add_sums(struct cells *cells, size_t cell, struct text task, const struct cell_sums *sums)
 {
-    struct cell_pair *pair = at != CELLS_NONE ? pair_of(cells, at, task) : NULL;
+    struct cell_pair *pair = cell != CELLS_NONE ? pair_of(cells, cell, task) : NULL;
 
     if (!pair)
         return;
-    count_sums(cell_at(cells, at), sums);
+    count_sums(cell_at(cells, cell), sums);
     pair->n += sums->n;
     pair->judged_tokens += sums->judged_tokens;
     pair->decided += sums->decided;
@@ -313,9 +313,9 @@ void cells_add_sums(struct cells *cells, size_t at, struct text task, const stru
 
 /* --- objective calls --- */
 
-static void add_loss(struct cells *cells, size_t at, const struct store_objective_sum *sum)
+static void add_loss(struct cells *cells, size_t cell, const struct store_objective_sum *sum)
 {
-    const int64_t key[] = {(int64_t)at, sum->incarnation, sum->optimizer_step};
+    const int64_t key[] = {(int64_t)cell, sum->incarnation, sum->optimizer_step};
     bool is_new;
 
     if (sum->ppo_epoch != 0 || isnan(sum->slice.loss))
@@ -324,7 +324,7 @@ static void add_loss(struct cells *cells, size_t at, const struct store_objectiv
         row_of(cells, &cells->steps, sizeof *step, (struct text){(const char *)key, sizeof key}, &is_new);
     if (!step)
         return;
-    step->cell = (uint32_t)at;
+    step->cell = (uint32_t)cell;
     precise_sum_add(&step->loss, sum->slice.loss);
 }
 
@@ -336,13 +336,13 @@ static void add_estimator(struct cells *cells, struct cell_objective *objective,
     objective->estimator = number;
 }
 
-void cells_add_objective(struct cells *cells, size_t at, const struct store_objective_sum *sum)
+void cells_add_objective(struct cells *cells, size_t cell, const struct store_objective_sum *sum)
 {
     const struct store_objective_slice *slice = &sum->slice;
 
-    if (at == CELLS_NONE)
+    if (cell == CELLS_NONE)
         return;
-    struct cell_objective *objective = &cell_at(cells, at)->objective;
+    struct cell_objective *objective = &cell_at(cells, cell)->objective;
     objective->kept = true;
     objective->clips += slice->clip_low + slice->clip_high;
     objective->tokens += slice->tokens;
@@ -354,5 +354,5 @@ void cells_add_objective(struct cells *cells, size_t at, const struct store_obje
     }
     if (slice->means[STORE_OBJECTIVE_KL].tokens > 0 && sum->kl_estimator.data)
         add_estimator(cells, objective, sum->kl_estimator);
-    add_loss(cells, at, sum);
+    add_loss(cells, cell, sum);
 }

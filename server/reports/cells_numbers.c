@@ -203,37 +203,37 @@ static void put_objective(const struct cells *cells, const struct cell_objective
                                 : names_key(&cells->estimators, objective->estimator);
 }
 
-void cells_numbers(const struct cells *cells, size_t at, struct cell_numbers *ret_numbers)
+void cells_numbers(const struct cells *cells, size_t cell, struct cell_numbers *ret_numbers)
 {
-    const struct cell *cell = cell_at(cells, cells->order[at]);
+    const struct cell *own = cell_at(cells, cells->order[cell]);
 
     *ret_numbers =
-        (struct cell_numbers){.n = cell->n,
-                              .scored = cell->scored,
-                              .failed = cell->failed,
-                              .cancelled = cell->cancelled,
-                              .groups = cell->groups,
-                              .judged_groups = cell->judged_groups,
-                              .zero_variance_groups = cell->zero_variance_groups,
-                              .reward = mean_of(cells, cell, take_reward, cell->reward_min, cell->reward_max),
-                              .score = mean_of(cells, cell, take_score, cell->score_min, cell->score_max),
-                              .tokens = mean_of(cells, cell, take_tokens, NAN, NAN),
-                              .reward_min = cell->reward_min,
-                              .reward_max = cell->reward_max,
-                              .tokens_sum = cell->tokens,
-                              .tokens_max = cell->tokens_max,
-                              .truncated = cell->truncated,
-                              .straddles = cell->straddles,
-                              .duplicates = cell->duplicates,
-                              .decided = cell->decided,
-                              .solved = cell->solved,
-                              .engine_us = cell->engine_us,
-                              .staleness = quotient(precise_sum_value(&cell->staleness), cell->staleness_count),
-                              .failures = cells->failure_texts + cell->first_failure,
-                              .failure_count = cell->failure_count,
-                              .loss = quotient(precise_sum_value(&cell->loss), cell->steps)};
+        (struct cell_numbers){.n = own->n,
+                              .scored = own->scored,
+                              .failed = own->failed,
+                              .cancelled = own->cancelled,
+                              .groups = own->groups,
+                              .judged_groups = own->judged_groups,
+                              .zero_variance_groups = own->zero_variance_groups,
+                              .reward = mean_of(cells, own, take_reward, own->reward_min, own->reward_max),
+                              .score = mean_of(cells, own, take_score, own->score_min, own->score_max),
+                              .tokens = mean_of(cells, own, take_tokens, NAN, NAN),
+                              .reward_min = own->reward_min,
+                              .reward_max = own->reward_max,
+                              .tokens_sum = own->tokens,
+                              .tokens_max = own->tokens_max,
+                              .truncated = own->truncated,
+                              .straddles = own->straddles,
+                              .duplicates = own->duplicates,
+                              .decided = own->decided,
+                              .solved = own->solved,
+                              .engine_us = own->engine_us,
+                              .staleness = quotient(precise_sum_value(&own->staleness), own->staleness_count),
+                              .failures = cells->failure_texts + own->first_failure,
+                              .failure_count = own->failure_count,
+                              .loss = quotient(precise_sum_value(&own->loss), own->steps)};
     ret_numbers->judged = (int64_t)ret_numbers->reward.count;
-    put_objective(cells, &cell->objective, ret_numbers);
+    put_objective(cells, &own->objective, ret_numbers);
 }
 
 /* --- tasks --- */
@@ -272,7 +272,7 @@ static int compare_members(const void *left, const void *right, void *arg)
     return cell_text_order(names_key(&cells->groups, a->group), names_key(&cells->groups, b->group));
 }
 
-size_t cells_groups(struct cells *cells, size_t at)
+size_t cells_groups(struct cells *cells, size_t cell)
 {
     struct cell_group_pair *members = (struct cell_group_pair *)(void *)cells->members.rows;
     size_t count = cells->members.names.count;
@@ -280,19 +280,19 @@ size_t cells_groups(struct cells *cells, size_t at)
     if (!cells->groups_in_order && count > 0) {
         qsort_r(members, count, sizeof *members, compare_members, cells);
         for (size_t i = 0; i < count; i++) {
-            struct cell *cell = cell_at(cells, members[i].cell);
-            if (cell->group_count++ == 0)
-                cell->first_group = i;
+            struct cell *own = cell_at(cells, members[i].cell);
+            if (own->group_count++ == 0)
+                own->first_group = i;
         }
     }
     cells->groups_in_order = true;
-    return cell_at(cells, cells->order[at])->group_count;
+    return cell_at(cells, cells->order[cell])->group_count;
 }
 
-struct text cells_group(const struct cells *cells, size_t at, size_t place)
+struct text cells_group(const struct cells *cells, size_t cell, size_t place)
 {
     const struct cell_group_pair *members = (const struct cell_group_pair *)(const void *)cells->members.rows;
-    const struct cell *cell = cell_at(cells, cells->order[at]);
+    const struct cell *own = cell_at(cells, cells->order[cell]);
 
-    return names_key(&cells->groups, members[cell->first_group + place].group);
+    return names_key(&cells->groups, members[own->first_group + place].group);
 }

@@ -77,7 +77,7 @@ static bool sum_fits(const struct stats_scan *scan, const struct store_lines *li
         return false;
     if (slice->revision < filter->revision_min || (filter->revision_max >= 0 && slice->revision > filter->revision_max))
         return false;
-    return scan->query->every_incarnation || lines_have(lines, slice->incarnation, slice->revision);
+    return scan->query->every_incarnation || lines_have(lines, slice->incarnation, slice->revision, STORE_TRAIN);
 }
 
 static void add_sum(struct stats_scan *scan, const struct store_objective_sum *sum)

@@ -2,6 +2,7 @@
 #include "server/reports/stats_private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int read_new(struct stats_scan *scan, struct text run, struct store_lines *ret_lines)
 {
@@ -11,43 +12,56 @@ static int read_new(struct stats_scan *scan, struct text run, struct store_lines
     return call_refuse_unreadable(scan->call);
 }
 
+/* Room for one more; what is not read yet is zero. */
+static int make_room(struct stats_scan *scan)
+{
+    size_t room = scan->line_room ? 2 * scan->line_room : 8;
+
+    if (scan->runs.count < scan->line_room)
+        return 0;
+    struct store_lines *larger = reallocarray(scan->lines, room, sizeof *larger);
+    if (!larger)
+        return stats_refuse_memory(scan->call);
+    memset(larger + scan->line_room, 0, (room - scan->line_room) * sizeof *larger);
+    scan->lines = larger;
+    scan->line_room = room;
+    return 0;
+}
+
 int lines_read(struct stats_scan *scan, struct text run, const struct store_lines **ret_lines)
 {
     size_t known = scan->runs.count;
-    uint32_t number = names_number(&scan->runs, run);
 
+    if (make_room(scan) < 0)
+        return -1;
+    uint32_t number = names_number(&scan->runs, run);
     if (number == NAMES_NONE)
         return stats_refuse_memory(scan->call);
-    if (scan->runs.count > known) {
-        if (known == scan->line_room) {
-            size_t room = known ? 2 * known : 8;
-            struct store_lines *larger = reallocarray(scan->lines, room, sizeof *larger);
-            if (!larger)
-                return stats_refuse_memory(scan->call);
-            scan->lines = larger;
-            scan->line_room = room;
-        }
-        scan->lines[number] = (struct store_lines){0};
-        if (read_new(scan, run, &scan->lines[number]) < 0)
-            return -1;
-    }
+    if (scan->runs.count > known && read_new(scan, run, &scan->lines[number]) < 0)
+        return -1;
     *ret_lines = &scan->lines[number];
     return 0;
 }
 
-bool lines_have(const struct store_lines *lines, int64_t incarnation, int64_t revision)
+/* Negative: the line stands before. */
+static int64_t compare(const struct store_line *line, int64_t revision, enum store_purpose purpose)
+{
+    return line->revision != revision ? line->revision - revision : (int64_t)line->purpose - (int64_t)purpose;
+}
+
+bool lines_have(const struct store_lines *lines, int64_t incarnation, int64_t revision, enum store_purpose purpose)
 {
     size_t low = 0;
     size_t high = lines->count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (lines->lines[middle].revision < revision)
+        if (compare(&lines->lines[middle], revision, purpose) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return low == lines->count || lines->lines[low].revision != revision ||
+    return low == lines->count || compare(&lines->lines[low], revision, purpose) != 0 ||
            incarnation >= lines->lines[low].incarnation;
 }
 
@@ -60,13 +74,13 @@ int lines_survives(struct stats_scan *scan, const struct store_rollout *rollout,
         return 0;
     if (lines_read(scan, rollout->run, &lines) < 0)
         return -1;
-    *ret_survives = lines_have(lines, rollout->incarnation, rollout->policy_revision);
+    *ret_survives = lines_have(lines, rollout->incarnation, rollout->policy_revision, rollout->purpose);
     return 0;
 }
 
 void lines_finish(struct stats_scan *scan)
 {
-    for (size_t i = 0; i < scan->runs.count && i < scan->line_room; i++)
+    for (size_t i = 0; i < scan->line_room; i++)
         store_lines_finish(&scan->lines[i]);
     free(scan->lines);
     names_finish(&scan->runs);

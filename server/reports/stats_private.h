@@ -25,11 +25,11 @@ struct stats_scan {
     size_t line_room;
 };
 
-/* stats_lines.c: whether a rollout is of the surviving line: no later incarnation declared its revision again; true if
- * every incarnation counts. 0, or -1 with the call refused. */
+/* stats_lines.c: whether a rollout is of the surviving line: no later incarnation has rollouts of its revision and
+ * purpose; true if every incarnation counts. 0, or -1 with the call refused. */
 int lines_survives(struct stats_scan *scan, const struct store_rollout *rollout, bool *ret_survives);
 int lines_read(struct stats_scan *scan, struct text run, const struct store_lines **ret_lines);
-bool lines_have(const struct store_lines *lines, int64_t incarnation, int64_t revision);
+bool lines_have(const struct store_lines *lines, int64_t incarnation, int64_t revision, enum store_purpose purpose);
 void lines_finish(struct stats_scan *scan);
 
 /* stats_query.c: whether the call has no parameter but these, so that nothing else narrows what it means. */

@@ -58,9 +58,9 @@ static size_t cell_of(const struct stats_scan *scan, const struct rollup_place *
     return cells_find(scan->cells, &key);
 }
 
-static bool survives(const struct visiting *visiting, int64_t incarnation, int64_t revision)
+static bool survives(const struct visiting *visiting, int64_t incarnation, int64_t revision, enum store_purpose purpose)
 {
-    return visiting->scan->query->every_incarnation || lines_have(visiting->lines, incarnation, revision);
+    return visiting->scan->query->every_incarnation || lines_have(visiting->lines, incarnation, revision, purpose);
 }
 
 /* False: enough was read, or nobody waits any more. */
@@ -105,7 +105,7 @@ static bool take_rollup(void *arg, const struct store_rollup *rollup)
 
     if (!count_row(visiting))
         return false;
-    if (survives(visiting, rollup->incarnation, rollup->revision)) {
+    if (survives(visiting, rollup->incarnation, rollup->revision, rollup->purpose)) {
         const struct cell_sums sums = sums_of(rollup);
         cells_add_sums(visiting->scan->cells, cell_of(visiting->scan, &place), rollup->task, &sums);
     }
@@ -130,7 +130,7 @@ static bool take_group(void *arg, const struct store_rollup_group *group)
 
     if (!count_row(visiting))
         return false;
-    if (survives(visiting, group->incarnation, group->revision))
+    if (survives(visiting, group->incarnation, group->revision, group->purpose))
         cells_add_group(visiting->scan->cells, cell_of(visiting->scan, &place), name, state_of(group));
     return true;
 }
@@ -141,7 +141,7 @@ static bool take_rollout(void *arg, const struct store_rollout *rollout)
 
     if (!count_row(visiting))
         return false;
-    if (survives(visiting, rollout->incarnation, rollout->policy_revision))
+    if (survives(visiting, rollout->incarnation, rollout->policy_revision, rollout->purpose))
         stats_scan_add(visiting->scan, rollout);
     return true;
 }

@@ -72,10 +72,11 @@ struct store_standing {
 enum store_status store_read_standing(struct store_reader *reader, struct text run, int64_t incarnation,
                                       struct store_standing *ret_standing);
 
-/* Revisions that an incarnation behind the first declared, by revision: their latest incarnation. What an earlier one has
- * of them is of other weights. */
+/* Where the latest incarnation that has rollouts of a revision and purpose is not the first: by revision, then purpose.
+ * What an earlier one has of them is no part of the surviving line. */
 struct store_line {
     int64_t revision;
+    enum store_purpose purpose;
     int64_t incarnation;
 };
 struct store_lines {

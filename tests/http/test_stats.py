@@ -48,9 +48,13 @@ def key_of(rollout, verdict, by):
     return tuple(values[name] for name in by)
 
 
-def survivors(rows, lines):
-    """lines: the latest incarnation that declared a revision."""
-    return [row for row in rows if row["incarnation"] >= lines.get(row["policy_revision"], 0)]
+def survivors(rows):
+    """Of each revision and purpose those of the latest incarnation."""
+    latest = {}
+    for row in rows:
+        key = row["policy_revision"], row["purpose"]
+        latest[key] = max(latest.get(key, 0), row["incarnation"])
+    return [row for row in rows if row["incarnation"] == latest[row["policy_revision"], row["purpose"]]]
 
 
 def mean_and_se(values, tasks):
@@ -185,13 +189,43 @@ def test_a_revision_is_the_one_of_its_latest_incarnation(plain):
     for revision in (1, 2):
         post_scores(plain, source, run, revision, [0, 1, 2])
     rows = rows_of(plain, run=run, purpose="train")
-    line = survivors(rows, {1: 1, 2: 1})
+    line = survivors(rows)
     assert len(line) < len(rows)
     for by in (("revision",), ("task",), ("engine",), ()):
         check(plain, line, by, run=run)
+    post_scores(plain, source, run, 0, [0], purpose="eval")
+    both = rows_of(plain, run=run)
+    assert len(survivors(both)) < len(both) and {row["incarnation"] for row in survivors(both) if row["policy_revision"] == 0} == {0, 1}
+    check(plain, survivors(both), ("purpose", "revision"), run=run)
+    check(plain, survivors(both), ("purpose", "engine"), run=run)
     check(plain, rows, ("incarnation", "revision"), run=run)
     check(plain, [row for row in rows if row["incarnation"] == 0], ("revision",), run=run, incarnation=0)
     check(plain, [row for row in rows if row["incarnation"] == 0], ("engine",), run=run, incarnation=0)
+
+
+def test_a_mixture_is_split_by_its_tags(plain):
+    groups = [{"task": f"t{index}", "reference": "a", "completions": [{"text": text} for text in texts], **({"tags": tags} if tags else {})}
+              for index, (texts, tags) in enumerate([("aab", {"source": "gsm8k", "level": "1"}), ("bb", {"source": "gsm8k"}), ("ab", {"source": "math"}), ("a", None)])]
+    reply = plain.post("/v1/score", {"run": "mixture", "policy_revision": 0, "verifiers": [{"name": "exact"}], "groups": groups})
+    assert reply.status == 200, reply
+    items = every(plain, "/v1/stats", run="mixture", by="tag.source,tag.level")
+    assert [(item["key"]["tag.source"], item["key"]["tag.level"], item["n"], item["solved"], item["groups"]) for item in items] == [
+        (None, None, 1, 1, 1), ("gsm8k", None, 2, 0, 1), ("gsm8k", "1", 3, 2, 1), ("math", None, 2, 1, 1)]
+    item, = every(plain, "/v1/stats", run="mixture", **{"tag.source": "gsm8k"})
+    assert (item["n"], item["solved"]) == (5, 2)
+    for by in ("tag.", "tag.a b", "tag.source,tag.source"):
+        assert plain.get("/v1/stats", run="mixture", by=by).error["path"] == "by"
+
+
+def test_solved_is_by_the_batch_s_own_verifier(plain):
+    for name, verifier, solved in (("by-held", None, 1), ("by-pass", "exact", 2)):
+        body = {"run": name, "policy_revision": 0, "verifiers": [{"name": "exact"}, {"name": "regex", "id": "held", "heldout": True, "options": {"pattern": "b"}}],
+                **({"pass_at": [1], "pass_verifier": verifier} if verifier else {}),
+                "groups": [{"task": "t", "reference": "a", "completions": [{"text": text} for text in "aab"]}]}
+        assert plain.post("/v1/score", body).status == 200
+        for by in ("revision", "finish_reason"):  # roll-ups, and a scan
+            item, = every(plain, "/v1/stats", run=name, by=by)
+            assert (item["decided"], item["solved"]) == (3, solved), (name, by, item)
 
 
 # -- failures, cancellations, what still runs --------------------------------------------------------------------------------------
@@ -212,7 +246,8 @@ def test_failures_are_counted_and_in_no_mean(service, engine):
 def test_what_runs_and_what_was_cancelled_is_counted(service, engine):
     engine.rules({"in": "HELD", "hold": True}, {"text": "\\boxed{42}"})
     made = service.post("/v1/batches", make_batch(make_group("done"), make_group("held", "HELD"), sampling=sampling(2), run="running"), {"Prefer": "respond-async"}).json
-    eventually(lambda: len(rows_of(service, run="running")) == 2, "the first group is on record")
+    first, _ = service.read(f"/v1/batches/{made['id']}/groups", arrays="none")["items"]
+    eventually(lambda: service.read(f"/v1/groups/{first['id']}", arrays="none")["state"] == "complete", "the first group is closed")
     for by in (("task",), ("engine",)):
         check(service, rows_of(service, run="running"), by, run="running")
     assert service.delete(f"/v1/batches/{made['id']}").status in (200, 202)

@@ -62,7 +62,7 @@ def test_a_history_is_that_of_the_surviving_line(plain):
     rewind(plain, run, 2, 2)
     post_scores(plain, source, run, 2, [0, 1])
     rows = rows_of(plain, run=run, purpose="train")
-    check_history(plain, survivors(rows, {2: 1}), run, "t0")
+    check_history(plain, survivors(rows), run, "t0")
     check_history(plain, [row for row in rows if row["incarnation"] == 0], run, "t0", incarnation=0)
 
 

@@ -217,7 +217,9 @@ enum store_status store_read_lines(struct store_reader *reader, struct text run,
         if (!ret_lines->lines)
             break;
         ret_lines->lines[ret_lines->count++] =
-            (struct store_line){sqlite3_column_int64(rows, 0), sqlite3_column_int64(rows, 1)};
+            (struct store_line){.revision = sqlite3_column_int64(rows, 0),
+                                .purpose = (enum store_purpose)column_name(rows, 1, store_purpose_names),
+                                .incarnation = sqlite3_column_int64(rows, 2)};
     }
     enum store_status status = reader_status(reader, result, ret_lines->memory);
     reader_end(reader);
