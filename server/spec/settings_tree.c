@@ -50,7 +50,22 @@ static json_t *verifiers_as_given(json_t *list)
     return tree;
 }
 
-static json_t *verifiers_of_record(struct text verifiers)
+/* Versions as the verdicts have them; where there is no verdict yet, this program's. */
+static void set_versions(json_t *tree, struct text verdicts)
+{
+    json_auto_t *list = load(verdicts);
+    size_t i;
+    json_t *verdict;
+    json_array_foreach (list, i, verdict) {
+        json_t *id = json_object_get(verdict, "id");
+        json_t *version = json_object_get(verdict, "version");
+        json_t *verifier = id ? json_object_get(tree, json_string_value(id)) : NULL;
+        if (verifier && json_is_string(version))
+            json_object_set(verifier, "version", version);
+    }
+}
+
+static json_t *verifiers_of_record(struct text verifiers, struct text verdicts)
 {
     json_auto_t *list = load(verifiers);
     struct call call;
@@ -60,6 +75,7 @@ static json_t *verifiers_of_record(struct text verifiers)
     json_t *tree = read ? settings_tree_verifiers(read) : verifiers_as_given(list);
     verifier_list_unref(read);
     call_finish(&call);
+    set_versions(tree, verdicts);
     return tree;
 }
 
@@ -119,7 +135,8 @@ json_t *settings_tree_of_record(const struct store_batch_settings *batch, const 
     bool own = overrides && overrides->verifiers.data;
     if (sampling)
         json_object_set_new(tree, "sampling", sampling);
-    json_object_set_new(tree, "verifiers", verifiers_of_record(own ? overrides->verifiers : batch->verifiers));
+    json_object_set_new(tree, "verifiers",
+                        verifiers_of_record(own ? overrides->verifiers : batch->verifiers, batch->makers.verdicts));
     return tree;
 }
 

@@ -15,8 +15,8 @@
 
 /* Of a batch as it was read; group NULL: what it says for all groups. */
 json_t *settings_tree_of_spec(const struct batch_spec *spec, const struct group_spec *group);
-/* Of a batch on record; overrides NULL: what it says for all groups. Verifiers that this version does not read are as
- * they were given, without a version. */
+/* Of a batch on record; overrides NULL: what it says for all groups. Versions of verifiers are those of the batch's
+ * verdicts; verifiers that this program does not read are as they were given. */
 json_t *settings_tree_of_record(const struct store_batch_settings *batch, const struct store_group_settings *overrides);
 /* Objective and masks alone. */
 json_t *settings_tree_of_objective(struct text objective);

@@ -6,6 +6,7 @@
 #define STORE_MANIFEST_H
 
 #include "server/base/ids.h"
+#include "server/store/provenance.h"
 #include "server/store/read.h"
 
 #include <stdbool.h>
@@ -69,6 +70,14 @@ struct store_group_settings {
     struct text verifiers;
 };
 
+/* Programs and models behind the rollouts of a batch, each list distinct and sorted; empty: nobody knows. */
+struct store_makers {
+    struct text verdicts; /* JSON, of the first rollout that has some; TEXT_NONE: none has */
+    struct store_names engine_models;
+    struct store_names engine_versions;
+    struct store_names rolloutd_versions;
+};
+
 struct store_batch_settings {
     int64_t seq; /* in order of creation */
     char id[ID_BYTES];
@@ -81,6 +90,7 @@ struct store_batch_settings {
     struct text verifiers;
     struct store_group_settings *overrides; /* distinct ones */
     size_t override_count;
+    struct store_makers makers;
 };
 struct store_settings_page {
     struct store_batch_settings *batches; /* oldest first */
@@ -91,5 +101,16 @@ struct store_settings_page {
 enum store_status store_list_settings(struct store_reader *reader, struct text run, int64_t after, size_t limit,
                                       struct store_settings_page *ret_page);
 void store_settings_page_finish(struct store_settings_page *page);
+
+/* What is known of a run's batches up to one: each from the latest batch that knows it. NOT_FOUND: no such
+ * run. */
+struct store_known_makers {
+    struct store_makers makers;
+    struct text sampling; /* of the latest batch that was sampled; TEXT_NONE: none was */
+    struct store_memory *memory;
+};
+enum store_status store_find_makers(struct store_reader *reader, struct text run, enum store_purpose purpose,
+                                    int64_t batch_seq, struct store_known_makers *ret_known);
+void store_known_makers_finish(struct store_known_makers *known);
 
 #endif

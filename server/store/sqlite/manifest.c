@@ -1,4 +1,4 @@
-/* Manifests: written, held against what comes, read; and the settings that the batches of a run had. */
+/* Manifests: written, held against what comes, read. */
 #include "server/base/clock.h"
 #include "server/store/sqlite/columns.h"
 #include "server/store/sqlite/operations.h"
@@ -262,63 +262,4 @@ enum store_status store_read_manifest(struct store_reader *reader, struct text r
 void store_manifest_finish(struct store_manifest *manifest)
 {
     store_memory_destroy(TAKE_PTR(manifest->memory));
-}
-
-static int read_overrides(struct store_reader *reader, struct store_memory *memory, struct store_batch_settings *batch)
-{
-    sqlite3_stmt *rows = database_statement(&reader->database, SQL_LIST_OVERRIDES);
-    size_t capacity = 0;
-    int result;
-    bind_int(rows, 1, batch->seq);
-    while ((result = sqlite3_step(rows)) == SQLITE_ROW) {
-        struct store_group_settings *overrides =
-            store_memory_grow(memory, batch->overrides, batch->override_count, &capacity, sizeof(*overrides));
-        if (!overrides)
-            return SQLITE_NOMEM;
-        batch->overrides = overrides;
-        overrides[batch->override_count++] =
-            (struct store_group_settings){column_text(rows, 0, memory), column_text(rows, 1, memory)};
-    }
-    return result;
-}
-
-static enum store_status read_settings(struct store_reader *reader, int64_t run_seq, int64_t after, size_t limit,
-                                       struct store_settings_page *page)
-{
-    struct store_memory *memory = page->memory;
-    sqlite3_stmt *row = database_statement(&reader->database, SQL_LIST_SETTINGS);
-    int result;
-    bind_int(row, 1, run_seq);
-    bind_int(row, 2, after);
-    bind_int(row, 3, (int64_t)limit);
-    while ((result = sqlite3_step(row)) == SQLITE_ROW && page->count < limit) {
-        struct store_batch_settings *into = &page->batches[page->count++];
-        int place = 1;
-        into->seq = sqlite3_column_int64(row, 0);
-        COLUMNS_READ(SETTINGS_COLUMNS)
-    }
-    for (size_t i = 0; i < page->count && result == SQLITE_DONE; i++)
-        result = read_overrides(reader, memory, &page->batches[i]);
-    return reader_status(reader, result, memory);
-}
-
-enum store_status store_list_settings(struct store_reader *reader, struct text run, int64_t after, size_t limit,
-                                      struct store_settings_page *ret_page)
-{
-    *ret_page = (struct store_settings_page){.memory = store_memory_create()};
-    ret_page->batches = store_memory_take(ret_page->memory, limit, sizeof(*ret_page->batches));
-    int64_t run_seq;
-    if (!ret_page->batches || reader_begin(reader) != SQLITE_OK)
-        return STORE_UNAVAILABLE;
-    int result = reader_find_seq(reader, SQL_RUN_SEQ, run, &run_seq);
-    enum store_status status = result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
-    if (result == SQLITE_ROW)
-        status = read_settings(reader, run_seq, after, limit, ret_page);
-    reader_end(reader);
-    return status;
-}
-
-void store_settings_page_finish(struct store_settings_page *page)
-{
-    store_memory_destroy(TAKE_PTR(page->memory));
 }
