@@ -62,8 +62,10 @@ static int parse(struct call *call, enum batch_origin origin)
     new_batch->spec = origin == BATCH_GIVEN ? score_spec_read(call) : batch_spec_read(call);
     if (!new_batch->spec)
         return -1;
-    if (new_batch->spec->store)
+    if (new_batch->spec->store) {
         batch_spec_pack_body(new_batch->spec);
+        batch_spec_make_contents(new_batch->spec);
+    }
     if (call->accept_ndjson && objective_needs_whole_batch(&new_batch->spec->objective))
         return call_refuse(
             call, ERR_OBJECTIVE_OPTIONS, "objective.advantage",
@@ -177,6 +179,8 @@ static void fill_groups(struct creation *creation)
                                                        .sampling = group->sampling_json,
                                                        .verifiers = group->verifiers_json,
                                                        .metadata = group->metadata_json,
+                                                       .prompt = &group->prompt_content,
+                                                       .reference = &group->reference_content,
                                                        .tags = group->tags_json,
                                                        .prompt_ids = group->prompt_ids,
                                                        .prompt_id_count = group->prompt_id_count};

@@ -13,15 +13,16 @@ static int query_csv_fields(struct call *call, render_fields *fields)
         return -1;
     if (*fields & ~csv_fields())
         return call_refuse(call, ERR_INVALID_FIELD, "fields",
-                           "arrays and lists have no column in CSV: ask for application/x-ndjson");
+                           "arrays, lists, prompt and reference have no column in CSV: ask for application/x-ndjson");
     return 0;
 }
 
 void export_rollouts(struct call *call)
 {
     static const char *const known[] = {"order", "order_by", "limit", "cursor", "fields", "arrays", NULL};
-    struct rollout_list_spec spec = {
-        .form = call->accept_csv ? ROLLOUT_LIST_CSV : ROLLOUT_LIST_LINES, .fields = RENDER_ALL, .limit = INT64_MAX};
+    struct rollout_list_spec spec = {.form = call->accept_csv ? ROLLOUT_LIST_CSV : ROLLOUT_LIST_LINES,
+                                     .fields = RENDER_ALL | RENDER_TASK,
+                                     .limit = INT64_MAX};
     int arrays = JSON_ARRAYS_PLAIN;
     if (rollout_query_check(call, known) < 0 || rollout_query_read(call, &spec.filter) < 0 ||
         rollout_query_read_order(call, &spec.filter) < 0 ||

@@ -95,6 +95,22 @@ void get_rollout(struct call *call)
 /* ---- groups
  * ----------------------------------------------------------------------------------------------------------------- */
 
+/* Of a group `fields` adds what it leaves out otherwise. 0, or -1 with the call refused. */
+static int query_group_fields(struct call *call, render_fields *fields)
+{
+    render_fields named = 0;
+    if (!call_query(call, "fields").data)
+        return 0;
+    if (query_fields(call, &named) < 0)
+        return -1;
+    named &= ~render_field(TEXT_LITERAL("id"));
+    if (named & ~RENDER_TASK)
+        return call_refuse(call, ERR_INVALID_FIELD, "fields",
+                           "to a group prompt and reference can be added; its other members are always there");
+    *fields |= named;
+    return 0;
+}
+
 struct group_stream {
     struct stream stream; /* first */
     struct json_write json;
@@ -122,10 +138,11 @@ static int group_stream_produce(struct stream *stream, struct store_reader *read
 
 void get_group(struct call *call)
 {
-    static const char *const known[] = {"arrays", NULL};
+    static const char *const known[] = {"arrays", "fields", NULL};
     _cleanup_(store_group_finish) struct store_group group = {0};
+    render_fields fields = RENDER_ALL;
     int arrays = JSON_ARRAYS_PLAIN;
-    if (enter(call, known) < 0 || call_query_arrays(call, &arrays) < 0)
+    if (enter(call, known) < 0 || call_query_arrays(call, &arrays) < 0 || query_group_fields(call, &fields) < 0)
         return;
     enum store_status status = store_read_group_from(call->reader, call->args[0], 0, INT64_MIN, 1, &group);
     if (check_status(call, status, "id", "group") < 0)
@@ -134,7 +151,7 @@ void get_group(struct call *call)
     self->stream = (struct stream){.produce = group_stream_produce, .destroy = group_stream_destroy};
     json_write_init(&self->json, NULL);
     self->scope = (struct render_scope){
-        .fields = RENDER_ALL, .alone = true, .arrays = (enum json_arrays)arrays, .terms = &self->terms};
+        .fields = fields, .alone = true, .arrays = (enum json_arrays)arrays, .terms = &self->terms};
     memcpy(self->piece.batch_id, group.batch_id, ID_BYTES);
     self->piece.index = group.index;
     call->reply.status = 200;
@@ -177,13 +194,14 @@ static int add_group(struct record_list *list, struct store_reader *reader, cons
 
 void list_batch_groups(struct call *call)
 {
-    static const char *const known[] = {"arrays", "limit", "cursor", NULL};
+    static const char *const known[] = {"arrays", "limit", "cursor", "fields", NULL};
     _cleanup_(store_batch_finish) struct store_batch batch = {0};
+    render_fields fields = RENDER_ALL;
     struct page page;
     int64_t index;
     int arrays = JSON_ARRAYS_PLAIN;
     if (enter(call, known) < 0 || query_page(call, &page) < 0 || call_query_arrays(call, &arrays) < 0 ||
-        first_group(call, page.cursor, &index) < 0 ||
+        query_group_fields(call, &fields) < 0 || first_group(call, page.cursor, &index) < 0 ||
         check_status(call, store_read_batch(call->reader, call->args[0], &batch), "id", "batch") < 0)
         return;
     struct group_list *self = xcalloc(1, sizeof(*self));
@@ -191,7 +209,7 @@ void list_batch_groups(struct call *call)
     self->list.add = add_group;
     render_terms_init(&self->terms, &batch);
     self->scope = (struct render_scope){
-        .fields = RENDER_ALL, .arrays = (enum json_arrays)arrays, .batch_state = batch.state, .terms = &self->terms};
+        .fields = fields, .arrays = (enum json_arrays)arrays, .batch_state = batch.state, .terms = &self->terms};
     memcpy(self->piece.batch_id, batch.id, ID_BYTES);
     self->piece.index = index;
     self->group_count = batch.group_count;

@@ -98,6 +98,7 @@ static void begin_group(struct json_write *json, const struct store_group *group
     put_raw_if_present(json, "verifiers", group->verifiers);
     put_raw_if_present(json, "metadata", group->metadata);
     json_put_raw(json, "tags", group->tags.length_bytes ? group->tags : TEXT_LITERAL("{}"));
+    render_task(json, scope->fields, group->prompt, group->reference);
     put_prompt_ids(json, group, scope);
     json_put_double(json, "reward_mean", group->reward_mean);
     json_put_double(json, "reward_std", group->reward_std);
@@ -142,7 +143,9 @@ static int render_some(struct json_write *json, struct store_reader *reader, siz
     _cleanup_(store_group_finish) struct store_group group = {0};
     char id[ID_BYTES];
     id_of_group(piece->batch_id, piece->index, id);
-    if (!reader || store_read_group_from(reader, text_of(id), render_with(scope->fields, scope->arrays),
+    render_fields fields =
+        piece->begun ? scope->fields & ~RENDER_TASK : scope->fields; /* they stand at its beginning */
+    if (!reader || store_read_group_from(reader, text_of(id), render_with(fields, scope->arrays),
                                          piece->begun ? piece->next_member : INT64_MIN, bytes_max, &group) != STORE_OK)
         return -1;
     struct render_scope inside = inside_of(&group, scope);

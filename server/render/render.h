@@ -16,7 +16,8 @@
 
 /* A set of members of the rollout object (render/rollout.c has the table) and of the group's `prompt_ids`. */
 typedef uint64_t render_fields;
-#define RENDER_ALL UINT64_MAX
+#define RENDER_TASK (UINT64_C(3) << 61) /* the task's prompt and reference: only where they are named */
+#define RENDER_ALL (UINT64_MAX & ~RENDER_TASK)
 
 /* The member of this name, 0 if there is none. */
 render_fields render_field(struct text name);
@@ -51,6 +52,8 @@ struct render_scope {
     bool alone; /* not inside its group or batch: says which run, batch, group and task it is of */
 };
 
+/* Members of an object that the caller has opened: what `fields` names of the task. */
+void render_task(struct json_write *json, render_fields fields, struct text prompt, struct text reference);
 /* One object each. */
 void render_rollout(struct json_write *json, const struct store_rollout *rollout, const struct render_scope *scope);
 void render_group(struct json_write *json, const struct store_group *group, const struct render_scope *scope);

@@ -192,13 +192,19 @@ static const struct member members[] = {
 
 #define BIT(index) (UINT64_C(1) << (index))
 static const render_fields prompt_ids_bit = BIT(63); /* the group's */
-_Static_assert(ARRAY_LENGTH(members) < 63, "a member is a bit");
+static const render_fields prompt_bit = BIT(62);     /* the task's, as the reference */
+static const render_fields reference_bit = BIT(61);
+_Static_assert(ARRAY_LENGTH(members) < 61, "a member is a bit");
 
 render_fields render_field(struct text name)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(members); i++)
         if (text_equals(name, members[i].name))
             return BIT(i);
+    if (text_equals(name, "prompt"))
+        return prompt_bit;
+    if (text_equals(name, "reference"))
+        return reference_bit;
     return text_equals(name, "prompt_ids") ? prompt_ids_bit : 0;
 }
 
@@ -226,7 +232,7 @@ render_fields render_row(void)
 
 unsigned render_with(render_fields fields, enum json_arrays arrays)
 {
-    unsigned with = fields & prompt_ids_bit ? STORE_WITH_ARRAYS : 0;
+    unsigned with = (fields & prompt_ids_bit ? STORE_WITH_ARRAYS : 0) | (fields & RENDER_TASK ? STORE_WITH_TASK : 0);
     for (size_t i = 0; i < ARRAY_LENGTH(members); i++)
         if (fields & BIT(i))
             with |= members[i].with;
@@ -361,6 +367,14 @@ static void compute_terms(struct render *render)
     free(TAKE_PTR(render->contributions));
 }
 
+void render_task(struct json_write *json, render_fields fields, struct text prompt, struct text reference)
+{
+    if (fields & prompt_bit)
+        json_put_raw(json, "prompt", prompt);
+    if (fields & reference_bit)
+        json_put_raw(json, "reference", reference);
+}
+
 void render_rollout(struct json_write *json, const struct store_rollout *rollout, const struct render_scope *scope)
 {
     struct render render = {.json = json, .rollout = rollout, .scope = scope};
@@ -369,6 +383,8 @@ void render_rollout(struct json_write *json, const struct store_rollout *rollout
     for (size_t i = 0; i < ARRAY_LENGTH(members); i++)
         if (is_wanted(scope, i))
             write_member(&render, &members[i]);
+    if (scope->alone)
+        render_task(json, scope->fields, rollout->prompt, rollout->reference);
     json_object_end(json);
     if (scope->columns)
         render_columns_add_rollout(scope->columns, rollout, render.surrogates, render.contributions);

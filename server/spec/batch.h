@@ -50,6 +50,8 @@ struct group_spec {
     struct text verifiers_json;          /* the overrides; TEXT_NONE: none */
     struct text metadata_json;           /* TEXT_NONE: none */
     struct text tags_json;               /* canonical (store/tags.h); TEXT_NONE: none */
+    struct store_content prompt_content; /* batch_spec_make_contents() */
+    struct store_content reference_content;
     struct completion_spec *completions; /* [completion_count] = [n], or NULL: sampled here */
     size_t completion_count;
 };
@@ -107,6 +109,8 @@ struct batch_spec *score_spec_read(struct call *call); /* POST /v1/score */
 void batch_spec_destroy(struct batch_spec *spec);      /* NULL is fine */
 /* The body in the form of the record takes its place, if it is smaller. Any thread; some nanoseconds a byte. */
 void batch_spec_pack_body(struct batch_spec *spec);
+/* Prompts and references in the form of the record. Any thread; some nanoseconds a byte. */
+void batch_spec_make_contents(struct batch_spec *spec);
 void batch_spec_drop_body(struct batch_spec *spec); /* once it is stored */
 
 /* 0, or -1 with the call refused: 1 to 128 of A-Z a-z 0-9 . _ - */

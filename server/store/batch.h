@@ -4,6 +4,7 @@
 
 #include "server/base/hash.h"
 #include "server/base/ids.h"
+#include "server/store/content.h"
 #include "server/store/manifest.h"
 #include "server/store/packed.h"
 #include "server/store/policy_update.h"
@@ -21,8 +22,10 @@ struct store_new_group {
     struct text sampling; /* overrides, JSON; TEXT_NONE: the batch's */
     struct text verifiers;
     struct text metadata;
-    struct text tags;           /* canonical JSON (tags.h); TEXT_NONE: none */
-    const uint32_t *prompt_ids; /* NULL: not known yet */
+    struct text tags;                      /* canonical JSON (tags.h); TEXT_NONE: none */
+    const struct store_content *prompt;    /* NULL: not told, as for the reference */
+    const struct store_content *reference; /* JSON, as the prompt; `null` where the group has none */
+    const uint32_t *prompt_ids;            /* NULL: not known yet */
     size_t prompt_id_count;
 };
 

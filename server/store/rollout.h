@@ -76,6 +76,10 @@ struct store_rollout {
     /* read only with STORE_WITH_SEGMENTS; JSON: which weights made which tokens, if there is more than one */
     struct text segments;
 
+    /* read only with STORE_WITH_TASK; JSON, TEXT_NONE: not on record */
+    struct text prompt; /* a string, or the messages of a chat; null: the group has ids alone */
+    struct text reference;
+
     /* read only with STORE_WITH_VERDICTS; JSON */
     struct text verdicts;
     struct text rewards;
@@ -91,12 +95,14 @@ struct store_rollout {
 /* Everything unknown or none: NAN, -1, TEXT_NONE, trainable; state scored. Start from here before filling one in. */
 void store_rollout_init(struct store_rollout *rollout);
 
+/* STORE_WITH_ALL: all of the rollout's own. STORE_WITH_TASK: its task's prompt and reference, too. */
 enum store_with {
     STORE_WITH_TEXT = 1,
     STORE_WITH_ARRAYS = 2,
     STORE_WITH_VERDICTS = 4,
     STORE_WITH_SEGMENTS = 8,
-    STORE_WITH_ALL = 15
+    STORE_WITH_ALL = 15,
+    STORE_WITH_TASK = 16
 };
 
 /* One row. The first writer wins: the same member again is EXISTS. STATE_CONFLICT: its batch is no longer running. */

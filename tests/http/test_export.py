@@ -48,7 +48,7 @@ def as_csv(service, **query):
 def test_a_line_is_the_rollout_as_it_reads_alone(record):
     rows, end = export(record, run="export")
     assert end == {"rows": 30, "next": None} and len(rows) == 30
-    assert all(row == record.read(f"/v1/rollouts/{row['id']}") for row in rows)
+    assert all(row == {**record.read(f"/v1/rollouts/{row['id']}"), **record.read(f"/v1/rollouts/{row['id']}", fields="prompt,reference")} for row in rows)
     assert [row["id"] for row in rows] == [row["id"] for row in pages(record, run="export")]
 
 

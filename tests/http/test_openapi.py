@@ -135,7 +135,7 @@ def test_every_array_says_what_is_in_it(document):
     assert list(arrays_without_items(document["paths"])) == []
 
 # What the service stores or hands on without reading it, or what each verifier fills as it likes.
-FREE = {"Metadata", "tools", "messages", "sampling", "chat_template_kwargs", "engine_options", "options", "detail", "ManifestPart", "leases", "settings"}
+FREE = {"Metadata", "tools", "messages", "sampling", "chat_template_kwargs", "engine_options", "options", "detail", "ManifestPart", "leases", "settings", "TaskPrompt"}
 
 
 def free_objects(node, name="#"):

@@ -309,10 +309,11 @@ def test_a_batch_from_before_names_its_engines_and_nothing_else(start, engine, t
 def test_each_line_of_the_page_answers(start, toy):
     service = start(toy)
     batch = service.batch(make_batch(run="demo", sampling={"n": 2, "max_tokens": 8, "temperature": 1.0}))
-    rollout, provenance, settings = (printed(service, line) for line, _ in blocks("provenance"))
+    rollout, provenance, settings, task = (printed(service, line) for line, _ in blocks("provenance"))
     assert rollout[0]["engine_model"] == "toy-table" and rollout[0]["rolloutd_version"] == version_of(service)
     assert provenance == [batch["provenance"]]
     assert settings[0][0] == batch["provenance"]["settings_sha256s"][0] and settings[0][1:] == [4, 1.0]
+    assert task == [["What is 6*7?", "42"]]
 
 
 # -- requests -----------------------------------------------------------------------------------------------------------------------

@@ -71,6 +71,8 @@
     WRITE(task_seq, int, task_seq)                                                                                     \
     READ(tags, "tags.tags", text, tags)                                                                                \
     WRITE(tags_seq, optional, tags_seq)                                                                                \
+    WRITE(prompt_seq, optional, prompt_seq)                                                                            \
+    WRITE(reference_seq, optional, reference_seq)                                                                      \
     COLUMN(g, draw, int, draw)                                                                                         \
     COLUMN(g, first_sample_index, int, first_sample_index)                                                             \
     COLUMN(g, n, int, n)                                                                                               \

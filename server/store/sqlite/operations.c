@@ -27,6 +27,11 @@ enum store_status operation_run(struct store *store, struct store_op *op)
     return operations[op->kind](store, op);
 }
 
+static size_t content_bytes(const struct store_content *content)
+{
+    return content ? content->stored.length_bytes : 0;
+}
+
 static size_t create_batch_bytes(const struct store_create_batch *batch)
 {
     size_t bytes = batch->request.length_bytes + batch->sampling.length_bytes + batch->objective.length_bytes +
@@ -34,7 +39,8 @@ static size_t create_batch_bytes(const struct store_create_batch *batch)
     for (size_t i = 0; i < batch->group_count; i++) {
         const struct store_new_group *group = &batch->groups[i];
         bytes += group->task.length_bytes + group->sampling.length_bytes + group->verifiers.length_bytes +
-                 group->metadata.length_bytes + group->tags.length_bytes + group->prompt_id_count * sizeof(uint32_t);
+                 group->metadata.length_bytes + group->tags.length_bytes + group->prompt_id_count * sizeof(uint32_t) +
+                 content_bytes(group->prompt) + content_bytes(group->reference);
     }
     return bytes;
 }

@@ -74,6 +74,9 @@ enum store_status operation_check_manifest(struct store *store, struct store_op 
 enum store_status operation_check_budget(struct store *store, struct store_op *op, const struct run_row *run,
                                          int64_t revision);
 
+/* The row of a content, made if there is none; *ret_seq -1 for NULL. */
+int operation_enter_content(struct store *store, const struct store_content *content, int64_t *ret_seq);
+
 struct group_row {
     int64_t seq;
     int64_t batch_seq;

@@ -181,10 +181,16 @@ static int insert_group(struct store *store, int64_t batch_seq, int64_t index, c
 {
     int64_t task_seq = 0;
     int64_t tags_seq = -1;
+    int64_t prompt_seq = -1;
+    int64_t reference_seq = -1;
     int place = 2;
     int result = enter_text(store, SQL_INSERT_TASK, SQL_FIND_TASK, from->task, &task_seq);
     if (result == SQLITE_OK && from->tags.data)
         result = enter_text(store, SQL_INSERT_TAGS, SQL_FIND_TAGS, from->tags, &tags_seq);
+    if (result == SQLITE_OK)
+        result = operation_enter_content(store, from->prompt, &prompt_seq);
+    if (result == SQLITE_OK)
+        result = operation_enter_content(store, from->reference, &reference_seq);
     if (result != SQLITE_OK)
         return result;
     sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_GROUP);

@@ -38,6 +38,8 @@ int reader_begin(struct store_reader *reader)
 
 void reader_end(struct store_reader *reader)
 {
+    reader->request_batch_seq = 0;
+    reader->request = TEXT_NONE;
     for (int i = 0; i < SQL_COUNT; i++)
         sqlite3_reset(reader->database.statements[i]);
     if (!sqlite3_get_autocommit(reader->database.handle))

@@ -8,6 +8,10 @@
 struct store_reader {
     struct database database;
     char *owner;
+
+    /* reader_contents.c: the request that was read last, until reader_end(); 0: none. In the memory of its page */
+    int64_t request_batch_seq;
+    struct text request;
 };
 
 /* Everything one result shows comes from one snapshot: reads of several statements are wrapped in these. Ending also
@@ -27,6 +31,10 @@ int reader_find_group(struct store_reader *reader, struct text group_id, int64_t
 int64_t read_batch_row(sqlite3_stmt *row, struct store_memory *memory, struct store_batch *ret_batch);
 /* Fills *ret_rollout from a row of SELECT_ROLLOUT, without the side tables. */
 void read_rollout_row(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *ret_rollout);
+/* Prompt and reference as JSON, by SQL_READ_GROUP_TASK or SQL_READ_ROLLOUT_TASK; TEXT_NONE: not on record. All calls
+ * between reader_begin() and reader_end() use the same memory. An SQLite result code. */
+int read_task_texts(struct store_reader *reader, enum statement which, int64_t seq, struct store_memory *memory,
+                    struct text *ret_prompt, struct text *ret_reference);
 /* The side tables, by `with`. An SQLite result code. */
 int read_rollout_sides(struct store_reader *reader, unsigned with, struct store_memory *memory,
                        struct store_rollout *rollout);

@@ -57,7 +57,12 @@ static enum store_status read_group(struct store_reader *reader, struct text gro
     struct store_memory *memory = store_memory_create();
     int64_t seq = read_group_row(row, batch_id, with, memory, ret_group);
     ret_group->memory = memory;
-    result = read_group_rollouts(reader, seq, with, sample_index, bytes_max, ret_group);
+    result = with & STORE_WITH_TASK
+                 ? read_task_texts(reader, SQL_READ_GROUP_TASK, seq, memory, &ret_group->prompt, &ret_group->reference)
+                 : SQLITE_OK;
+    if (result != SQLITE_OK)
+        return reader_status(reader, result, memory);
+    result = read_group_rollouts(reader, seq, with & ~(unsigned)STORE_WITH_TASK, sample_index, bytes_max, ret_group);
     return reader_status(reader, result, memory);
 }
 

@@ -69,7 +69,9 @@ int read_rollout_sides(struct store_reader *reader, unsigned with, struct store_
             return result;
         sqlite3_reset(row);
     }
-    return SQLITE_OK;
+    if (!(with & STORE_WITH_TASK))
+        return SQLITE_OK;
+    return read_task_texts(reader, SQL_READ_ROLLOUT_TASK, rollout->seq, memory, &rollout->prompt, &rollout->reference);
 }
 
 /* ---- one rollout
