@@ -35,8 +35,10 @@ int lines_read(struct stats_scan *scan, struct text run, const struct store_line
     if (make_room(scan) < 0)
         return -1;
     uint32_t number = names_number(&scan->runs, run);
-    if (number == NAMES_NONE)
-        return stats_refuse_memory(scan->call);
+    if (number == NAMES_NONE) {
+        stats_refuse_memory(scan->call);
+        return -1;
+    }
     if (scan->runs.count > known && read_new(scan, run, &scan->lines[number]) < 0)
         return -1;
     *ret_lines = &scan->lines[number];
