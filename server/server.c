@@ -1,6 +1,7 @@
 /* Start and stop of the service: what is made first goes last. */
 #include "server/api/server.h"
 
+#include "server/api/alarms.h"
 #include "server/api/routes.h"
 #include "server/api/service.h"
 #include "server/base/clock.h"
@@ -8,6 +9,7 @@
 #include "server/base/signals.h"
 #include "server/batches/live.h"
 #include "server/batches/resume.h"
+#include "server/batches/runs.h"
 #include "server/engines/engines.h"
 #include "server/http/http.h"
 #include "server/input/memory.h"
@@ -186,6 +188,13 @@ static bool make_verifiers(struct server *server, const struct spawner *spawner)
     return true;
 }
 
+static void batch_ended(void *arg, const struct live_batch *live)
+{
+    struct server *server = arg;
+    if (live->spec->purpose == (int)STORE_TRAIN)
+        alarms_batch_ended(server->alarms, live->run->name);
+}
+
 static bool make_parts(struct server *server, const struct spawner *spawner)
 {
     const struct settings *settings = server->settings;
@@ -205,6 +214,7 @@ static bool make_parts(struct server *server, const struct spawner *spawner)
     memory_trim_init(&server->trim, server->loop, server->workers);
     if (!make_pool(server) || !make_transport(server) || !make_verifiers(server, spawner))
         return false;
+    server->alarms = alarms_create(server->workers, settings);
     server->batches = batches_create(&(struct batches_options){.settings = settings,
                                                                .loop = server->loop,
                                                                .store = server->store,
@@ -213,7 +223,9 @@ static bool make_parts(struct server *server, const struct spawner *spawner)
                                                                .pool = server->pool,
                                                                .engines = server->engines,
                                                                .verify_pool = server->verify_pool,
-                                                               .trim = &server->trim});
+                                                               .trim = &server->trim,
+                                                               .batch_ended = batch_ended,
+                                                               .batch_ended_arg = server});
     server->http = routes_serve(server, server->url, message);
     if (!server->http)
         return cannot_start(message) == 0;
@@ -238,6 +250,7 @@ static void unmake_parts(struct server *server)
         batches_destroy(server->batches);
         loop_destroy(server->loop);
     }
+    alarms_destroy(server->alarms);
 }
 
 /* --- running -------------------------------------------------------------------------------------------------- */

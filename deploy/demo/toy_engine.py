@@ -239,6 +239,12 @@ def sample(policy, prompt, sampling, max_tokens, seed):
     return Sample(ids, toy_policy.detokenize(ids), "length", None)
 
 
+def recite(text, max_tokens):
+    """The same completion whatever was asked."""
+    ids = [*toy_policy.tokenize(text), EOS][:max_tokens]
+    return Sample(ids, toy_policy.detokenize(ids), "stop" if ids[-1] == EOS else "length", None)
+
+
 def logprobs_object(policy, prompt, ids, count, name):
     log_rows = [policy.log_row(prompt, position) for position in range(len(ids))]
     values = [log_row[token] for log_row, token in zip(log_rows, ids)]
@@ -353,7 +359,7 @@ class Engine:
 
     def effects_for(self, prompts):
         try:
-            return self.faults.effects_for("\n".join(map(toy_policy.detokenize, prompts)))
+            return self.faults.effects_for("\n".join(map(toy_policy.detokenize, prompts)), self.revision)
         except toy_faults.BadRule as problem:
             raise Refusal(str(problem), "prompt") from None
 
@@ -365,7 +371,7 @@ class Engine:
         sampling = read_sampling(ask)
         choices = []
         for prompt_ids in prompts:
-            choices += self.choices_of(ask, prompt_ids, sampling, len(choices))
+            choices += self.choices_of(ask, prompt_ids, sampling, len(choices), effects.get("say"))
         tokens = [len(choice["token_ids"]) for choice in choices]
         if not ask.get("return_token_ids"):
             for choice in choices:
@@ -380,7 +386,7 @@ class Engine:
                       "prompt_tokens_details": None},
             "kv_transfer_params": None}, **{"X-Weight-Version": self.weight_version}), max(tokens)
 
-    def choices_of(self, ask, prompt_ids, sampling, first_index):
+    def choices_of(self, ask, prompt_ids, sampling, first_index, said):
         if len(prompt_ids) > self.context:
             raise value_refusal(f"This model's maximum context length is {self.context} tokens. However, your prompt contains "
                                 f"{len(prompt_ids)} input tokens, which exceeds this limit even without any output tokens. "
@@ -394,7 +400,7 @@ class Engine:
         seed = self.fresh_seed() if sampling.seed is None else sampling.seed
         choices = []
         for i in range(sampling.n):
-            one = sample(self.policy, prompt, sampling, room, seed + i)
+            one = sample(self.policy, prompt, sampling, room, seed + i) if said is None else recite(said, room)
             choices.append({
                 "index": first_index + i, "text": one.text,
                 "logprobs": None if sampling.logprobs is None else logprobs_object(self.policy, prompt, one.ids, sampling.logprobs, name),

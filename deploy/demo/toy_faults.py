@@ -2,8 +2,9 @@
 
 Two ways to tell it. In the prompt, for every request with that prompt: `<<status=500>> 3+4=`, `<<delay=0.2 logprobs=nan>>`.
 Or by rules, POST /misbehave: {"seed": 1, "rules": [{"in": "3+4=", "times": 2, "probability": 0.5, "skip": 1, "status": 429}]}.
-The first rule that fits a request is applied: `in` is a part of the prompt's text (absent: any), the first `skip` fitting
-requests are spared, at most `times` are hit, each with `probability`. Both ways may name several effects.
+The first rule that fits a request is applied: `in` is a part of the prompt's text (absent: any), `from_revision` the first
+revision of the weights at which it goes wrong, the first `skip` fitting requests are spared, at most `times` are hit, each with
+`probability`. Both ways may name several effects.
 """
 import asyncio
 import json
@@ -11,7 +12,7 @@ import random
 import re
 
 from toy_http import Transport
-from toy_policy import FIRST_BYTE, VOCABULARY_SIZE
+from toy_policy import FIRST_BYTE, VOCABULARY_SIZE, tokenize
 
 TAG = re.compile(r"<<([a-z_]+(?:=[^\s<>]+)?(?: +[a-z_]+(?:=[^\s<>]+)?)*)>>")
 DEFAULT_MESSAGE = {429: "Too many requests.", 503: "The model is currently scaling. Please try again later."}
@@ -40,6 +41,11 @@ def text(value):
         raise BadRule("a text")
 
 
+def words(value):
+    if not isinstance(value, str) or any(token >= FIRST_BYTE for token in tokenize(value)):
+        raise BadRule("a text of the policy's words")
+
+
 # name -> (what values it takes, value of a bare name in a prompt)
 EFFECTS = {
     "delay": (number(0, 3600), 1),            # seconds before the first byte
@@ -54,9 +60,10 @@ EFFECTS = {
     "logprobs": (one_of("nan", "infinity", "null", "floor", "positive", "short", "missing"), "nan"),
     "ids": (one_of("wrong", "out_of_vocabulary", "short", "missing"), "wrong"),
     "choices": (number(-1024, 1024), -1),     # so many more or fewer than asked
+    "say": (words, "\\boxed{1}"),             # every completion, in words of the policy: a collapse
     "body": (one_of("half", "not_json", "empty"), "not_json"),  # under a Content-Length that is true
 }
-SELECTORS = {"in": text, "times": number(0, 1 << 31), "skip": number(0, 1 << 31), "probability": number(0, 1)}
+SELECTORS = {"in": text, "from_revision": number(0, 1 << 31), "times": number(0, 1 << 31), "skip": number(0, 1 << 31), "probability": number(0, 1)}
 
 
 def check_rule(rule):
@@ -92,16 +99,16 @@ class Faults:
         self.rules = [dict(rule, seen=0, hits=0) for rule in rules]
         self.generator = random.Random(seed)
 
-    def effects_for(self, prompt):
+    def effects_for(self, prompt, revision):
         effects = prompt_effects(prompt)
         for rule in self.rules:
-            if self._fits(rule, prompt):
+            if self._fits(rule, prompt, revision):
                 rule["hits"] += 1
                 return {**{name: value for name, value in rule.items() if name in EFFECTS}, **effects}
         return effects
 
-    def _fits(self, rule, prompt):
-        if rule.get("in", "") not in prompt or rule["hits"] >= rule.get("times", rule["hits"] + 1):
+    def _fits(self, rule, prompt, revision):
+        if revision < rule.get("from_revision", 0) or rule.get("in", "") not in prompt or rule["hits"] >= rule.get("times", rule["hits"] + 1):
             return False
         rule["seen"] += 1
         return rule["seen"] > rule.get("skip", 0) and self.generator.random() < rule.get("probability", 1)

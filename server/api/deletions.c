@@ -1,4 +1,5 @@
 /* DELETE /v1/runs/{run}: what would go, or the order to delete it. GET /v1/deletions: what was deleted, and by whom. */
+#include "server/api/alarms.h"
 #include "server/api/page.h"
 #include "server/api/routes.h"
 #include "server/api/server.h"
@@ -73,6 +74,7 @@ void measure_run(struct call *call)
 
 struct order {
     struct store_wait wait; /* first */
+    struct server *server;
     char *run;
     char *said_by; /* NULL: nobody said */
     char client[CLIENT_BYTES];
@@ -126,8 +128,10 @@ static void ordered(struct store_op *op)
 {
     struct order *order = op->context;
     struct request *request = order->wait.request;
-    if (op->status == STORE_OK)
+    if (op->status == STORE_OK) {
         say_ordered(order);
+        alarms_forget(order->server->alarms, order->run);
+    }
     if (request)
         request_on_hangup(request, NULL, NULL);
     if (op->status != STORE_OK && op->status != STORE_EXISTS)
@@ -145,6 +149,7 @@ void delete_run(void *owner, struct request *request)
     const struct measured *measured = call->parsed;
     struct text said_by = call_query(call, "by");
     struct order *order = xcalloc(1, sizeof(*order));
+    order->server = server;
     order->run = xstrndup(call->args[0].data, call->args[0].length_bytes);
     order->said_by = said_by.length_bytes ? xstrndup(said_by.data, said_by.length_bytes) : NULL;
     request_client(request, order->client);

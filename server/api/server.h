@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct alarms;
 struct batches;
 struct engines;
 struct http;
@@ -37,6 +38,7 @@ struct server {
     struct verify_context verify;
     struct incidents *incidents;
     struct batches *batches;
+    struct alarms *alarms;
     char *token; /* what requests must carry; NULL: nothing */
     int argc;    /* as the settings were read, and are read again */
     char **argv;

@@ -2,6 +2,7 @@
 #include "server/api/service.h"
 
 #include "schema/embedded.h"
+#include "server/api/alarms.h"
 #include "server/api/routes.h"
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
@@ -174,6 +175,7 @@ void service_set_gauges(struct server *server)
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_VERIFY, (int64_t)counts.queued);
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_ROW, (int64_t)store->queued_ops);
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_BATCH, (int64_t)server->batches->count);
+    alarms_set_gauges(server->alarms);
     metric_set(METRIC_WAL_BYTES, 0, (int64_t)store->wal_bytes);
     metric_set(METRIC_DATABASE_BYTES, 0, (int64_t)store->file_bytes);
     metric_set(METRIC_DATABASE_FREE_BYTES, 0, (int64_t)store->free_bytes);
@@ -285,5 +287,6 @@ void get_pending(void *owner, struct request *request)
     json_put_int(&json, "count", (int64_t)server->batches->count);
     write_updates(&json, server->batches, run);
     incidents_write(&json, server->incidents, run);
+    alarms_write(server->alarms, run, &json);
     end(&json, request, 200);
 }

@@ -80,6 +80,15 @@
     WORD(DEADLINE, "deadline")                                                                                         \
     WORD(CANCELLED, "cancelled")
 
+/* What of a run may go wrong: reward and truth part, groups teach nothing, completions are cut off or fail, an engine has
+ * other weights. */
+#define ALARM_WORDS(WORD)                                                                                              \
+    WORD(DIVERGENCE, "divergence")                                                                                     \
+    WORD(ZERO_VARIANCE, "zero_variance")                                                                               \
+    WORD(TRUNCATED, "truncated")                                                                                       \
+    WORD(FAILED, "failed")                                                                                             \
+    WORD(LOGPROB_GAP, "logprob_gap")
+
 /* The words of a list, each with a comma behind it. */
 #define WORD_TEXT(name, word) word,
 

@@ -38,6 +38,9 @@ struct batches_options {
     struct engines *engines;
     struct verify_pool *verify_pool;
     struct memory_trim *trim;
+    /* A batch is on record with its end; may be NULL. */
+    void (*batch_ended)(void *arg, const struct live_batch *live);
+    void *batch_ended_arg;
 };
 
 struct batches {

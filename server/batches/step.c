@@ -41,6 +41,7 @@ static void do_close_batch(struct live_batch *live, uint32_t index)
 static void do_answer(struct live_batch *live, uint32_t index)
 {
     (void)index;
+    const struct batches_options *uses = &live->batches->uses;
     size_t label = live->batch.state == BATCH_COMPLETE    ? METRIC_BATCH_COMPLETE
                    : live->batch.state == BATCH_CANCELLED ? METRIC_BATCH_CANCELLED
                                                           : METRIC_BATCH_EXPIRED;
@@ -49,6 +50,8 @@ static void do_answer(struct live_batch *live, uint32_t index)
               live->request_id[0] ? live->request_id : NULL, "run", live->run->name, "state",
               batch_state_names[live->batch.state], LOG_INT("scored", live->scored),
               LOG_INT("rollouts", live->batch.rollout_count), NULL);
+    if (uses->batch_ended && !live->unstored)
+        uses->batch_ended(uses->batch_ended_arg, live);
     live_tell_ended(live);
 }
 

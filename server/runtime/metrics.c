@@ -11,6 +11,7 @@ enum metric_kind { COUNTER, GAUGE, HISTOGRAM };
 /* --- label values --- */
 
 static const char *const classes[] = {"1xx", "2xx", "3xx", "4xx", "5xx", NULL};
+static const char *const alarm_kinds[] = {ALARM_WORDS(WORD_TEXT) NULL};
 static const char *const batch_states[] = {BATCH_END_WORDS(WORD_TEXT) NULL};
 static const char *const rollout_states[] = {ROLLOUT_STATE_WORDS(WORD_TEXT) NULL};
 static const char *const queues[] = {"parse", "verify", "row", "batch", NULL};

@@ -71,4 +71,13 @@ enum store_status store_list_objective_sums(struct store_reader *reader, struct 
                                             struct store_objective_sums *ret_sums);
 void store_objective_sums_finish(struct store_objective_sums *sums);
 
+/* The engine whose log-probabilities were farthest from the trainer's old ones in the run's newest optimizer step: the
+ * mean of their distances over its tokens. NOT_FOUND: nothing was compared. */
+struct store_engine_gap {
+    char engine[65];
+    int64_t revision; /* of its samples, the newest; -1: not known */
+    double gap;
+};
+enum store_status store_read_widest_gap(struct store_reader *reader, struct text run, struct store_engine_gap *ret_gap);
+
 #endif

@@ -73,3 +73,30 @@ void store_objective_sums_finish(struct store_objective_sums *sums)
 {
     store_memory_destroy(TAKE_PTR(sums->memory));
 }
+
+static enum store_status read_gap(struct store_reader *reader, struct text run, struct store_engine_gap *ret_gap)
+{
+    int64_t run_seq;
+    int result = reader_find_seq(reader, SQL_RUN_SEQ, run, &run_seq);
+    if (result != SQLITE_ROW)
+        return result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
+    sqlite3_stmt *row = database_statement(&reader->database, SQL_WIDEST_GAP);
+    bind_int(row, 1, run_seq);
+    result = database_first(row);
+    if (result != SQLITE_ROW)
+        return result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
+    struct text engine = column_view(row, 0);
+    size_t length = engine.length_bytes < sizeof(ret_gap->engine) ? engine.length_bytes : sizeof(ret_gap->engine) - 1;
+    *ret_gap = (struct store_engine_gap){.revision = column_int_or(row, 1, -1), .gap = column_double(row, 2)};
+    memcpy(ret_gap->engine, engine.data, length);
+    return STORE_OK;
+}
+
+enum store_status store_read_widest_gap(struct store_reader *reader, struct text run, struct store_engine_gap *ret_gap)
+{
+    if (reader_begin(reader) != SQLITE_OK)
+        return STORE_UNAVAILABLE;
+    enum store_status status = read_gap(reader, run, ret_gap);
+    reader_end(reader);
+    return status;
+}

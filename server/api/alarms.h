@@ -1,0 +1,28 @@
+/* alarms: which runs go wrong now. Looked at when a training batch has ended, on a worker; an alarm ends when what raised
+ * it ends. Loop thread. In memory: after a start a run is looked at when its next batch has ended. */
+#ifndef SERVER_API_ALARMS_H
+#define SERVER_API_ALARMS_H
+
+#include "server/base/json_write.h"
+#include "server/base/text.h"
+
+struct alarms;
+struct settings;
+struct workers;
+
+/* Both outlive it. */
+struct alarms *alarms_create(struct workers *workers, const struct settings *settings);
+void alarms_destroy(struct alarms *alarms); /* behind workers_destroy(); NULL is fine */
+
+/* A training batch of the run is on record. */
+void alarms_batch_ended(struct alarms *alarms, const char *run);
+/* The run is deleted. */
+void alarms_forget(struct alarms *alarms, const char *run);
+
+/* "alarms": [{"run","alarm","revision","from_revision","value","threshold","engine","since","evidence"}], of one run or
+ * (TEXT_NONE) of all. */
+void alarms_write(const struct alarms *alarms, struct text run, struct json_write *json);
+/* Into rolloutd_alarms. */
+void alarms_set_gauges(const struct alarms *alarms);
+
+#endif

@@ -1,0 +1,48 @@
+/* alarms: whether a run goes wrong, from the roll-ups of its newest revisions and its newest optimizer step.
+ *
+ * Worker threads. Bounded: revisions by the window, and roll-ups by ALARM_ROWS_MAX. */
+#ifndef SERVER_REPORTS_ALARMS_H
+#define SERVER_REPORTS_ALARMS_H
+
+#include "server/base/words.h"
+#include "server/store/store.h"
+
+#define ALARM_ROWS_MAX 200000
+
+#define ALARM_KIND(name, word) ALARM_##name,
+enum alarm_kind { ALARM_WORDS(ALARM_KIND) ALARM_KINDS };
+#undef ALARM_KIND
+extern const char *const alarm_names[]; /* ended by NULL */
+
+/* Shares from 0 to 1; 0: no such alarm. */
+struct alarm_limits {
+    int64_t revisions; /* the window of `divergence` */
+    int64_t rollouts;  /* a revision with fewer judged ones says nothing */
+    double divergence; /* standard errors by which both means moved */
+    double zero_variance;
+    double truncated;
+    double failed;
+    double logprob_gap;
+};
+
+enum alarm_state { ALARM_UNKNOWN, ALARM_CLEAR, ALARM_RAISED };
+
+struct alarm_finding {
+    enum alarm_state state;
+    int64_t from_revision; /* of `divergence`: where the truth was best; else `revision` */
+    int64_t revision;      /* -1: not known */
+    double value;          /* of `divergence`: by how much the truth fell */
+    double threshold;
+    char engine[65]; /* of `logprob_gap`; "": none */
+};
+
+/* Of the newest revisions of the run's incarnation of now, training alone. */
+enum store_status alarms_find(struct store_reader *reader, struct text run, const struct alarm_limits *limits,
+                              struct alarm_finding ret_findings[ALARM_KINDS]);
+
+#define ALARM_EVIDENCE_BYTES 320
+/* The path and query of the GET that shows it. run: a valid name. */
+void alarm_say_evidence(enum alarm_kind kind, const struct alarm_finding *finding, const char *run,
+                        char ret_evidence[ALARM_EVIDENCE_BYTES]);
+
+#endif
