@@ -158,6 +158,18 @@ def test_r52_an_export_that_is_read_slowly_keeps_no_snapshot(service, engine):
     assert received.count(b'"id":"r_') >= 120
 
 
+def test_r53_a_text_with_nul_is_found_and_exported_whole(service, engine):
+    """R53: the search does not end at the NUL."""
+    text = "a\u0000b needle \\boxed{42}"
+    engine.rules({"text": text, "ids": [9], "lp": [-0.5]})
+    rollout = rollouts(service.batch(make_batch(sampling=sampling(1))))[0]
+    for _ in range(2):
+        assert [row["id"] for row in service.read("/v1/rollouts", text="needle")["items"]] == [rollout["id"]]
+        assert [(row["text"], row["reward"]) for row in export(service, text="needle")[0]] == [(text, 1)]
+        assert [row["text"] for row in as_csv(service)[0]] == [text]
+        service.restart()
+
+
 def checkpointed(service):
     """Whether nobody's snapshot holds a checkpoint back."""
     with sqlite3.connect(service.database, timeout=0) as database:
