@@ -13,7 +13,7 @@ static int query_csv_fields(struct call *call, render_fields *fields)
         return -1;
     if (*fields & ~csv_fields())
         return call_refuse(call, ERR_INVALID_FIELD, "fields",
-                           "arrays, lists, prompt and reference have no column in CSV: ask for application/x-ndjson");
+                           "arrays and lists have no column in CSV: ask for application/x-ndjson");
     return 0;
 }
 

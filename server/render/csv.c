@@ -53,6 +53,8 @@ static const struct csv_column {
     {"queued_us", "timing", "queued_us"},
     {"engine_us", "timing", "engine_us"},
     {"verify_us", "timing", "verify_us"},
+    {"prompt", "prompt", NULL},
+    {"reference", "reference", NULL},
     {"text", "text", NULL},
 };
 

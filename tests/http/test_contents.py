@@ -116,7 +116,7 @@ def test_with_its_last_group_a_prompt_goes_too(start, engine):
     assert row == '"shared"'
 
 
-def test_each_line_of_an_export_has_them_and_csv_has_no_column_for_them(start, engine):
+def test_each_line_of_an_export_has_them_and_csv_has_a_column_for_each(start, engine):
     engine.rules(RIGHT)
     service = start(engine)
     service.batch(make_batch(make_group("t", prompt="What is 6*7?")))
@@ -124,5 +124,6 @@ def test_each_line_of_an_export_has_them_and_csv_has_no_column_for_them(start, e
     assert [(line["prompt"], line["reference"]) for line in lines] == [("What is 6*7?", "42")] * 2
     lines = [json.loads(line) for line in service.get("/v1/export", fields="reference").body.splitlines()][:-1]
     assert [set(line) for line in lines] == [{"id", "reference"}] * 2
-    reply = service.request("GET", "/v1/export?fields=prompt", headers={"Accept": "text/csv"})
-    assert reply.status == 400 and reply.error["path"] == "fields"
+    reply = service.request("GET", "/v1/export?fields=prompt,reference", headers={"Accept": "text/csv"})
+    header, *rows, end = reply.body.decode().splitlines()
+    assert header == "id,prompt,reference" and [row.partition(",")[2] for row in rows] == ["What is 6*7?,42"] * 2 and end == "# end,2"

@@ -99,7 +99,7 @@ def test_csv_has_the_flat_columns_of_the_same_rows(record):
             assert (float(row[name]) if row[name] else None) == line[name], name
         assert json.loads(row["rewards"]) == line["rewards"] and row["queued_us"] == str(line["timing"]["queued_us"])
         assert row["failure"] == (line["failure"] or {"code": ""})["code"] and row["failure_message"] == (line["failure"] or {"message": ""})["message"]
-        assert row["duplicate"] == json.dumps(line["duplicate"])
+        assert row["duplicate"] == json.dumps(line["duplicate"]) and row["prompt"] == line["prompt"] and row["reference"] == line["reference"]
     assert {row["text"] for row in rows} >= set(ODD)
 
 
