@@ -1,8 +1,5 @@
 """GET /v1/stats: every number is computed again here, in fractions, from the rows of GET /v1/rollouts."""
-import itertools
-import json
 import random
-import sqlite3
 from fractions import Fraction
 
 import pytest
@@ -215,6 +212,18 @@ def test_a_mixture_is_split_by_its_tags(plain):
     assert (item["n"], item["solved"]) == (5, 2)
     for by in ("tag.", "tag.a b", "tag.source,tag.source"):
         assert plain.get("/v1/stats", run="mixture", by=by).error["path"] == "by"
+
+
+def test_tasks_of_the_same_wording_stay_apart(plain):
+    """Grouped by the text of the prompt they would be one group of six, and one cluster without an error."""
+    groups = [{"task": f"fig-{reference}", "reference": reference, "prompt": "Find x.", "completions": [{"text": "3"}, {"text": "4"}]} for reference in ("3", "4", "5")]
+    assert plain.post("/v1/score", {"run": "wording", "policy_revision": 1, "verifiers": [{"name": "exact"}], "groups": groups}).status == 200
+    whole, = every(plain, "/v1/stats", run="wording")
+    assert (whole["groups"], whole["zero_variance_groups"], whole["solved"]) == (3, 1, 2)
+    # mean 1/3; the tasks' sums of deviations are 1/3, 1/3, -2/3
+    assert close(whole["reward"]["mean"], 1 / 3) and close(whole["reward"]["se"], (6 / 9) ** 0.5 / 6, 1e-12)
+    assert [(item["key"]["task"], item["solved"], item["zero_variance_groups"]) for item in every(plain, "/v1/stats", run="wording", by="task")] == [
+        ("fig-3", 1, 0), ("fig-4", 1, 0), ("fig-5", 0, 1)]
 
 
 def test_solved_is_by_the_batch_s_own_verifier(plain):
