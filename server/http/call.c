@@ -99,6 +99,19 @@ int call_refuse(struct call *call, enum error_code code, const char *path, const
     return -1;
 }
 
+int call_add_to_refusal(struct call *call, const char *name, struct text json)
+{
+    struct buffer *body = &call->reply.body;
+    static const char end[] = "}}\n";
+    if (body->failed || body->length_bytes < sizeof(end))
+        return -1;
+    body->length_bytes -= sizeof(end) - 1;
+    buffer_append_format(body, ",\"%s\":", name);
+    buffer_append(body, json.data, json.length_bytes);
+    buffer_append_string(body, end);
+    return -1;
+}
+
 int call_answer_bytes(struct call *call, int status, const char *content_type)
 {
     if (call->reply.body.failed)

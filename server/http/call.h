@@ -98,6 +98,9 @@ void call_drop_stream(struct call *call);
  * NULL. Returns -1 always, so that `return call_refuse(…)` reads well in functions that return 0 or -1. */
 int call_refuse(struct call *call, enum error_code code, const char *path, const char *format, ...) _printf_(4, 5);
 
+/* Adds a member to the `error` of a refusal: one whole JSON value. -1, too. */
+int call_add_to_refusal(struct call *call, const char *name, struct text json);
+
 /* 503: call->reader is NULL, or a read of the record failed. -1, too. */
 int call_refuse_unreadable(struct call *call);
 

@@ -17,6 +17,7 @@
     ROW(IDEMPOTENCY_CONFLICT, 409, "idempotency_conflict")                                                             \
     ROW(REVISION_CONFLICT, 409, "revision_conflict")                                                                   \
     ROW(STATE_CONFLICT, 409, "state_conflict")                                                                         \
+    ROW(NOT_COMPARABLE, 409, "not_comparable")                                                                         \
     ROW(EVAL_GROUP, 409, "eval_group")                                                                                 \
     ROW(BODY_TOO_LARGE, 413, "body_too_large")                                                                         \
     ROW(UNSUPPORTED_MEDIA_TYPE, 415, "unsupported_media_type")                                                         \

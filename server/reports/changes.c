@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { PAGE_BATCHES = 64, SCAN_BATCHES = 2048, CURSOR_BYTES = 48 };
@@ -60,13 +61,11 @@ static json_t *names_tree(const struct store_names *names)
 
 static void add_makers(json_t *tree, const struct store_makers *makers)
 {
-    const struct store_names *const names[] = {&makers->engine_models, &makers->engine_versions,
-                                               &makers->rolloutd_versions};
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        json_t *value = names_tree(names[i]);
-        if (value)
-            json_object_set_new(tree, maker_keys[i], value);
-    }
+    json_t *const values[] = {names_tree(&makers->engine_models), names_tree(&makers->engine_versions),
+                              names_tree(&makers->rolloutd_versions)};
+    for (size_t i = 0; i < ARRAY_LENGTH(maker_keys); i++)
+        if (values[i])
+            json_object_set_new(tree, maker_keys[i], values[i]);
 }
 
 /* A batch that does not say counts as the one before: no maker is known yet, and a score samples nothing. */
@@ -253,22 +252,20 @@ static int scan_batches(struct scan *scan, bool *ret_more)
 /* "SEQ.PLACE": behind which batch the page begins, and how many changes of the next one were shown. */
 static int read_cursor(struct scan *scan)
 {
-    int64_t seq;
-    int64_t skip;
-    char end;
     char text[CURSOR_BYTES];
+    char *dot;
+    char *end;
     struct text cursor = scan->query->cursor;
     if (!cursor.data)
         return 0;
     if (cursor.length_bytes < sizeof(text)) {
         memcpy(text, cursor.data, cursor.length_bytes);
         text[cursor.length_bytes] = '\0';
-        if (strspn(text, "0123456789.") == cursor.length_bytes &&
-            sscanf(text, "%18" SCNd64 ".%9" SCNd64 "%c", &seq, &skip, &end) == 2 && seq > 0) {
-            scan->first_seq = seq;
-            scan->skip = (size_t)skip;
+        scan->first_seq = strtoll(text, &dot, 10);
+        scan->skip = *dot == '.' ? strtoul(dot + 1, &end, 10) : 0;
+        if (strspn(text, "0123456789.") == cursor.length_bytes && *dot == '.' && dot > text && end > dot + 1 && !*end &&
+            scan->first_seq > 0)
             return 0;
-        }
     }
     return call_refuse(scan->call, ERR_INVALID_FIELD, "cursor", "not a cursor of this list with these filters");
 }

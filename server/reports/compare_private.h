@@ -1,0 +1,45 @@
+/* What the files of a comparison share. */
+#ifndef SERVER_REPORTS_COMPARE_PRIVATE_H
+#define SERVER_REPORTS_COMPARE_PRIVATE_H
+
+#include "server/reports/cells.h"
+#include "server/reports/compare.h"
+#include "server/spec/settings_tree.h"
+
+/* What a run has spent, or may. */
+struct compare_spent {
+    int64_t counts[3]; /* by enum compare_budget */
+    struct compare_weights {
+        int64_t incarnation, revision;
+    } * weights; /* [counts[COMPARE_REVISIONS]], distinct ones, in order of creation */
+    size_t weights_room;
+};
+
+struct compare_side {
+    struct text run;
+    json_t *settings;            /* key: {a value as text: the value} of every batch */
+    struct compare_spent total;  /* of its whole groups */
+    struct compare_spent within; /* the budget */
+    struct cells *cells;         /* of the rollouts within: without a verifier the reward, with one its score */
+    int64_t batches, groups;
+};
+
+struct comparison {
+    struct call *call;
+    const struct compare_query *query;
+    struct compare_side sides[2];
+    int64_t value; /* of the budget */
+    json_t *ignored;
+};
+
+/* compare_read.c: what the run has spent, and its settings; then its groups within the budget. 0, or -1 with the call
+ * refused. */
+int compare_measure(struct comparison *comparison, struct compare_side *side, const char *parameter);
+int compare_take(struct comparison *comparison, struct compare_side *side);
+
+/* compare_settings.c: adds a tree to the settings of a run. */
+void compare_add_settings(struct compare_side *side, json_t *tree);
+/* The differences that are not ignored, [{"key","a","b"}]; those that are, in comparison->ignored. */
+json_t *compare_differences(struct comparison *comparison);
+
+#endif

@@ -1,0 +1,174 @@
+"""GET /v1/compare: two runs at equal cost. Every number is recomputed here from the list of rollouts."""
+import math
+import random
+
+import pytest
+
+from material import close
+from test_manifest import frozen, score
+from test_records import pages
+
+VERIFIERS = [{"name": "math"}, {"name": "exact", "id": "exact", "heldout": True}]
+
+
+def train(service, run, source, batches=4, tasks=6, largest=9, **fields):
+    """A run of random groups: right and wrong, of several lengths, some that failed."""
+    for revision in range(batches):
+        groups = []
+        for task in source.sample(range(tasks), source.randint(1, tasks)):
+            completions = []
+            for _ in range(source.randint(1, 4)):
+                count = source.randint(1, largest)
+                right = source.random() < 0.5
+                completions.append({"text": ("\\boxed{42}" if source.random() < 0.5 else "42") if right else "no", "completion_ids": list(range(count)), "logprobs": [-0.5] * count})
+            if source.random() < 0.2:
+                completions.append({"failure": {"code": "lost", "message": "x"}})
+            groups.append({"task": f"t{task}", "reference": "42", "completions": completions})
+        assert score(service, run, *groups, policy_revision=revision, verifiers=VERIFIERS, **fields).status == 200
+
+
+def recorded(service, run):
+    """Groups of training, in order of creation, each a list of its rollouts."""
+    groups = {}
+    for rollout in pages(service, run=run, purpose="train", fields="group,task,state,reward,heldout,completion_tokens,policy_revision,incarnation"):
+        groups.setdefault(rollout["group"], []).append(rollout)
+    order = [group["id"] for batch in pages(service, "/v1/batches", run=run) for group in service.read(f"/v1/batches/{batch['id']}/groups", arrays="none")["items"]]
+    return [groups[name] for name in order if name in groups]
+
+
+def weights(group):
+    return group[0]["incarnation"], group[0]["policy_revision"]
+
+
+def cost(groups, budget):
+    if budget == "completion_tokens":
+        return sum(rollout["completion_tokens"] or 0 for group in groups for rollout in group)
+    return sum(map(len, groups)) if budget == "rollouts" else len({weights(group) for group in groups})
+
+
+def cut(groups, budget, value):
+    taken = []
+    for group in groups:
+        if cost(taken + [group], budget) > value:
+            break
+        taken.append(group)
+    return taken
+
+
+def clustered(pairs):
+    """(task, value): mean and error, clustered by task."""
+    if not pairs:
+        return None, None
+    mean = math.fsum(value for _, value in pairs) / len(pairs)
+    tasks = {task for task, _ in pairs}
+    if len(tasks) < 2:
+        return mean, None
+    return mean, math.sqrt(math.fsum(math.fsum(value - mean for task, value in pairs if task == one) ** 2 for one in tasks)) / len(pairs)
+
+
+def paired(left, right):
+    def means(pairs):
+        return {task: math.fsum(value for other, value in pairs if other == task) / sum(other == task for other, _ in pairs) for task in {task for task, _ in pairs}}
+    a, b = means(left), means(right)
+    differences = [b[task] - a[task] for task in sorted(a.keys() & b.keys())]
+    if not differences:
+        return {"mean": None, "se": None, "tasks": 0}
+    mean = math.fsum(differences) / len(differences)
+    se = math.sqrt(math.fsum((one - mean) ** 2 for one in differences)) / len(differences) if len(differences) > 1 else None
+    return {"mean": mean, "se": se, "tasks": len(differences)}
+
+
+def rewards(groups):
+    return [(rollout["task"], rollout["reward"]) for group in groups for rollout in group if rollout["reward"] is not None]
+
+
+def scores(groups, verifier):
+    return [(rollout["task"], rollout["heldout"][verifier]["score"]) for group in groups for rollout in group
+            if rollout["heldout"] and verifier in rollout["heldout"] and rollout["heldout"][verifier]["score"] is not None]
+
+
+def same_numbers(got, want):
+    return all(close(got[name], want[name], absolute=1e-12) for name in want)
+
+
+@pytest.mark.parametrize("budget", ["completion_tokens", "rollouts", "revisions"])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_number_is_that_of_an_independent_computation(plain, budget, seed):
+    source, names = random.Random(seed), [f"{budget}-{seed}-a", f"{budget}-{seed}-b"]
+    train(plain, names[0], source, batches=source.randint(1, 5))
+    train(plain, names[1], source, batches=source.randint(1, 5), objective={"preset": "dr_grpo"})
+    score(plain, names[0], purpose="eval", verifiers=VERIFIERS)
+    groups = [recorded(plain, name) for name in names]
+    value = min(cost(one, budget) for one in groups)
+    within = [cut(one, budget, value) for one in groups]
+    got = plain.read("/v1/compare", a=names[0], b=names[1], budget=budget)
+    assert got["budget"] == {"by": budget, "value": value} and got["ignored"] == []
+    for side, taken in zip((got["a"], got["b"]), within):
+        mean, se = clustered(rewards(taken))
+        assert side["groups"] == len(taken) and side["n"] == sum(map(len, taken)) and side["completion_tokens"] == cost(taken, "completion_tokens")
+        assert side["revisions"] == cost(taken, "revisions") and side["failed"] == sum(rollout["state"] == "failed" for group in taken for rollout in group)
+        assert same_numbers(side["reward"], {"mean": mean, "se": se, "scored": len(rewards(taken))}), (side, mean, se)
+        mean, se = clustered(scores(taken, "exact"))
+        assert same_numbers(side["heldout"]["exact"], {"mean": mean, "se": se, "scored": len(scores(taken, "exact"))})
+    assert same_numbers(got["difference"]["reward"], paired(*map(rewards, within)))
+    assert same_numbers(got["difference"]["heldout"]["exact"], paired(*(scores(one, "exact") for one in within)))
+    turned = plain.read("/v1/compare", a=names[1], b=names[0], budget=budget)
+    assert turned["a"] == got["b"] and close(turned["difference"]["reward"]["mean"], None if got["difference"]["reward"]["mean"] is None else -got["difference"]["reward"]["mean"], absolute=1e-12)
+
+
+def test_a_run_compared_with_itself_differs_by_nothing(plain):
+    train(plain, "self", random.Random(9))
+    difference = plain.read("/v1/compare", a="self", b="self")["difference"]
+    assert difference["reward"]["mean"] == difference["reward"]["se"] == 0 and difference["heldout"]["exact"]["mean"] == 0
+
+
+def differences(reply):
+    assert (reply.status, reply.error["code"]) == (409, "not_comparable"), reply
+    return [(one["key"], one["a"], one["b"]) for one in reply.error["differences"]]
+
+
+def test_runs_of_other_verifiers_are_refused_with_the_keys_unless_these_are_ignored(plain):
+    score(plain, "v1")
+    score(plain, "v2", verifiers=[{"name": "math", "weight": 0.5}])
+    assert differences(plain.get("/v1/compare", a="v1", b="v2")) == [("verifiers.math.weight", 1, 0.5)]
+    for ignore in ("verifiers", "verifiers.math", "verifiers.math.weight", "sampling , verifiers.math.weight"):
+        assert plain.read("/v1/compare", a="v1", b="v2", ignore=ignore)["ignored"] == ["verifiers.math.weight"]
+    for ignore in ("verifiers.math.weigh", "verifier", "sampling", ",", ""):
+        assert differences(plain.get("/v1/compare", a="v1", b="v2", ignore=ignore))
+
+
+def test_a_run_that_was_changed_shows_each_value_and_its_groups_own_settings_count(plain):
+    score(plain, "steady")
+    score(plain, "mixed")
+    score(plain, "mixed", {"task": "t", "reference": "42", "verifiers": [{"name": "math", "weight": 2}], "completions": [{"text": "42"}]})
+    assert differences(plain.get("/v1/compare", a="steady", b="mixed")) == [("verifiers.math.weight", 1, [1, 2])]
+
+
+def test_masks_differ_by_the_objective_which_itself_may(plain):
+    score(plain, "m1", objective={"preset": "grpo"})
+    score(plain, "m2", objective={"preset": "grpo", "mask": {"truncated": True}, "loss": {"eps_high": 0.3}})
+    assert differences(plain.get("/v1/compare", a="m1", b="m2")) == [("masks.truncated", False, True)]
+
+
+def test_sets_and_evaluation_are_those_of_the_manifests(plain):
+    for run, split in (("s1", "train"), ("s2", "other")):
+        frozen(plain, run, data={"set": "gsm", "split": split}, evaluation={"k": 1}, checkpoint=run)
+        score(plain, run)
+    assert differences(plain.get("/v1/compare", a="s1", b="s2")) == [("data.split", "train", "other")]
+
+
+def test_runs_without_a_rollout_have_no_mean(plain):
+    frozen(plain, "none-1")
+    frozen(plain, "none-2")
+    got = plain.read("/v1/compare", a="none-1", b="none-2")
+    assert got["budget"]["value"] == 0 and got["a"]["n"] == 0 and got["a"]["reward"] == {"mean": None, "se": None, "scored": 0}
+    assert got["difference"] == {"reward": {"mean": None, "se": None, "tasks": 0}, "heldout": {}}
+
+
+@pytest.mark.parametrize("query, status, path", [({"a": "x"}, 400, "b"), ({"b": "x"}, 400, "a"), ({"a": "nobody", "b": "known"}, 404, "a"), ({"a": "known", "b": "nobody"}, 404, "b"),
+                                                 ({"a": "known", "b": "known", "budget": "steps"}, 400, "budget"), ({"a": "known", "b": "known", "c": "x"}, 400, "c"),
+                                                 ({"a": "", "b": "known"}, 400, "a")])
+def test_what_cannot_be_asked_is_refused(plain, query, status, path):
+    score(plain, "known")
+    reply = plain.get("/v1/compare", **query)
+    assert (reply.status, reply.error["path"]) == (status, path)
