@@ -114,7 +114,7 @@ def test_sglang_is_told_to_stop_at_a_deadline(start, engine_of):
     assert set(aborted(engine)) == {entry["body"]["rid"] for entry in engine.samples}
 
 
-def test_what_has_answered_is_not_aborted(start, engine_of):
+def test_a_sample_that_was_answered_is_not_aborted(start, engine_of):
     engine = engine_of("sglang")
     batch = start(engine).batch(make_batch())
     assert batch["summary"]["scored"] == 2 and not aborted(engine)

@@ -97,7 +97,7 @@ def test_a_start_ends_an_update_that_the_service_has_read_back(service, call):
     assert open_updates(service) == [] and standing(service) == (0, 3)
 
 
-def test_who_still_waits_for_a_begin_is_told_that_it_was_cancelled(service, engine):
+def test_a_waiter_for_a_begin_is_told_that_it_was_cancelled(service, engine):
     engine.rules({"hold": True})
     identity = service.post("/v1/batches", make_batch(policy_revision=1), ASYNC).json["id"]
     eventually(lambda: engine.open == 2, "both samples to be in flight")

@@ -76,7 +76,7 @@ class Outage:
 
 
 @pytest.mark.parametrize("asks", ["true", "false"], ids=["trials by probes", "no probes that sample"])
-def test_what_has_no_time_left_after_an_outage_is_not_sent_and_decides_nothing(start, asks):
+def test_a_sample_without_time_after_an_outage_is_not_sent_and_decides_nothing(start, asks):
     outage = Outage()
     engine = outage.engine
     engine.rules({"in": "FIRST", "drop": True}, RIGHT)
@@ -103,7 +103,7 @@ def test_what_has_no_time_left_after_an_outage_is_not_sent_and_decides_nothing(s
         outage.engine.close()
 
 
-def test_what_has_no_time_left_says_so(start):
+def test_a_sample_without_time_says_so(start):
     """The engine is away for longer than the rollouts' time."""
     outage = Outage()
     engine = outage.engine

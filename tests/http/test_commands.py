@@ -67,7 +67,7 @@ def test_a_score_in_between_is_no_failure():
     assert (done["verdict"], done["score"], code) == ("scored", 0.5, 0)
 
 
-def test_what_cannot_be_judged_ends_with_3():
+def test_a_completion_that_cannot_be_judged_ends_with_3():
     found, code = judge("--reference", "\\frac{1}{", "--completion", "\\boxed{1}")
     assert (code, found["verdict"], found["failure"]["code"]) == (3, "unscored", "reference_unreadable")
     assert judge("--completion", "\\boxed{1}")[1] == 3  # no reference at all

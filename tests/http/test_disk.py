@@ -80,7 +80,7 @@ def test_a_known_key_is_answered_from_the_record_whatever_shares_its_commit(star
     assert len(engine.samples) == 2
 
 
-def test_who_only_reads_does_not_make_a_full_disk_ready(service, engine):
+def test_reads_do_not_make_a_full_disk_ready(service, engine):
     engine.rules(RIGHT)
     body, headers = make_batch(), {"Idempotency-Key": "k"}
     assert service.post("/v1/batches", body, headers).status == 200

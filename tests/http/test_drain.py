@@ -66,7 +66,7 @@ def ask(wire, method, path):
     return wire.send(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").reply()
 
 
-def test_what_does_not_end_in_time_is_answered_202_and_resumes(start, engine):
+def test_a_batch_that_does_not_end_in_time_is_answered_202_and_resumed(start, engine):
     engine.rules({"delay": 60, "times": 2}, RIGHT)
     service = start(engine, settings={"drain_timeout": "500ms"})
     replies = []

@@ -47,7 +47,7 @@ def test_an_engine_that_was_spared_comes_back(start, engine, other_engine):
     eventually(shares, "both to share the work")
 
 
-def test_what_two_engines_refuse_is_believed(start, engine, other_engine):
+def test_a_refusal_by_two_engines_is_final(start, engine, other_engine):
     for one in (engine, other_engine):
         one.rules({"status": 400, "json": {"error": {"message": "bad value", "code": 400}}})
     rollout = rollouts(start(engine, other_engine, settings=FAST).batch(make_batch(sampling=sampling(1))))[0]

@@ -518,7 +518,7 @@ def test_a_hostile_name_is_refused(keyed, name):
     assert keyed.get(f"/v1/engines/{name}").status in (404, 414)
 
 
-def test_what_is_missing_or_unknown_is_named(keyed):
+def test_missing_and_unknown_fields_are_named(keyed):
     reply = keyed.put("/v1/engines/x", {"kind": "vllm"})
     assert (reply.status, reply.error["code"], reply.error["path"]) == (400, "missing_field", "url")
     reply = keyed.put("/v1/engines/x", {"url": URL, "tokenfile": "k"})

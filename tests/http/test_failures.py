@@ -73,7 +73,7 @@ def test_an_engine_that_refuses(quick, engine, status, body, code, retryable):
 
 
 @pytest.mark.parametrize("rule", [{"drop": True}, {"cut": 0}, {"status": 500, "raw": "boom"}, {"raw": ""}, {"lp": None}, {"cut": 200}])
-def test_what_passes_by_itself_costs_an_attempt_and_nothing_else(quick, engine, rule):
+def test_a_passing_failure_costs_one_attempt(quick, engine, rule):
     engine.rules({"times": 1, **rule}, RIGHT)
     rollout = rollouts(quick.batch(make_batch(sampling=sampling(1))))[0]
     assert rollout["state"] == "scored" and rollout["reward"] == 1

@@ -157,7 +157,7 @@ def test_a_target_too_long_is_431(plain, target):
     assert one_reply(plain, f"GET {target} HTTP/1.1\r\n{HOST}\r\n".encode())[0] == 431
 
 
-def test_what_just_fits_is_answered_as_ever(plain):
+def test_a_reply_that_just_fits_is_answered(plain):
     """As many headers, parameters and cookies as are taken: the library must have room for them."""
     with plain.wire() as wire:
         query = "&".join("a=b" for _ in range(60))
@@ -233,7 +233,7 @@ def test_a_bad_chunk_ends_the_connection_and_nothing_behind_it_is_run(plain, bod
     assert (status, error["code"]) == (400, "bad_request") and "chunk" in error["message"]
 
 
-def test_what_was_answered_before_stays_answered(plain):
+def test_requests_before_a_refused_one_are_answered_first(plain):
     """F06: the refusal of a pipelined request comes behind the replies to those before it, and is the last."""
     good = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     post = (POST + f"Content-Length: {len(ITEM)}\r\n\r\n").encode() + ITEM
@@ -285,7 +285,7 @@ def test_a_refusal_carries_the_requests_own_id(plain):
     assert error["request_id"] not in ("", "a b")
 
 
-def test_what_is_still_sent_behind_a_refusal_does_not_destroy_it(plain):
+def test_bytes_behind_a_refusal_do_not_destroy_it(plain):
     """F06: a reset would overtake the reply."""
     for _ in range(20):
         said = whole(plain, b"GET /healthz HTTP/1.1\r\n\r\n" + b"x" * 300000)

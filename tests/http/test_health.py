@@ -49,7 +49,7 @@ def parent_of(pid):
 
 # -- metrics -----------------------------------------------------------------------------------------------------------------
 
-def test_what_batches_may_use_leaves_room_for_the_caches_and_for_what_is_kept(start):
+def test_the_memory_of_batches_leaves_room_for_caches_and_kept_blocks(start):
     service = start(settings={"memory_budget": "64MiB", "workers": 2, "readers": 1})
     caches = (1 << 20) + (2 + 1) * (1 << 20) // 4  # the writer's, and a quarter for each worker and reader
     assert Watch(service)("memory_limit_bytes") == (64 << 20) - caches - (64 << 20) // 8
@@ -168,7 +168,7 @@ def test_the_ready_file_waits_for_a_text_worker(start, slow_sync):
     assert "the service starts without" not in service.log()
 
 
-def test_where_no_text_worker_comes_the_service_starts_without(start, slow_sync):
+def test_the_service_starts_without_text_workers(start, slow_sync):
     service, spawner = start_without_text_workers(start, slow_sync)
     eventually(service.ready, "the ready file")
     assert parts(service)["verifiers"] == "no text worker is alive" and "no text worker has started yet" in service.log()

@@ -129,7 +129,7 @@ def test_two_bytes_that_cost_two_hundred_are_counted_as_what_they_cost(start, va
     assert http_request(service.url, "POST", "/v1/verify", VERIFY).status == 200
 
 
-def test_what_fits_alone_may_have_to_wait_for_the_others(start):
+def test_a_body_that_fits_alone_may_be_refused_beside_others(start):
     """Each tree takes more than half of the budget: of two that are read at once one is sent away, or both, and comes again."""
     service = start(settings={"memory_budget": "64MiB", "workers": 4})
     body = post(b'{"run":[' + b",".join([b"{}"] * 150_000) + b"]}", "/v1/batches")
@@ -197,7 +197,7 @@ def test_a_request_whose_headers_came_in_time_may_take_its_time(start, engine):
 
 # -- coming again ----------------------------------------------------------------------------------------------------------
 
-def test_who_repeats_a_request_finds_its_batch_however_full_the_service_is(start, engine):
+def test_a_repeated_request_finds_its_batch_even_in_a_full_service(start, engine):
     engine.rules({"hold": True, **RIGHT})
     service = start(engine, settings={"batches_limit": 2})
     first = service.post("/v1/batches", make_batch(), {"Idempotency-Key": "a", "Prefer": "respond-async"})
@@ -210,7 +210,7 @@ def test_who_repeats_a_request_finds_its_batch_however_full_the_service_is(start
     assert again.status == 200 and again.json["id"] == first.json["id"] and len(engine.samples) <= 4
 
 
-def test_who_leaves_in_the_middle_of_a_batch_that_he_asked_for_again_leaves_nothing(start, engine):
+def test_a_hang_up_of_a_repeated_request_leaves_nothing_behind(start, engine):
     """What looked the key up is long gone when the reply is streamed and its reader goes: the address sanitizer sees whether it is told."""
     engine.rules({"text": "x" * 200000})
     service = start(engine)
@@ -252,7 +252,7 @@ def test_readers_that_never_stop_do_not_keep_it_from_ending(start, engine):
     assert answers.count(200) < 4000 and set(answers) <= {200, 503}
 
 
-def test_who_comes_to_wait_while_it_is_leaving_is_sent_away(start, engine):
+def test_a_request_that_starts_to_wait_during_shutdown_is_refused(start, engine):
     engine.rules({"delay": 60})
     service = start(engine, settings={"drain_timeout": "200ms"})
     identity = service.post("/v1/batches", make_batch(), {"Prefer": "respond-async"}).json["id"]

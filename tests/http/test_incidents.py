@@ -79,7 +79,7 @@ def test_a_hung_verifier_leaves_a_rollout_without_a_reward(start_endless):
 
 # -- for the operator -------------------------------------------------------------------------------------------------------------
 
-def test_what_hung_a_verifier_is_counted_kept_and_raises_an_alarm(start_endless):
+def test_a_completion_that_hung_a_verifier_is_counted_kept_and_raises_an_alarm(start_endless):
     service = start_endless(settings={"verify_timeout": "2s", "crashes.keep": "2", "crashes.window": "20", "log.format": "json"})
     assert incidents(service) == [] and kept(service) == []
     lost = score(service, "learned", [ENDLESS_TEXT] * 3 + ["no"], [{"name": "exact"}, ENDLESS])
@@ -115,7 +115,7 @@ def test_a_kept_file_has_all_that_was_judged_and_belongs_to_its_owner(start_endl
     assert (found["completion"], found["reference"], found["prompt"]) == (ENDLESS_TEXT, "x", "p")
 
 
-def test_what_an_earlier_service_left_half_written_goes(start_endless):
+def test_files_that_an_earlier_service_left_half_written_are_removed(start_endless):
     service = start_endless(settings={"verify_timeout": "2s"})
     os.mkdir(service.database + ".crashes")
     for name in (".20260101T000000.000000Z-0000-math-crash.json.new", "notes.txt"):
@@ -127,7 +127,7 @@ def test_what_an_earlier_service_left_half_written_goes(start_endless):
 
 
 @pytest.mark.parametrize("settings, files", [({"crashes.keep": "0"}, 0), ({"crashes.keep_bytes": "100KiB"}, 0), ({"crashes.keep_bytes": "300KiB"}, 1)])
-def test_what_is_kept_is_bounded(start_endless, settings, files):
+def test_kept_inputs_are_bounded(start_endless, settings, files):
     service = start_endless(settings={"verify_timeout": "2s", **settings})
     score(service, "bounded", [ENDLESS_TEXT] * 2, [ENDLESS])
     assert incidents(service)[0]["timed_out"] == 2

@@ -150,7 +150,7 @@ def test_beyond_connection_limit_a_client_is_told_at_once(start, limit):
     eventually(lambda: is_told_at_once(service) == 200, "a place")
 
 
-def test_who_is_refused_reads_why(start):
+def test_a_refused_client_reads_the_reason(start):
     service = start(settings={"connection_limit": "2"})
     links = connect(service, 2)
     eventually(lambda: is_told_at_once(service) in (429, "refused"), "the limit to be reached")

@@ -76,7 +76,7 @@ def test_0_and_rounding_up_to_a_millionth_pass(plain, name, value):
 
 
 @pytest.mark.parametrize("name", LOGPROBS)
-def test_what_is_masked_is_not_looked_at(plain, name):
+def test_masked_values_are_not_read(plain, name):
     for value in (0.5, 1.0, None):  # TRL and verl pad with 1.0
         assert objective(plain, two(name, [-1, -1, value], mask=[1, 1, 0])).status == 200
     assert_refused(objective(plain, two(name, [-1, 0.5, 1.0], mask=[1, 1, 0])), 400, "invalid_field", f"sequences[1].{name}[1]")

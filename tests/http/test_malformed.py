@@ -45,7 +45,7 @@ def assert_invalid(rollout, raw):
     assert rollout["failure"]["code"] == "invalid_reply", (rollout["failure"], raw)
 
 
-def test_what_is_sound_is_scored(served):
+def test_sound_samples_are_scored(served):
     kind, engine, service = served
     assert ask(kind, engine, service, whole(kind, engine))["state"] == "scored"
 

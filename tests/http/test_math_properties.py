@@ -30,7 +30,7 @@ def post(plain):
     return send
 
 
-def test_what_is_false_is_never_paid_and_what_is_true_nearly_always(post, written):
+def test_wrong_answers_are_never_paid_and_right_ones_nearly_always(post, written):
     paid, refused, right = math_properties.truth(post, written, random.Random(SEED))
     assert not paid
     assert right > 1000 and len(refused) <= right // 100, math_properties.report(refused, right)

@@ -97,7 +97,7 @@ def test_a_wrong_token_is_not_answered_as_none(start, tmp_path):
 
 
 @pytest.mark.parametrize("name, meant", [("temperature", "sampling"), ("num_generations", "sampling"), ("beta", "objective"), ("step", "policy_revision")])
-def test_what_stands_deeper_in_a_batch_is_named_by_where_it_stands(plain, name, meant):
+def test_a_field_of_an_inner_object_of_a_batch_is_named_with_its_object(plain, name, meant):
     error = refused(plain, "/v1/batches", {"run": "x", name: 4, "groups": [{"task": "t", "prompt": "p"}]})
     assert (error["code"], error["path"]) == ("unknown_field", name)
     assert f'did you mean "{meant}"?' in error["message"]

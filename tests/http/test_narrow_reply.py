@@ -61,7 +61,7 @@ def test_masked_and_unjudged_sequences_carry_0(plain):
         assert narrow[name][4:] == [0] * 8
 
 
-def test_what_no_float_holds_is_refused_by_its_place(plain):
+def test_a_number_that_no_float_holds_is_refused_with_its_path(plain):
     body = {"dtype": "f32", "objective": {"preset": "grpo", "aggregation": {"mode": "token_sum"}},
             "sequences": [{"group": "a", "advantage": 1, "logprobs": [-1]}, {"group": "a", "advantage": 1e39, "logprobs": [-1, -1]}]}
     reply = plain.post("/v1/objective", body, {"Accept": MEDIA_TYPE})

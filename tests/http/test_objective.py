@@ -183,7 +183,7 @@ def test_masked_tokens_carry_0_and_are_in_no_denominator(plain):
     assert row["contributions"] == [-0.5, 0, -0.5, 0] and reply["totals"]["tokens"] == 2 and reply["metrics"]["trainable_tokens"] == 2
 
 
-def test_where_everything_is_masked_the_loss_is_0_with_a_note(plain):
+def test_the_loss_of_all_masked_tokens_is_0_with_a_note(plain):
     reply = ask(plain, [sequence(reward=1, mask=[0]), sequence(reward=0, mask=[0])])
     assert reply["loss"] == 0 and reply["notes"]
 

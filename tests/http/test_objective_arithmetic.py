@@ -410,7 +410,7 @@ def test_each_agent_of_a_rollout_moves_its_baseline_once(plain):
     ([sequence(None, rollout="r1"), sequence(1, rollout="r1")], "sequences[1].reward"),
     ([sequence(rewards=scores(x=1), rollout="r1"), sequence(rewards=scores(x=0), rollout="r1")], "sequences[1].rewards"),
     ([sequence(1, rollout="r1"), sequence(1, "b", rollout="r1")], "sequences[1].rollout")])
-def test_what_the_sequences_of_a_rollout_must_share_is_refused_where_they_differ(plain, sequences, path):
+def test_values_that_sequences_of_a_rollout_must_share_are_refused_if_they_differ(plain, sequences, path):
     assert refused(plain, sequences) == (422, "objective_options", path)
 
 

@@ -118,7 +118,7 @@ SUM = {"aggregation": {"mode": "token_sum"}}
     ({}, [{"group": "a", "advantage": 1, "logprobs_f32": "AADAfw=="}], "sequences[0].logprobs[0]"),  # a NaN
     ({}, [{"group": "a", "advantage": 1, "logprobs_f32": "AACA/w=="}], "sequences[0].logprobs[0]"),  # minus infinity
 ])
-def test_what_is_beyond_double_is_refused_by_its_place(plain, objective, sequences, path):
+def test_a_number_beyond_double_is_refused_with_its_path(plain, objective, sequences, path):
     """A sum that overflows is no null loss, and infinities that cancel are no missing reward."""
     assert refused(plain, {"objective": objective, "sequences": sequences}) == (422, "non_finite", path)
 

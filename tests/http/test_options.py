@@ -158,7 +158,7 @@ def test_empty_options_of_the_template_are_none(served):
 
 
 @pytest.mark.parametrize("name", ["tools", "chat_template_kwargs", "add_generation_prompt", "prompt", "n", "seed", "logprobs"])
-def test_what_the_service_sends_itself_is_no_option_of_the_engine(served, name):
+def test_fields_that_the_service_sends_are_no_engine_options(served, name):
     _, engine, service = served
     reply = post(engine, service, {"engine_options": {name: 1}}, {}, "messages")
     assert (reply.status, reply.error["path"]) == (400, "sampling.engine_options") and name in reply.error["message"]
@@ -173,7 +173,7 @@ def test_options_for_the_template_reach_it_where_it_is_asked_for_by_itself(serve
     assert rendering and all(entry["body"]["chat_template"] == option["chat_template"] for entry in rendering), kind
 
 
-def test_what_one_of_several_engines_can_be_asked_for_is_not_refused(start):
+def test_a_request_that_one_engine_can_serve_is_not_refused(start):
     able, unable = ScriptedEngine("vllm"), ScriptedEngine("llamacpp")
     try:
         service = start(able, unable)

@@ -113,7 +113,7 @@ def test_an_engine_that_is_killed_costs_its_own_samples_one_try_each(start, tmp_
             one.close()
 
 
-def test_what_fails_on_one_engine_is_asked_of_another_with_the_same_seed(start, two):
+def test_a_sample_that_fails_on_one_engine_is_asked_of_another_with_the_same_seed(start, two):
     service = start(*(of(one) for one in two), settings=QUICK)
     wait_until_up(service)
     service.batch(make_batch(make_group("warm", "FIND THE HOME")))

@@ -108,7 +108,7 @@ def test_two_engines_of_two_versions_are_two_rows_of_the_batch(start):
             one.close()
 
 
-def test_what_an_engine_does_not_say_is_null(start):
+def test_facts_that_an_engine_does_not_give_are_null(start):
     silent = ScriptedEngine(kind="openai_compat", probes={"/version": None, "/v1/models": {"object": "list", "data": []}})
     try:
         silent.rules(RIGHT)

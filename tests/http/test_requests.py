@@ -139,7 +139,7 @@ def test_the_name_of_an_engine_pool_must_be_known(service):
     (b'{"items": [\n  {"id": }]}', 2, None), (b"", 1, None), (b'{"a":1}x', 1, None), (b"{", 1, None), (b"nonsense", 1, None),
     (b'{"a": NaN}', 1, None), (b'{"a":1,"a":2}', 1, None),
     (b'{"a":"\\ud83d"}', 1, None), (b'{"a":"\xff"}', 1, None), (b'{"a":"\xed\xa0\x80"}', 1, None), (b"[" * 100000, 1, None)])
-def test_what_is_no_json_is_refused_with_line_and_column(plain, raw, line, column):
+def test_a_body_that_is_no_json_is_refused_with_line_and_column(plain, raw, line, column):
     """R28"""
     reply = plain.post("/v1/verify", raw)
     assert reply.status == 400, reply

@@ -112,7 +112,7 @@ def test_unfinished_batches_are_resumed_as_soon_as_the_record_can_be_read(start,
 
 
 @pytest.mark.parametrize("key, state", [("", "cancelled"), ("Idempotency-Key: k\r\n", "complete")], ids=["no key", "key"])
-def test_who_leaves_while_his_batch_is_recorded_has_left_a_batch(start, canned, slow_sync, tmp_path, key, state):
+def test_a_hang_up_while_a_batch_is_recorded_leaves_the_batch(start, canned, slow_sync, tmp_path, key, state):
     hanging = tmp_path / "hanging"
     service = start(canned, env={"LD_PRELOAD": slow_sync, "SLOW_SYNC_FILE": str(hanging)})
     left_while_it_is_recorded(service, hanging, post(make_batch(verifiers=LOOSE, deadline="5m"), "/v1/batches", key))
@@ -120,7 +120,7 @@ def test_who_leaves_while_his_batch_is_recorded_has_left_a_batch(start, canned, 
     assert service.settled(item["id"])["state"] == state
 
 
-def test_who_leaves_while_his_revision_is_recorded_has_declared_it(start, canned, slow_sync, tmp_path):
+def test_a_hang_up_while_a_revision_is_recorded_leaves_it_declared(start, canned, slow_sync, tmp_path):
     hanging = tmp_path / "hanging"
     service = start(canned, env={"LD_PRELOAD": slow_sync, "SLOW_SYNC_FILE": str(hanging)})
     service.batch(make_batch(verifiers=LOOSE))

@@ -85,7 +85,7 @@ def test_a_stranger_is_refused_whatever_kind_it_is_said_to_be_and_gets_no_post(s
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_does_not_serve_the_model_of_its_settings_gets_no_post(start, kind):
+def test_an_engine_without_the_model_of_its_settings_gets_no_post(start, kind):
     """F08: users of a shop have ids, too."""
     stranger = Stranger(lambda path: (200, "application/json", b'{"data":[{"id":"u1","name":"Ann"}],"total":1}'))
     try:

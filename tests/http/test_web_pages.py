@@ -45,7 +45,7 @@ def test_another_host_is_forbidden(plain, host):
             assert (reply.status, reply.error["code"], reply.error["path"]) == (403, "forbidden", "Host"), (line, reply)
 
 
-def test_who_has_the_token_may_come_by_any_name(start, tmp_path):
+def test_a_client_with_the_token_may_use_any_host_name(start, tmp_path):
     (tmp_path / "token").write_text(TOKEN)
     (tmp_path / "token").chmod(0o600)
     service = start(settings={"token_file": tmp_path / "token"})

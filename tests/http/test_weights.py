@@ -172,7 +172,7 @@ def test_straddle_answers_at_once_and_marks_what_is_in_flight(service, engine):
         assert (rollout["policy_revision"], rollout["revision_at_end"], rollout["straddles"]) == (1, 2, True)
 
 
-def test_what_ends_while_a_straddling_update_is_open_may_have_new_weights_and_says_so(service, engine):
+def test_a_sample_that_ends_during_a_straddling_update_is_marked_as_mixed(service, engine):
     identity = start_batch(service, engine)
     assert step(service, "begin", revision=2, mode="straddle").status == 200
     engine.release()
@@ -378,7 +378,7 @@ def test_a_commit_that_was_killed_before_its_answer_may_be_repeated(service):
     assert step(service, "commit").json == first and service.read("/v1/runs/test")["policy_revision"] == 2
 
 
-def test_what_an_abort_moved_stays_moved_after_a_restart(service, engine):
+def test_members_that_an_abort_moved_stay_moved_after_a_restart(service, engine):
     identity = start_batch(service, engine)
     step(service, "begin", revision=2, mode="abort")
     sampling_now(engine, 0)

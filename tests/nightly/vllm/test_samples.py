@@ -111,7 +111,7 @@ def test_a_prompt_that_does_not_fit_is_a_typed_failure_and_one_that_just_fits_is
     assert len(fits["rollouts"][0]["completion_ids"]) == 4, "clipped at the end of the context"
 
 
-def test_what_the_engine_refuses_is_a_typed_failure(service):
+def test_a_refusal_by_the_engine_is_a_typed_failure(service):
     refused = sampling(1, max_tokens=4, engine_options={"min_tokens": 99})
     rollout = rollouts(service.batch(make_batch(make_group("t"), sampling=refused, deadline="20m")))[0]
     assert_failed_without_a_number(rollout)

@@ -70,7 +70,7 @@ static void test_small_pieces_are_not_kept(void **state)
     assert_null(block_find(1, &capacity_bytes));
 }
 
-static void test_what_is_idle_is_freed_and_nothing_before(void **state)
+static void test_a_block_is_freed_once_it_is_idle_and_not_before(void **state)
 {
     (void)state;
     size_t capacity_bytes;
@@ -125,7 +125,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_smallest_that_is_large_enough_is_taken, begin, end),
         cmocka_unit_test_setup_teardown(test_no_more_is_kept_than_was_allowed, begin, end),
         cmocka_unit_test_setup_teardown(test_small_pieces_are_not_kept, begin, end),
-        cmocka_unit_test_setup_teardown(test_what_is_idle_is_freed_and_nothing_before, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_block_is_freed_once_it_is_idle_and_not_before, begin, end),
         cmocka_unit_test_setup_teardown(test_a_buffer_grows_into_a_kept_block_with_what_it_holds, begin, end),
         cmocka_unit_test_setup_teardown(test_a_kept_block_is_no_way_around_a_buffers_maximum, begin, end),
     };

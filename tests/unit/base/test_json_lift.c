@@ -111,7 +111,7 @@ static void assert_untouched(const char *text)
     assert_string_equal(document.text, text);
 }
 
-static void test_what_is_not_for_lifting_is_left_alone(void **state)
+static void test_arrays_that_are_not_for_lifting_are_left_alone(void **state)
 {
     (void)state;
     assert_untouched("{\"other\": " THIRTY_TWO_BYTES "}");
@@ -286,7 +286,7 @@ int main(void)
         cmocka_unit_test(test_the_string_in_its_place_leads_back_to_the_array),
         cmocka_unit_test(test_the_text_is_read_with_strings_instead_of_arrays_whatever_the_buffer),
         cmocka_unit_test(test_an_ordinary_string_stands_for_nothing),
-        cmocka_unit_test(test_what_is_not_for_lifting_is_left_alone),
+        cmocka_unit_test(test_arrays_that_are_not_for_lifting_are_left_alone),
         cmocka_unit_test(test_integers_that_double_would_change_are_left_for_jansson),
         cmocka_unit_test(test_errors_behind_lifted_arrays_keep_their_line_and_column),
         cmocka_unit_test(test_random_documents_keep_everything_else),

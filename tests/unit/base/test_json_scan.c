@@ -252,7 +252,7 @@ static void test_lone_surrogates_and_broken_bytes_become_replacements_and_are_co
                   2);
 }
 
-static void test_what_no_string_may_hold_is_refused(void **state)
+static void test_bytes_that_no_string_may_hold_are_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {"\"a\nb\"", "\"\\x\"", "\"\\u12\"", "\"\\u12G4\"",     "\"",
@@ -329,7 +329,7 @@ static void test_integers_with_a_fraction_or_too_many_bits_are_errors(void **sta
     }
 }
 
-static void test_what_follows_the_value_is_an_error(void **state)
+static void test_text_behind_the_value_is_an_error(void **state)
 {
     (void)state;
     struct json_scan scan = scan_of(TEXT_LITERAL(" {} \n"));
@@ -444,13 +444,13 @@ int main(void)
         cmocka_unit_test(test_nan_is_skipped_but_never_handed_on),
         cmocka_unit_test(test_a_number_beyond_double_is_an_error),
         cmocka_unit_test(test_lone_surrogates_and_broken_bytes_become_replacements_and_are_counted),
-        cmocka_unit_test(test_what_no_string_may_hold_is_refused),
+        cmocka_unit_test(test_bytes_that_no_string_may_hold_are_refused),
         cmocka_unit_test(test_a_string_beyond_its_buffer_is_an_error),
         cmocka_unit_test(test_nul_is_an_ordinary_character_of_a_string),
         cmocka_unit_test(test_an_error_stays),
         cmocka_unit_test(test_depth_is_limited_to_64),
         cmocka_unit_test(test_integers_with_a_fraction_or_too_many_bits_are_errors),
-        cmocka_unit_test(test_what_follows_the_value_is_an_error),
+        cmocka_unit_test(test_text_behind_the_value_is_an_error),
         cmocka_unit_test(test_raw_refuses_a_lone_surrogate_in_a_key_too),
         cmocka_unit_test(test_raw_is_the_value_s_text_without_blanks_around_it),
         cmocka_unit_test(test_floats_are_rounded_once_and_null_is_nan),

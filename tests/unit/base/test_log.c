@@ -112,7 +112,7 @@ static void test_long_values_are_cut_between_characters(void **state)
     json_decref(root);
 }
 
-static void test_what_is_below_the_minimum_is_not_written(void **state)
+static void test_a_line_below_the_minimum_level_is_not_written(void **state)
 {
     (void)state;
     log_setup(LOG_LEVEL_WARNING, LOG_FORMAT_TEXT);
@@ -129,7 +129,7 @@ int main(void)
         cmocka_unit_test(test_numbers_and_truth_values_are_no_texts),
         cmocka_unit_test(test_a_json_line_is_json_whatever_the_value),
         cmocka_unit_test(test_long_values_are_cut_between_characters),
-        cmocka_unit_test(test_what_is_below_the_minimum_is_not_written),
+        cmocka_unit_test(test_a_line_below_the_minimum_level_is_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void test_half_of_a_name_and_more_than_it_name_it(void **state)
     advice_is("demo-1bis-instruct", models, "known are: qwen-7b, demo-1b, multiply");
 }
 
-static void test_what_stands_deeper_is_named_by_where_it_stands(void **state)
+static void test_a_field_of_an_inner_object_is_named_with_its_object(void **state)
 {
     static const char *const batch[] = {"seed", "sampling", "objective", NULL};
     static const char *const sampling[] = {"n", "max_tokens", "engine_options", NULL};
@@ -100,7 +100,7 @@ int main(void)
         cmocka_unit_test(test_the_name_that_another_service_has_for_it_comes_before_the_nearest),
         cmocka_unit_test(test_case_and_marks_between_words_are_no_errors),
         cmocka_unit_test(test_half_of_a_name_and_more_than_it_name_it),
-        cmocka_unit_test(test_what_stands_deeper_is_named_by_where_it_stands),
+        cmocka_unit_test(test_a_field_of_an_inner_object_is_named_with_its_object),
         cmocka_unit_test(test_a_foreign_name_means_nothing_where_its_meaning_is_not_known),
         cmocka_unit_test(test_a_name_of_a_megabyte_or_with_a_nul_is_no_trouble),
         cmocka_unit_test(test_a_list_beyond_the_room_is_cut),

@@ -214,7 +214,7 @@ static void assert_shortest(double value)
                     (count == 1 || strncmp(nearest + (value < 0) + 2, digits + 1, (size_t)count - 1) == 0));
 }
 
-static void test_what_is_written_is_the_shortest(void **state)
+static void test_numbers_are_written_in_the_shortest_form(void **state)
 {
     (void)state;
     for (int i = 0; i < 30000; i++) {
@@ -346,7 +346,7 @@ int main(void)
         cmocka_unit_test(test_beyond_the_range_is_infinite),
         cmocka_unit_test(test_random_bit_patterns_read_back_the_same),
         cmocka_unit_test(test_neighbours_of_powers_read_back_the_same),
-        cmocka_unit_test(test_what_is_written_is_the_shortest),
+        cmocka_unit_test(test_numbers_are_written_in_the_shortest_form),
         cmocka_unit_test(test_short_decimals_stay_short),
         cmocka_unit_test(test_integers_are_written_like_printf),
     };

@@ -79,7 +79,7 @@ static enum exchange_outcome parse_message(const char *message, const char *rest
     return outcome;
 }
 
-static void test_what_parsers_took_out_is_not_glued_back(void **state)
+static void test_parts_that_parsers_took_out_are_not_glued_back(void **state)
 {
     static const struct {
         const char *message, *rest, *text;
@@ -199,7 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_kind_hands_messages_tools_and_options_to_the_template),
         cmocka_unit_test(test_without_tools_none_are_sent),
-        cmocka_unit_test(test_what_parsers_took_out_is_not_glued_back),
+        cmocka_unit_test(test_parts_that_parsers_took_out_are_not_glued_back),
         cmocka_unit_test(test_a_message_with_nothing_in_it_is_an_empty_completion),
         cmocka_unit_test(test_ids_of_a_chat_make_it_trainable),
         cmocka_unit_test(test_sglang_is_told_what_to_stop),

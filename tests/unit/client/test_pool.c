@@ -246,7 +246,7 @@ static void test_an_engine_that_still_loads_is_down_not_unknown(void **state)
     pool_destroy(pool);
 }
 
-static void test_what_is_no_engine_says_so(void **state)
+static void test_a_server_that_is_no_engine_is_refused_with_a_reason(void **state)
 {
     struct pool *pool = pool_of((const struct pool_engine[]){{.url = "http://a"}}, 1);
     struct engine *engine;
@@ -563,7 +563,7 @@ int main(void)
         cmocka_unit_test(test_settings_win_over_what_a_probe_finds),
         cmocka_unit_test(test_an_engine_that_is_down_at_the_start_is_probed_with_doubling_pauses),
         cmocka_unit_test(test_an_engine_that_still_loads_is_down_not_unknown),
-        cmocka_unit_test(test_what_is_no_engine_says_so),
+        cmocka_unit_test(test_a_server_that_is_no_engine_is_refused_with_a_reason),
         cmocka_unit_test(test_the_engine_with_the_smaller_share_in_flight_is_picked),
         cmocka_unit_test(test_idle_engines_take_turns_and_one_can_be_avoided),
         cmocka_unit_test(test_an_engine_that_only_refuses_gets_single_trials_while_another_is_sound),

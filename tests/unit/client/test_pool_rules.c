@@ -532,7 +532,7 @@ static void test_the_clock_of_a_proxy_is_no_clock_of_ours(void **state)
     pool_destroy(pool);
 }
 
-static void test_what_an_engine_usually_takes_rises_at_once_and_falls_slowly(void **state)
+static void test_the_usual_time_of_an_engine_rises_at_once_and_falls_slowly(void **state)
 {
     struct pool *pool = pool_of(two, 1);
     struct engine *engine = pool_at(pool, 0);
@@ -593,7 +593,7 @@ int main(void)
         cmocka_unit_test(test_an_engine_that_never_gave_a_sample_has_half_a_minute),
         cmocka_unit_test(test_the_clock_of_a_proxy_is_no_clock_of_ours),
         cmocka_unit_test(test_short_samples_tell_no_time_of_a_token),
-        cmocka_unit_test(test_what_an_engine_usually_takes_rises_at_once_and_falls_slowly),
+        cmocka_unit_test(test_the_usual_time_of_an_engine_rises_at_once_and_falls_slowly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -218,7 +218,7 @@ static void test_llamacpp_samples_without_filters_unless_asked(void **state)
     exchange_finish(&exchange);
 }
 
-static void test_what_an_engine_cannot_do_is_refused_before_it_is_asked(void **state)
+static void test_a_request_beyond_the_engine_is_refused_before_it_is_sent(void **state)
 {
     static const uint32_t stop_ids[] = {2};
     struct sample_request request = plain_request();
@@ -475,7 +475,7 @@ int main(void)
         cmocka_unit_test(test_without_a_tokenize_route_the_chat_route_is_asked),
         cmocka_unit_test(test_llamacpp_renders_tokenizes_and_completes),
         cmocka_unit_test(test_llamacpp_samples_without_filters_unless_asked),
-        cmocka_unit_test(test_what_an_engine_cannot_do_is_refused_before_it_is_asked),
+        cmocka_unit_test(test_a_request_beyond_the_engine_is_refused_before_it_is_sent),
         cmocka_unit_test(test_a_request_that_would_be_too_large_is_not_built),
         cmocka_unit_test(test_sglang_has_its_parameters_in_an_object_of_their_own),
         cmocka_unit_test(test_vllm_generate_asks_for_the_text_afterwards),

@@ -153,7 +153,7 @@ static void test_cut_at_every_byte_the_same_tokens_are_asked_for_again(void **st
     }
 }
 
-static void test_what_is_no_event_of_this_sample_is_refused(void **state)
+static void test_events_that_do_not_belong_to_the_sample_are_refused(void **state)
 {
     (void)state;
     assert_refused(GOOD TOKEN("!", "5", "4", "-1"), SAMPLE_INVALID_REPLY, false);
@@ -215,7 +215,7 @@ int main(void)
         cmocka_unit_test(test_tokens_that_were_held_back_are_missed),
         cmocka_unit_test(test_a_token_without_its_logprob_is_refused),
         cmocka_unit_test(test_cut_at_every_byte_the_same_tokens_are_asked_for_again),
-        cmocka_unit_test(test_what_is_no_event_of_this_sample_is_refused),
+        cmocka_unit_test(test_events_that_do_not_belong_to_the_sample_are_refused),
         cmocka_unit_test(test_an_error_in_the_stream_is_the_engines),
         cmocka_unit_test(test_events_end_with_an_empty_line),
     };

@@ -229,7 +229,7 @@ static void test_one_byte_is_as_good_as_none_and_unreachable(void **state)
     assert_result(*state, "/nothing", TRANSFER_UNREACHABLE);
 }
 
-static void test_what_is_no_http_is_cut(void **state)
+static void test_a_reply_that_is_no_http_is_cut(void **state)
 {
     assert_result(*state, "/no-http", TRANSFER_CUT);
 }
@@ -276,7 +276,7 @@ static void test_nobody_listening_is_unreachable(void **state)
     assert_non_null(strstr(outcome.reply.problem, "127.0.0.1"));
 }
 
-static void test_what_cannot_be_sent_is_said_through_the_callback(void **state)
+static void test_a_request_that_cannot_be_sent_ends_through_the_callback(void **state)
 {
     struct world *world = *state;
     struct transfer_request request = request_for(world, "/ok");
@@ -332,7 +332,7 @@ static void test_cancelling_closes_the_connection_and_calls_nobody_back(void **s
 
 /* --- connections --------------------------------------------------------------------------------- */
 
-static void test_what_is_sent_and_forgotten_arrives(void **state)
+static void test_a_forgotten_request_arrives(void **state)
 {
     struct world *world = *state;
     struct transfer_request request = request_for(world, "/ok");
@@ -348,7 +348,7 @@ static void test_what_is_sent_and_forgotten_arrives(void **state)
     assert_int_equal(world->server.requests, 1);
 }
 
-static void test_what_is_forgotten_may_fail_or_be_dropped(void **state)
+static void test_a_forgotten_request_may_fail_or_be_dropped(void **state)
 {
     struct world *world = *state;
     struct transfer_request request = request_for(world, "/hang");
@@ -567,15 +567,15 @@ int main(void)
         TEST(an_interim_reply_is_passed_over),
         TEST(half_a_body_or_header_is_cut),
         TEST(one_byte_is_as_good_as_none_and_unreachable),
-        TEST(what_is_no_http_is_cut),
+        TEST(a_reply_that_is_no_http_is_cut),
         TEST(a_body_over_the_limit_is_stopped),
         TEST(headers_without_end_are_stopped),
         TEST(nobody_listening_is_unreachable),
-        TEST(what_cannot_be_sent_is_said_through_the_callback),
+        TEST(a_request_that_cannot_be_sent_ends_through_the_callback),
         TEST(a_hanging_engine_times_out_and_is_hung_up_on),
         TEST(cancelling_closes_the_connection_and_calls_nobody_back),
-        TEST(what_is_sent_and_forgotten_arrives),
-        TEST(what_is_forgotten_may_fail_or_be_dropped),
+        TEST(a_forgotten_request_arrives),
+        TEST(a_forgotten_request_may_fail_or_be_dropped),
         TEST(a_connection_is_used_again),
         TEST(a_dead_connection_in_the_pool_is_nobodys_failure),
         TEST(many_at_once_all_come_back),

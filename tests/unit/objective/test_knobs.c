@@ -179,7 +179,7 @@ static void test_terms_that_exclude_each_other_are_refused(void **state)
     settle_fails(knobs, "loss.lo");
 }
 
-static void test_what_needs_the_whole_request_is_named(void **state)
+static void test_objectives_that_need_the_whole_request_are_named(void **state)
 {
     struct objective_knobs knobs;
     (void)state;
@@ -270,7 +270,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_bare_name_of_a_trainer_is_its_newest_version),
         cmocka_unit_test(test_overrides_are_named_by_their_paths),
         cmocka_unit_test(test_terms_that_exclude_each_other_are_refused),
-        cmocka_unit_test(test_what_needs_the_whole_request_is_named),
+        cmocka_unit_test(test_objectives_that_need_the_whole_request_are_named),
         cmocka_unit_test(test_contradictions_name_their_knob),
         cmocka_unit_test(test_every_knob_and_value_is_documented),
         cmocka_unit_test(test_only_the_advantage_section_makes_another_advantage_rule),

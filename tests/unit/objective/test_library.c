@@ -495,7 +495,7 @@ static void test_an_advantage_of_a_bad_token_beyond_double_is_refused_with_its_p
 /* --- arrays in and out --- */
 
 /* F07 */
-static void test_what_is_outside_is_found_wherever_it_stands_but_under_the_mask(void **state)
+static void test_a_value_out_of_range_is_found_anywhere_except_under_the_mask(void **state)
 {
     enum { LONGEST = 70 };
     const double bad[] = {2e-6, 1e300, NAN, INFINITY, -INFINITY};
@@ -564,7 +564,7 @@ int main(void)
         cmocka_unit_test(test_the_order_of_sequences_matters_to_no_estimator_but_the_running_baseline),
         cmocka_unit_test(test_masked_tokens_touch_no_loss),
         cmocka_unit_test(test_rewards_may_be_shifted_by_a_constant_where_a_mean_is_removed),
-        cmocka_unit_test(test_what_is_outside_is_found_wherever_it_stands_but_under_the_mask),
+        cmocka_unit_test(test_a_value_out_of_range_is_found_anywhere_except_under_the_mask),
         cmocka_unit_test(test_doubles_become_the_nearest_floats_and_what_is_beyond_them_is_told),
         cmocka_unit_test(test_an_advantage_of_a_bad_token_beyond_double_is_refused_with_its_place),
     };

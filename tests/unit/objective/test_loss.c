@@ -80,7 +80,7 @@ static void test_a_delta_below_the_clip_caps_good_tokens_too(void **state)
     test_free(scene);
 }
 
-static void test_where_the_log_clamp_acts_there_is_no_gradient(void **state)
+static void test_a_clamped_log_ratio_has_no_gradient(void **state)
 {
     struct scene *scene = scene_create();
     size_t i = scene_add_ratio(scene, -1, 1);
@@ -430,7 +430,7 @@ int main(void)
         cmocka_unit_test(test_dual_c_bounds_the_loss_of_a_bad_token),
         cmocka_unit_test(test_delta_caps_the_ratio_of_a_bad_token),
         cmocka_unit_test(test_a_delta_below_the_clip_caps_good_tokens_too),
-        cmocka_unit_test(test_where_the_log_clamp_acts_there_is_no_gradient),
+        cmocka_unit_test(test_a_clamped_log_ratio_has_no_gradient),
         cmocka_unit_test(test_zero_advantage_contributes_exactly_0_even_if_the_ratio_overflows),
         cmocka_unit_test(test_a_clipped_branch_with_an_infinite_ratio_is_held),
         cmocka_unit_test(test_an_infinite_ratio_that_enters_the_loss_is_refused_with_its_place),

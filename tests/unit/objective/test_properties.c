@@ -90,7 +90,7 @@ static void test_padding_added_changes_no_bit(void **state)
     }
 }
 
-static void test_what_stands_at_masked_tokens_changes_no_bit(void **state)
+static void test_values_at_masked_tokens_change_no_bit(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 50; seed++) {
@@ -326,7 +326,7 @@ int main(void)
         cmocka_unit_test(test_contributions_sum_to_the_loss),
         cmocka_unit_test(test_the_order_of_members_does_not_matter),
         cmocka_unit_test(test_padding_added_changes_no_bit),
-        cmocka_unit_test(test_what_stands_at_masked_tokens_changes_no_bit),
+        cmocka_unit_test(test_values_at_masked_tokens_change_no_bit),
         cmocka_unit_test(test_parts_with_totals_add_up_to_the_whole),
         cmocka_unit_test(test_parts_of_whole_groups_add_up_for_every_loss_and_mode),
         cmocka_unit_test(test_totals_smaller_than_the_part_or_absent_where_needed_are_refused),

@@ -247,13 +247,13 @@ static void test_a_part_that_waits_for_a_worker_is_not_made_for_a_reader_who_has
     assert_int_equal(play.jobs_of_nobody, 0);
 }
 
-static void test_who_has_waited_for_the_end_of_a_batch_is_not_sent_away_because_all_workers_are_busy(void **state)
+static void test_a_waiter_is_answered_even_while_all_workers_are_busy(void **state)
 {
     (void)state;
     assert_int_equal(run_and_close(watch_a_batch_that_ends), 200);
 }
 
-static void test_who_comes_while_all_workers_are_busy_and_their_queue_is_full_is_told_to_come_again(void **state)
+static void test_a_request_is_refused_with_429_while_workers_and_queue_are_full(void **state)
 {
     (void)state;
     assert_int_equal(run_and_close(watch_one_too_many), 429);
@@ -271,8 +271,8 @@ int main(void)
 #define CLAIM(name) cmocka_unit_test_setup_teardown(name, with_record, without_record)
     const struct CMUnitTest tests[] = {
         CLAIM(test_a_part_that_waits_for_a_worker_is_not_made_for_a_reader_who_has_left),
-        CLAIM(test_who_has_waited_for_the_end_of_a_batch_is_not_sent_away_because_all_workers_are_busy),
-        CLAIM(test_who_comes_while_all_workers_are_busy_and_their_queue_is_full_is_told_to_come_again),
+        CLAIM(test_a_waiter_is_answered_even_while_all_workers_are_busy),
+        CLAIM(test_a_request_is_refused_with_429_while_workers_and_queue_are_full),
         CLAIM(test_a_known_key_has_to_wait_until_unfinished_batches_are_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

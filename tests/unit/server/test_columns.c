@@ -15,7 +15,7 @@ static struct store_rollout rollout_with(const float *values)
     return (struct store_rollout){.completion_ids = ids, .logprobs = values, .token_count = 3};
 }
 
-static void test_what_a_rollout_lacks_is_no_number(void **state)
+static void test_columns_that_a_rollout_lacks_have_no_numbers(void **state)
 {
     struct render_columns columns;
     struct store_rollout known = rollout_with(logprobs);
@@ -58,7 +58,7 @@ static void test_the_limit_is_of_all_columns_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_a_rollout_lacks_is_no_number),
+        cmocka_unit_test(test_columns_that_a_rollout_lacks_have_no_numbers),
         cmocka_unit_test(test_the_limit_is_of_all_columns_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,7 +70,7 @@ static void test_the_last_request_is_known(void **state)
     }
 }
 
-static void test_what_could_be_read_in_two_ways_is_bad(void **state)
+static void test_a_head_that_can_be_read_in_two_ways_is_bad(void **state)
 {
     (void)state;
     static const struct {
@@ -197,7 +197,7 @@ int main(void)
         cmocka_unit_test(test_a_good_head_is_taken_apart),
         cmocka_unit_test(test_every_beginning_of_a_good_head_is_incomplete),
         cmocka_unit_test(test_the_last_request_is_known),
-        cmocka_unit_test(test_what_could_be_read_in_two_ways_is_bad),
+        cmocka_unit_test(test_a_head_that_can_be_read_in_two_ways_is_bad),
         cmocka_unit_test(test_nul_is_a_byte_as_any_other),
         cmocka_unit_test(test_a_head_has_an_end),
         cmocka_unit_test(test_an_identity_is_sane_or_not),

@@ -22,7 +22,7 @@ static void test_a_flood_is_cut_and_counted(void **state)
     assert_int_equal(budget.left_out, 4000 + 4990);
 }
 
-static void test_who_was_quiet_may_speak_again_and_saves_up_no_more(void **state)
+static void test_a_quiet_log_may_write_a_burst_again_and_no_more(void **state)
 {
     (void)state;
     struct log_budget budget = {0};
@@ -35,7 +35,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_flood_is_cut_and_counted),
-        cmocka_unit_test(test_who_was_quiet_may_speak_again_and_saves_up_no_more),
+        cmocka_unit_test(test_a_quiet_log_may_write_a_burst_again_and_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ static enum json_memory_end load(size_t count, json_t **ret_root, size_t *ret_he
     return end;
 }
 
-static void test_what_fits_is_held_and_given_back(void **state)
+static void test_a_tree_that_fits_is_held_and_given_back(void **state)
 {
     json_t *root;
     size_t held_bytes;
@@ -53,7 +53,7 @@ static void test_what_fits_is_held_and_given_back(void **state)
     }
 }
 
-static void test_what_is_larger_than_the_limit_is_not_read(void **state)
+static void test_a_body_larger_than_the_limit_is_not_read(void **state)
 {
     json_t *root;
     size_t held_bytes;
@@ -65,7 +65,7 @@ static void test_what_is_larger_than_the_limit_is_not_read(void **state)
     json_memory_give(held_bytes);
 }
 
-static void test_what_would_fit_alone_waits_for_the_others(void **state)
+static void test_a_tree_that_would_fit_alone_waits_for_the_others(void **state)
 {
     json_t *first;
     json_t *second;
@@ -91,9 +91,9 @@ static void test_what_would_fit_alone_waits_for_the_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_fits_is_held_and_given_back),
-        cmocka_unit_test(test_what_is_larger_than_the_limit_is_not_read),
-        cmocka_unit_test(test_what_would_fit_alone_waits_for_the_others),
+        cmocka_unit_test(test_a_tree_that_fits_is_held_and_given_back),
+        cmocka_unit_test(test_a_body_larger_than_the_limit_is_not_read),
+        cmocka_unit_test(test_a_tree_that_would_fit_alone_waits_for_the_others),
     };
 
     json_memory_setup(LIMIT_BYTES);

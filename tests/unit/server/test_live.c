@@ -48,7 +48,7 @@ static void run_to_the_end(void)
 
 /* --- tests ------------------------------------------------------------------------------------------------ */
 
-static void test_what_was_declared_while_batches_are_read_back_is_newer_than_what_was_read(void **state)
+static void test_a_declaration_during_the_read_back_is_newer_than_the_record(void **state)
 {
     (void)state;
     leave_unfinished("arith", NULL);
@@ -93,7 +93,7 @@ int main(void)
 {
 #define LIVE_TEST(name) cmocka_unit_test_setup_teardown(name, with_record, without_record)
     const struct CMUnitTest tests[] = {
-        LIVE_TEST(test_what_was_declared_while_batches_are_read_back_is_newer_than_what_was_read),
+        LIVE_TEST(test_a_declaration_during_the_read_back_is_newer_than_the_record),
         LIVE_TEST(test_a_run_that_nobody_declared_meanwhile_is_as_the_record_says),
         LIVE_TEST(test_only_runs_with_live_batches_are_kept_in_memory),
     };

@@ -62,7 +62,7 @@ static void test_those_who_hold_a_part_are_served_before_those_who_begin(void **
     assert_int_equal(budget.held_bytes, 100);
 }
 
-static void test_who_comes_later_does_not_overtake(void **state)
+static void test_a_later_reply_does_not_overtake(void **state)
 {
     (void)state;
     struct reply_wait first = waiting("1", 50);
@@ -96,7 +96,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_nothing_is_taken_beyond_the_limit_unless_it_is_alone, setup),
         cmocka_unit_test_setup(test_those_who_hold_a_part_are_served_before_those_who_begin, setup),
-        cmocka_unit_test_setup(test_who_comes_later_does_not_overtake, setup),
+        cmocka_unit_test_setup(test_a_later_reply_does_not_overtake, setup),
         cmocka_unit_test_setup(test_one_reply_may_be_larger_than_the_limit, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

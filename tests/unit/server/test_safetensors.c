@@ -243,7 +243,7 @@ static void test_every_half_is_widened_exactly(void **state)
     }
 }
 
-static void test_what_is_not_aligned_is_said_to_be_so_and_read_all_the_same(void **state)
+static void test_tensors_that_are_not_aligned_are_noted_and_read(void **state)
 {
     (void)state;
     _cleanup_bytes_ struct bytes bytes =
@@ -329,7 +329,7 @@ static void test_a_long_text_under_a_name_with_escapes_is_found_by_its_name(void
     assert_int_equal(safetensors_metadata(&file, "request").length_bytes, 2000);
 }
 
-static void test_what_is_wrong_with_a_long_text_or_beside_it_is_refused(void **state)
+static void test_faults_in_or_beside_a_long_text_are_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {"\\ud800",
@@ -366,11 +366,11 @@ int main(void)
         cmocka_unit_test(test_a_header_of_another_form_is_refused),
         cmocka_unit_test(test_more_tensors_than_are_read_are_refused),
         cmocka_unit_test(test_every_half_is_widened_exactly),
-        cmocka_unit_test(test_what_is_not_aligned_is_said_to_be_so_and_read_all_the_same),
+        cmocka_unit_test(test_tensors_that_are_not_aligned_are_noted_and_read),
         cmocka_unit_test(test_what_is_written_can_be_read_again),
         cmocka_unit_test(test_a_long_text_of_the_metadata_is_read_as_a_short_one),
         cmocka_unit_test(test_a_long_text_under_a_name_with_escapes_is_found_by_its_name),
-        cmocka_unit_test(test_what_is_wrong_with_a_long_text_or_beside_it_is_refused),
+        cmocka_unit_test(test_faults_in_or_beside_a_long_text_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,7 +243,7 @@ static void test_everybody_who_waits_gets_the_batch_from_the_record_when_it_has_
     assert_null(live.observers);
 }
 
-static void test_who_comes_after_the_end_does_not_wait(void **state)
+static void test_a_request_after_the_end_does_not_wait(void **state)
 {
     (void)state;
     REQUEST late = {0};
@@ -333,7 +333,7 @@ static void test_a_batch_with_a_key_goes_on_when_nobody_waits(void **state)
     assert_int_equal(looks, 1);
 }
 
-static void test_who_hung_up_is_told_nothing_of_the_end(void **state)
+static void test_a_waiter_that_hung_up_is_not_told_of_the_end(void **state)
 {
     (void)state;
     REQUEST first = {0};
@@ -351,7 +351,7 @@ static void test_who_hung_up_is_told_nothing_of_the_end(void **state)
 
 /* --- a store that fails -------------------------------------------------------------------------------------- */
 
-static void test_who_waits_for_the_end_is_refused_while_the_disk_is_full_and_the_batch_goes_on(void **state)
+static void test_a_waiter_is_refused_while_the_disk_is_full_and_the_batch_continues(void **state)
 {
     (void)state;
     REQUEST created = {0};
@@ -456,15 +456,15 @@ int main(void)
 #define CLAIM(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CLAIM(test_everybody_who_waits_gets_the_batch_from_the_record_when_it_has_ended),
-        CLAIM(test_who_comes_after_the_end_does_not_wait),
+        CLAIM(test_a_request_after_the_end_does_not_wait),
         CLAIM(test_a_stream_that_comes_after_the_end_is_made_of_the_record),
         CLAIM(test_a_score_that_is_not_stored_is_answered_from_memory),
         CLAIM(test_a_get_without_a_wait_is_told_how_the_batch_stands),
         CLAIM(test_a_post_whose_wait_ends_first_is_told_the_id_and_others_go_on_waiting),
         CLAIM(test_a_batch_is_cancelled_when_the_last_who_waits_hangs_up),
         CLAIM(test_a_batch_with_a_key_goes_on_when_nobody_waits),
-        CLAIM(test_who_hung_up_is_told_nothing_of_the_end),
-        CLAIM(test_who_waits_for_the_end_is_refused_while_the_disk_is_full_and_the_batch_goes_on),
+        CLAIM(test_a_waiter_that_hung_up_is_not_told_of_the_end),
+        CLAIM(test_a_waiter_is_refused_while_the_disk_is_full_and_the_batch_continues),
         CLAIM(test_a_database_that_fails_is_a_503),
         CLAIM(test_a_stream_is_told_of_groups_that_were_closed_before_it_came_and_of_each_afterwards),
         CLAIM(test_a_stream_outlives_a_store_that_fails),

@@ -51,7 +51,7 @@ static void test_straddle_is_quiet_at_once_and_what_ends_then_is_mixed(void **st
     assert_false(hold_mixes(&hold));
 }
 
-static void test_what_wait_and_abort_let_end_is_not_mixed(void **state)
+static void test_samples_that_wait_and_abort_let_end_are_not_mixed(void **state)
 {
     (void)state;
     struct weight_hold wait = begin(HOLD_WAIT);
@@ -114,7 +114,7 @@ int main(void)
         cmocka_unit_test(test_wait_sends_the_rest_of_begun_groups_until_nothing_is_in_flight_or_owed),
         cmocka_unit_test(test_abort_sends_nothing_and_waits_for_what_is_in_flight_only),
         cmocka_unit_test(test_straddle_is_quiet_at_once_and_what_ends_then_is_mixed),
-        cmocka_unit_test(test_what_wait_and_abort_let_end_is_not_mixed),
+        cmocka_unit_test(test_samples_that_wait_and_abort_let_end_are_not_mixed),
         cmocka_unit_test(test_it_becomes_quiet_once),
         cmocka_unit_test(test_a_restored_hold_sends_nothing_in_any_mode),
         cmocka_unit_test(test_the_deadline_ends_a_hold_in_every_mode_and_phase_once),

@@ -273,7 +273,7 @@ static void test_the_key_of_an_older_update_does_not_wait_for_the_open_one(void 
     assert_int_equal(open.times, 0);
 }
 
-static void test_who_hangs_up_is_not_told_and_who_waits_beside_him_is(void **state)
+static void test_a_waiter_that_hangs_up_is_not_told_and_the_others_are(void **state)
 {
     (void)state;
     struct told waiters[3] = {0};
@@ -489,7 +489,7 @@ int main(void)
         CLAIM(test_the_same_begin_again_waits_beside_the_first),
         CLAIM(test_the_same_begin_again_is_answered_at_once_when_the_first_was),
         CLAIM(test_the_key_of_an_older_update_does_not_wait_for_the_open_one),
-        CLAIM(test_who_hangs_up_is_not_told_and_who_waits_beside_him_is),
+        CLAIM(test_a_waiter_that_hangs_up_is_not_told_and_the_others_are),
         CLAIM(test_an_update_goes_on_when_nobody_waits_for_it),
         CLAIM(test_a_cancellation_tells_who_waits_and_lets_the_run_go_on),
         CLAIM(test_a_declaration_that_cancels_what_is_open_tells_who_waits),

@@ -60,7 +60,7 @@ static void test_one_value_a_task_is_the_usual_error_of_a_mean(void **state)
     assert_close(got.se, sqrt(8) / 4);
 }
 
-static void test_what_has_no_value_counts_nowhere(void **state)
+static void test_a_missing_value_counts_nowhere(void **state)
 {
     const double values[] = {NAN, 1, NAN, 3};
     const uint32_t tasks[] = {5, 0, 1, 2};
@@ -355,7 +355,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_draws_of_one_task_are_one_cluster),
         cmocka_unit_test(test_one_value_a_task_is_the_usual_error_of_a_mean),
-        cmocka_unit_test(test_what_has_no_value_counts_nowhere),
+        cmocka_unit_test(test_a_missing_value_counts_nowhere),
         cmocka_unit_test(test_one_task_has_a_mean_and_no_error),
         cmocka_unit_test(test_nothing_has_no_mean),
         cmocka_unit_test(test_equal_values_have_no_error_at_all),

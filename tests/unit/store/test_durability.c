@@ -361,7 +361,7 @@ static void test_an_operation_larger_than_the_queue_s_bytes_is_not_taken(void **
     assert_int_equal(carry_out(fixture, &op), STORE_OK);
 }
 
-static void test_what_is_queued_at_the_end_is_still_written(void **state)
+static void test_operations_queued_at_the_end_are_still_written(void **state)
 {
     use(state);
     enum { OPS = 200 };
@@ -443,7 +443,7 @@ int main(void)
         CLAIM(test_rows_wait_for_those_under_way_and_for_nobody_else),
         CLAIM(test_the_queue_is_bounded_and_reserved_places_are_kept),
         CLAIM(test_an_operation_larger_than_the_queue_s_bytes_is_not_taken),
-        CLAIM(test_what_is_queued_at_the_end_is_still_written),
+        CLAIM(test_operations_queued_at_the_end_are_still_written),
         CLAIM(test_readers_see_whole_commits_while_the_writer_writes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,7 +69,7 @@ static void test_rationals_are_decided_exactly(void **state)
           {"1/2024!", "1/2025!", MATH_DIFFERENT});
 }
 
-static void test_what_has_no_value_equals_nothing(void **state)
+static void test_an_expression_without_a_value_equals_nothing(void **state)
 {
     (void)state;
     CHECK({"1/0", "1/0", MATH_UNDEFINED}, {"0/0", "1", MATH_UNDEFINED}, {"0^0", "1", MATH_UNDEFINED},
@@ -77,7 +77,7 @@ static void test_what_has_no_value_equals_nothing(void **state)
           {"tan(90deg)", "1", MATH_UNDEFINED}, {"1/(x-x)", "x", MATH_UNDEFINED});
 }
 
-static void test_what_is_too_large_is_not_worked_out(void **state)
+static void test_a_value_that_is_too_large_is_not_worked_out(void **state)
 {
     (void)state;
     CHECK({"9^9^9^9", "5", MATH_LIMIT}, {"9^9^9^9", "9^9^9^9", MATH_LIMIT}, {"2^10^9", "3^10^9", MATH_DIFFERENT},
@@ -355,8 +355,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rationals_are_decided_exactly),
-        cmocka_unit_test(test_what_has_no_value_equals_nothing),
-        cmocka_unit_test(test_what_is_too_large_is_not_worked_out),
+        cmocka_unit_test(test_an_expression_without_a_value_equals_nothing),
+        cmocka_unit_test(test_a_value_that_is_too_large_is_not_worked_out),
         cmocka_unit_test(test_polynomials_are_decided_by_expansion),
         cmocka_unit_test(test_roots_of_numbers),
         cmocka_unit_test(test_transcendental_constants),

@@ -45,7 +45,7 @@ static void test_the_last_box_counts_with_its_braces_matched(void **state)
     boxed("x\\\\\\boxed{4}\\end{aligned}", "4");
 }
 
-static void test_what_is_no_box_is_passed_over(void **state)
+static void test_words_like_a_box_are_passed_over(void **state)
 {
     (void)state;
     boxed("write \\boxed here: \\boxed{7}", "7");
@@ -205,7 +205,7 @@ static void test_an_explanation_behind_the_value_is_dropped(void **state)
     valued("$42, as required", "$42");
 }
 
-static void test_what_may_be_another_value_stays(void **state)
+static void test_words_that_may_be_another_value_stay(void **state)
 {
     static const char *const sentences[] = {
         "42",
@@ -299,7 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_last_box_counts_with_its_braces_matched),
-        cmocka_unit_test(test_what_is_no_box_is_passed_over),
+        cmocka_unit_test(test_words_like_a_box_are_passed_over),
         cmocka_unit_test(test_a_truncated_last_box_is_no_answer),
         cmocka_unit_test(test_reasoning_and_what_follows_the_turn_do_not_count),
         cmocka_unit_test(test_a_turn_ends_with_each_of_the_common_tokens),
@@ -308,7 +308,7 @@ int main(void)
         cmocka_unit_test(test_a_marker_is_followed_to_the_end_of_its_sentence_or_line),
         cmocka_unit_test(test_emphasis_and_quotes_around_a_sentence_do_not_count),
         cmocka_unit_test(test_an_explanation_behind_the_value_is_dropped),
-        cmocka_unit_test(test_what_may_be_another_value_stays),
+        cmocka_unit_test(test_words_that_may_be_another_value_stay),
         cmocka_unit_test(test_the_last_number_has_its_sign_groups_and_fraction),
         cmocka_unit_test(test_different_boxes_are_counted_and_kept_in_order),
         cmocka_unit_test(test_megabytes_of_open_boxes_are_read_in_one_pass),

@@ -101,7 +101,7 @@ static void test_a_name_before_the_value_may_be_left_out_but_not_be_another(void
 }
 
 /* Only an answer may have it: it says more than the reference. */
-static void test_what_was_asked_for_may_stand_before_the_value(void **state)
+static void test_the_quantity_asked_for_may_stand_before_the_value(void **state)
 {
     (void)state;
     expect_decision("5", "m+n=5", MATH_EQUAL);
@@ -251,7 +251,7 @@ static void test_a_chain_must_be_consistent(void **state)
     expect_decision("w=(y<1)", "w=(x<1)", MATH_DIFFERENT);
 }
 
-static void test_what_has_no_value_equals_nothing(void **state)
+static void test_an_expression_without_a_value_equals_nothing(void **state)
 {
     (void)state;
     expect_decision("1/0", "1/0", MATH_UNDEFINED);
@@ -399,7 +399,7 @@ int main(void)
         cmocka_unit_test(test_a_tuple_has_an_order_and_its_brackets_count),
         cmocka_unit_test(test_plus_minus_is_two_values),
         cmocka_unit_test(test_a_name_before_the_value_may_be_left_out_but_not_be_another),
-        cmocka_unit_test(test_what_was_asked_for_may_stand_before_the_value),
+        cmocka_unit_test(test_the_quantity_asked_for_may_stand_before_the_value),
         cmocka_unit_test(test_a_point_may_have_its_name),
         cmocka_unit_test(test_assignments_are_a_tuple_in_the_order_of_their_names),
         cmocka_unit_test(test_assignments_that_repeat_are_several_tuples),
@@ -408,7 +408,7 @@ int main(void)
         cmocka_unit_test(test_an_equation_is_its_multiples),
         cmocka_unit_test(test_the_question_again_is_no_answer),
         cmocka_unit_test(test_a_chain_must_be_consistent),
-        cmocka_unit_test(test_what_has_no_value_equals_nothing),
+        cmocka_unit_test(test_an_expression_without_a_value_equals_nothing),
         cmocka_unit_test(test_matrices_are_compared_by_entry),
         cmocka_unit_test(test_a_unit_may_stand_on_one_side),
         cmocka_unit_test(test_two_units_must_be_the_same_however_they_are_spelled),

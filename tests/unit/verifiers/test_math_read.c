@@ -188,7 +188,7 @@ static void test_digits_behind_a_caret_are_one_exponent(void **state)
     check_readings(rows, ARRAY_LENGTH(rows));
 }
 
-static void test_what_is_divided_must_be_clear(void **state)
+static void test_the_divided_part_must_be_clear(void **state)
 {
     static const struct reading_row rows[] = {
         {"1/2x", "\\frac{1}{2} x"},         {"a/bc", REFUSED},          {"1/2(x+1)", "\\frac{1}{2} (x + 1)"},
@@ -347,7 +347,7 @@ int main(void)
         cmocka_unit_test(test_a_command_takes_braces_or_one_token),
         cmocka_unit_test(test_words_of_ascii_name_functions),
         cmocka_unit_test(test_digits_behind_a_caret_are_one_exponent),
-        cmocka_unit_test(test_what_is_divided_must_be_clear),
+        cmocka_unit_test(test_the_divided_part_must_be_clear),
         cmocka_unit_test(test_factorials_bind_tighter_than_powers),
         cmocka_unit_test(test_bars_pair_up),
         cmocka_unit_test(test_functions_take_what_stands_behind_them),
