@@ -132,34 +132,29 @@ static int print_copy(const struct store_copy_report *report)
     return fflush(stdout) == 0 ? 0 : 1;
 }
 
-int backup_command(int argc, char **argv)
+static int copy(const struct command_line *line, bool restores, int argc, char **argv)
 {
-    static const struct command_line line = {"backup", backup_options, take_file};
     _cleanup_(store_copy_report_finish) struct store_copy_report report = {0};
     _cleanup_free_ char *database = NULL;
     struct arguments arguments;
     char message[STORE_MESSAGE_BYTES];
 
-    if (read_arguments(&line, argc, argv, &arguments, &database) < 0)
+    if (read_arguments(line, argc, argv, &arguments, &database) < 0)
         return EXIT_USAGE;
     catch_signals();
-    if (store_backup(database, arguments.file, &watch, &report, message) < 0)
-        return fail(line.command, message);
-    return print_copy(&report);
+    int copied = restores ? store_restore(arguments.file, database, arguments.replace, &watch, &report, message)
+                          : store_backup(database, arguments.file, &watch, &report, message);
+    return copied < 0 ? fail(line->command, message) : print_copy(&report);
+}
+
+int backup_command(int argc, char **argv)
+{
+    static const struct command_line line = {"backup", backup_options, take_file};
+    return copy(&line, false, argc, argv);
 }
 
 int restore_command(int argc, char **argv)
 {
     static const struct command_line line = {"restore", restore_options, take_file};
-    _cleanup_(store_copy_report_finish) struct store_copy_report report = {0};
-    _cleanup_free_ char *database = NULL;
-    struct arguments arguments;
-    char message[STORE_MESSAGE_BYTES];
-
-    if (read_arguments(&line, argc, argv, &arguments, &database) < 0)
-        return EXIT_USAGE;
-    catch_signals();
-    if (store_restore(arguments.file, database, arguments.replace, &watch, &report, message) < 0)
-        return fail(line.command, message);
-    return print_copy(&report);
+    return copy(&line, true, argc, argv);
 }

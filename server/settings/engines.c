@@ -27,6 +27,18 @@ void raw_engine_finish(struct raw_engine *engine)
         free(TAKE_PTR(*field_of(engine, i)));
 }
 
+void raw_settings_finish(struct raw_settings *raw)
+{
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        free(raw->settings[i].value);
+        free(raw->settings[i].source);
+    }
+    for (size_t i = 0; i < raw->engine_count; i++)
+        raw_engine_finish(&raw->engines[i]);
+    free(raw->engines);
+    free(raw->engines_source);
+}
+
 static int hex_digit(char byte)
 {
     static const char digits[] = "0123456789abcdef";

@@ -31,18 +31,6 @@ static void make_one_line(char *message)
             *message = '?';
 }
 
-static void raw_settings_finish(struct raw_settings *raw)
-{
-    for (size_t i = 0; i < SETTING_COUNT; i++) {
-        free(raw->settings[i].value);
-        free(raw->settings[i].source);
-    }
-    for (size_t i = 0; i < raw->engine_count; i++)
-        raw_engine_finish(&raw->engines[i]);
-    free(raw->engines);
-    free(raw->engines_source);
-}
-
 static int find_row(const char *key, size_t key_bytes)
 {
     for (size_t i = 0; i < SETTING_COUNT; i++)

@@ -89,6 +89,7 @@ int settings_parse_engines(const struct raw_settings *raw, struct settings *sett
 int raw_engine_from_url(const char *text, const char *source, struct raw_engine *ret_engine,
                         char ret_message[SETTINGS_MESSAGE_BYTES]);
 void raw_engine_finish(struct raw_engine *engine);
+void raw_settings_finish(struct raw_settings *raw);
 /* Splits the address; refuses what is no numeric address. */
 int settings_parse_listen(const struct raw_setting *raw, struct settings *settings,
                           char ret_message[SETTINGS_MESSAGE_BYTES]);

@@ -15,22 +15,10 @@ static void print_config(char ret_text[CONFIG_BYTES])
     assert_int_equal(fclose(out), 0);
 }
 
-static void raw_finish(struct raw_settings *raw)
-{
-    for (size_t i = 0; i < SETTING_COUNT; i++) {
-        free(raw->settings[i].value);
-        free(raw->settings[i].source);
-    }
-    for (size_t i = 0; i < raw->engine_count; i++)
-        raw_engine_finish(&raw->engines[i]);
-    free(raw->engines);
-    free(raw->engines_source);
-}
-
 static void test_the_printed_file_gives_every_key_its_default(void **state)
 {
     (void)state;
-    _cleanup_(raw_finish) struct raw_settings raw = {0};
+    _cleanup_(raw_settings_finish) struct raw_settings raw = {0};
     char text[CONFIG_BYTES];
     print_config(text);
     _cleanup_free_ char *path = write_file("settings.yaml", text, 0600);
@@ -70,7 +58,7 @@ static void show_engine_example(char *text)
 static void test_the_example_engine_of_the_printed_file_can_be_read(void **state)
 {
     (void)state;
-    _cleanup_(raw_finish) struct raw_settings raw = {0};
+    _cleanup_(raw_settings_finish) struct raw_settings raw = {0};
     char text[CONFIG_BYTES];
     print_config(text);
     char message[SETTINGS_MESSAGE_BYTES];
