@@ -205,6 +205,7 @@ static void fill_op(struct creation *creation)
         .request_id = text_of(creation->request_id),
         .route = route_of(spec),
         .must_exist = creation->recorded.found,
+        .arithmetic_version = OBJECTIVE_ARITHMETIC_VERSION,
         .pass_verifier = spec->pass.verifier,
         .request = spec->body_codec ? buffer_text(&spec->packed) : (struct text){spec->body, spec->body_bytes},
         .request_codec = spec->body_codec,

@@ -15,6 +15,10 @@
 #include "server/objective/knobs.h"
 #include "server/objective/math.h"
 
+/* One more where the same rewards and knobs give other advantages than before: batches on record keep theirs, and say by
+ * which they were computed. 1: rewards that differ by rounding alone are equal. */
+#define OBJECTIVE_ARITHMETIC_VERSION 1
+
 /* --- rewards and advantages --- */
 
 /* R = sum of weight * score; 0 where the sum is nothing but the rounding of its terms. A null score (NAN) with weight

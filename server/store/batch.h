@@ -46,6 +46,7 @@ struct store_create_batch {
     enum store_route route;
     bool must_exist; /* nothing is made: NOT_FOUND if the key is new in the run's incarnation */
     uint8_t request_sha256[SHA256_BYTES];
+    int64_t arithmetic_version; /* OBJECTIVE_ARITHMETIC_VERSION */
     struct text pass_verifier; /* whose score says what is solved; TEXT_NONE: the first held-out one, else the reward */
     struct text request;       /* the body as posted, or packed */
     enum store_codec request_codec;
@@ -98,6 +99,7 @@ struct store_batch {
     struct text request_id;      /* TEXT_NONE: not known */
     struct text owner;
     int64_t owner_epoch;
+    int64_t arithmetic_version; /* -1: from before there were numbers */
     enum store_deliver deliver;
     bool respond_async;
     int64_t created_at_us;

@@ -37,6 +37,7 @@
     READ(owner_epoch, "b.owner_epoch", int, owner_epoch)                                                               \
     WRITE(owner, text, text_of(store->owner))                                                                          \
     WRITE(owner_epoch, int, store->owner_epoch)                                                                        \
+    COLUMN(b, arithmetic_version, optional, arithmetic_version)                                                        \
     COLUMN(b, request_id, text, request_id)                                                                            \
     WRITE(pass_verifier, text, from->pass_verifier)                                                                    \
     COLUMN(b, deliver, deliver, deliver)                                                                               \

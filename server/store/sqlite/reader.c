@@ -1,6 +1,7 @@
 #include "server/store/sqlite/reader.h"
 
 #include "server/store/sqlite/columns.h"
+#include "server/store/sqlite/migrate.h"
 #include "server/store/sqlite/store_private.h"
 
 #include <stdio.h>
@@ -18,6 +19,27 @@ struct store_reader *store_reader_create(struct store *store, char message[STORE
         return reader;
     snprintf(message, STORE_MESSAGE_BYTES, "the database %s cannot be read: %s", store->path,
              sqlite3_errmsg(reader->database.handle));
+    store_reader_destroy(reader);
+    return NULL;
+}
+
+struct store_reader *store_reader_open(const char *path, char message[STORE_MESSAGE_BYTES])
+{
+    struct store_reader *reader = xcalloc(1, sizeof(*reader));
+    int64_t version = 0;
+    int result = database_open_to_verify(&reader->database, path);
+    if (result == SQLITE_OK)
+        result = database_number(&reader->database, "PRAGMA user_version", &version);
+    if (result == SQLITE_OK && version == migrate_latest())
+        result = database_prepare(&reader->database, false, true);
+    if (result == SQLITE_OK && version == migrate_latest())
+        return reader;
+    if (result == SQLITE_OK)
+        snprintf(message, STORE_MESSAGE_BYTES, "the database %s is of schema version %lld, not %lld", path,
+                 (long long)version, (long long)migrate_latest());
+    else
+        snprintf(message, STORE_MESSAGE_BYTES, "the database %s cannot be read: %s", path,
+                 sqlite3_errmsg(reader->database.handle));
     store_reader_destroy(reader);
     return NULL;
 }
