@@ -274,11 +274,11 @@ void list_batches(struct call *call)
     struct page page;
     bool descending = false;
     int state = -1;
-    if (enter(call, known) < 0 || find_batches(call) != 0 || query_page(call, &page) < 0 ||
-        query_read_descending(call, &descending) < 0 ||
+    if (enter(call, known) < 0 || query_page(call, &page) < 0 || query_read_descending(call, &descending) < 0 ||
         call_query_word(call, "state", store_batch_state_names, &state) < 0 ||
         query_check_cursor(call, store_batches_cursor_fits(call_query(call, "run"), state, descending, page.cursor)) <
-            0)
+            0 ||
+        find_batches(call) != 0)
         return;
     struct batch_list *self = xcalloc(1, sizeof(*self));
     record_list_init(&self->list, page.cursor, page.limit, call->settings->scan_budget);
