@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes files as one C table: embed.py [--depfile DEPFILE] OUTPUT SYMBOL FILE-OR-FOLDER...
 
-A folder stands for its files by name. The depfile names it, too: a file that comes or goes changes the folder's time, so the
+A folder stands for its migrations: 0001_name.sql and so on, each number once and none left out. The depfile names it, too: a file that comes or goes changes the folder's time, so the
 build sees it."""
 import os
+import re
 import sys
 
 
@@ -13,7 +14,13 @@ def literal(data):
 
 
 def files_of(path):
-    return [os.path.join(path, name) for name in sorted(os.listdir(path)) if name[0] != "."] if os.path.isdir(path) else [path]
+    if not os.path.isdir(path):
+        return [path]
+    names = sorted(name for name in os.listdir(path) if re.fullmatch(r"\d{4}_\w+\.sql", name))
+    for number, name in enumerate(names, 1):
+        if int(name[:4]) != number:
+            sys.exit(f"{path}: {name} should be number {number:04}: two files have one number, or one is missing")
+    return [os.path.join(path, name) for name in names]
 
 
 def write_table(output, symbol, paths):
