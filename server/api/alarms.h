@@ -14,14 +14,14 @@ struct workers;
 struct alarms *alarms_create(struct workers *workers, const struct settings *settings);
 void alarms_destroy(struct alarms *alarms); /* behind workers_destroy(); NULL is fine */
 
-/* A training batch of the run is on record. */
-void alarms_batch_ended(struct alarms *alarms, const char *run);
+/* A training batch of the run of this name is on record. */
+void alarms_batch_ended(struct alarms *alarms, const char *name);
 /* The run is deleted. */
-void alarms_forget(struct alarms *alarms, const char *run);
+void alarms_forget(struct alarms *alarms, const char *name);
 
 /* "alarms": [{"run","alarm","revision","from_revision","value","threshold","engine","since","evidence"}], of one run or
  * (TEXT_NONE) of all. */
-void alarms_write(const struct alarms *alarms, struct text run, struct json_write *json);
+void alarms_write(const struct alarms *alarms, struct text name, struct json_write *json);
 /* Into rolloutd_alarms. */
 void alarms_set_gauges(const struct alarms *alarms);
 
