@@ -363,11 +363,13 @@ static void begin_service(void *arg)
     struct server *server = arg;
     bool migrating = store_is_migrating(server->store);
     http_set_migrating(server->http, migrating);
-    if (migrating)
+    if (migrating) {
         loop_timer_set(server->loop, &server->start_timer, loop_now_us(server->loop) + LOOK_AT_MIGRATION_US,
                        begin_service, server);
-    else
-        resume_unfinished(server->batches, resumed, server);
+        return;
+    }
+    server_drop_old_drafts(server);
+    resume_unfinished(server->batches, resumed, server);
 }
 
 static void run(struct server *server)

@@ -15,6 +15,7 @@
 
 struct alarms;
 struct batches;
+struct draft_drop;
 struct engines;
 struct http;
 struct incidents;
@@ -39,8 +40,9 @@ struct server {
     struct incidents *incidents;
     struct batches *batches;
     struct alarms *alarms;
-    char *token; /* what requests must carry; NULL: nothing */
-    int argc;    /* as the settings were read, and are read again */
+    struct draft_drop *draft_drops; /* on their way (taskset_drafts.c) */
+    char *token;                    /* what requests must carry; NULL: nothing */
+    int argc;                       /* as the settings were read, and are read again */
     char **argv;
     char url[128];
     bool failed; /* it ran, but the start was not completed */
@@ -60,6 +62,9 @@ struct server {
 /* Runs the service until it is told to stop; the exit code. Settings stay the caller's. argc and argv: what
  * they were read from, for SIGHUP. */
 int server_run(const struct settings *settings, int argc, char **argv);
+
+/* taskset_drafts.c: what a death left of task sets goes, in the background. Before the first request. */
+void server_drop_old_drafts(struct server *server);
 
 /* drain.c: the first call stops admission and lets running batches end; the second one stops at once. */
 void server_drain(struct server *server);

@@ -9,26 +9,58 @@
 #include <sys/random.h>
 
 /* EVP_sha256() is looked up by name for each digest, which costs as much as a short digest. Never freed. */
-static EVP_MD *sha256;
+static EVP_MD *algorithm;
 
 static void fetch_sha256(void)
 {
-    sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+    algorithm = EVP_MD_fetch(NULL, "SHA256", NULL);
+}
+
+/* Only without memory, or with a libcrypto that lacks SHA-256. */
+static void need(bool good)
+{
+    if (!good)
+        abort();
+}
+
+/* It is libcrypto's context under a name of ours. */
+static EVP_MD_CTX *context_of(struct sha256 *sha256)
+{
+    return (EVP_MD_CTX *)sha256;
+}
+
+struct sha256 *sha256_create(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fetch_sha256);
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    need(context && algorithm && EVP_DigestInit_ex(context, algorithm, NULL) == 1);
+    return (struct sha256 *)context;
+}
+
+void sha256_add(struct sha256 *sha256, const void *bytes, size_t length_bytes)
+{
+    need(EVP_DigestUpdate(context_of(sha256), bytes, length_bytes) == 1);
+}
+
+void sha256_finish(struct sha256 *sha256, uint8_t ret_digest[SHA256_BYTES])
+{
+    need(EVP_DigestFinal_ex(context_of(sha256), ret_digest, NULL) == 1);
+    sha256_destroy(sha256);
+}
+
+void sha256_destroy(struct sha256 *sha256)
+{
+    EVP_MD_CTX_free(context_of(sha256));
 }
 
 /* Pieces, one after the other. */
 static void digest_of(const struct text *pieces, size_t count, uint8_t ret_digest[SHA256_BYTES])
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, fetch_sha256);
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    bool good = context && sha256 && EVP_DigestInit_ex(context, sha256, NULL) == 1;
-    for (size_t i = 0; good && i < count; i++)
-        good = EVP_DigestUpdate(context, pieces[i].data, pieces[i].length_bytes) == 1;
-    good = good && EVP_DigestFinal_ex(context, ret_digest, NULL) == 1;
-    EVP_MD_CTX_free(context);
-    if (!good)
-        abort(); /* only without memory, or with a libcrypto that lacks SHA-256 */
+    struct sha256 *sha256 = sha256_create();
+    for (size_t i = 0; i < count; i++)
+        sha256_add(sha256, pieces[i].data, pieces[i].length_bytes);
+    sha256_finish(sha256, ret_digest);
 }
 
 void sha256_of(const void *bytes, size_t length_bytes, uint8_t ret_digest[SHA256_BYTES])

@@ -13,6 +13,12 @@
 #define SHA256_HEX_BYTES 65 /* with the NUL */
 
 void sha256_of(const void *bytes, size_t length_bytes, uint8_t ret_digest[SHA256_BYTES]);
+/* The same over pieces that come one after the other: create, add, then finish, which frees it; or destroy. */
+struct sha256;
+struct sha256 *sha256_create(void);
+void sha256_add(struct sha256 *sha256, const void *bytes, size_t length_bytes);
+void sha256_finish(struct sha256 *sha256, uint8_t ret_digest[SHA256_BYTES]);
+void sha256_destroy(struct sha256 *sha256); /* NULL is fine */
 void sha256_hex(const uint8_t digest[SHA256_BYTES], char ret_hex[SHA256_HEX_BYTES]);
 
 /* The seed of one sample: the first 8 bytes, big endian, of SHA-256 over

@@ -6,18 +6,30 @@
 #include "server/runtime/memory.h"
 #include "server/settings/settings.h"
 
+#define PIECE_BYTES ((size_t)1024 * 1024) /* and what the library reads at once */
+
 static void body_too_slow(void *arg)
 {
     struct request *request = arg;
     reply_canned(request, ERR_BODY_TIMEOUT, "the body did not arrive within body_timeout");
 }
 
-void body_begin(struct request *request)
+void body_go_on(struct request *request)
 {
     struct loop *loop = request->http->options.loop;
     int64_t timeout_us = request->http->options.settings->body_timeout_us;
-    buffer_init(&request->body, request->body_limit_bytes);
     loop_timer_set(loop, &request->body_timer, loop_now_us(loop) + timeout_us, body_too_slow, request);
+}
+
+void body_begin(struct request *request)
+{
+    buffer_init(&request->body, request->body_limit_bytes);
+    body_go_on(request);
+}
+
+bool body_has_piece(const struct request *request)
+{
+    return request->route->flags & ROUTE_PIECES && request->body.length_bytes >= PIECE_BYTES;
 }
 
 /* The announced size is allocated at once: of kept memory before the first byte, of the system only after the first
@@ -70,7 +82,9 @@ bool body_take(struct request *request, const char *bytes, size_t length_bytes)
         return false;
     request->body_bytes += length_bytes;
     if (request->body_bytes > request->body_limit_bytes) {
-        reply_canned(request, ERR_BODY_TOO_LARGE, "the body is larger than body_limit");
+        reply_canned(request, ERR_BODY_TOO_LARGE,
+                     request->route->flags & ROUTE_PIECES ? "the body is larger than taskset_limit"
+                                                          : "the body is larger than body_limit");
         return false;
     }
     if (!hold_bytes(request, length_bytes)) {
@@ -87,9 +101,8 @@ bool body_take(struct request *request, const char *bytes, size_t length_bytes)
 void body_complete(struct request *request)
 {
     struct call *call = &request->call;
-    size_t stolen_bytes;
-    call->body = request->body_bytes ? buffer_steal(&request->body, &stolen_bytes) : xcalloc(1, 1);
-    call->body_bytes = request->body_bytes;
+    call->body_bytes = 0;
+    call->body = request->body.length_bytes ? buffer_steal(&request->body, &call->body_bytes) : xcalloc(1, 1);
     if (request->route->flags & ROUTE_HASHED)
         sha256_of(call->body, call->body_bytes, call->body_sha256);
 }

@@ -67,6 +67,7 @@ struct call {
     size_t query_count;
     char *body; /* NUL-terminated; a handler may lift arrays out of it in place */
     size_t body_bytes;
+    bool body_more;              /* ROUTE_PIECES: this is not the last piece; lines are cut wherever it ends */
     uint8_t body_sha256[32];     /* of the body as it came, on routes that keep it */
     const char *content_type;    /* without parameters, lower case; "" if there was none */
     const char *idempotency_key; /* NULL if there was none */

@@ -169,11 +169,15 @@ static const char *plain_type(const char *value)
 /* Nothing at all is no body; one that says its type is taken at its word, as a form's empty one does. */
 static int check_type(struct call *call, unsigned flags, bool may_be_nothing)
 {
-    bool json = strcmp(call->content_type, "application/json") == 0;
+    bool pieces = flags & ROUTE_PIECES;
+    bool json = !pieces && strcmp(call->content_type, "application/json") == 0;
     bool tensors = strcmp(call->content_type, "application/x-safetensors") == 0;
     if (!(flags & ROUTE_BODY) || (flags & ROUTE_NO_BODY && may_be_nothing) || json ||
-        (tensors && flags & ROUTE_SAFETENSORS))
+        (tensors && flags & ROUTE_SAFETENSORS) || (pieces && strcmp(call->content_type, "application/x-ndjson") == 0))
         return 0;
+    if (pieces)
+        return call_refuse(call, ERR_UNSUPPORTED_MEDIA_TYPE, NULL,
+                           "this route takes Content-Type: application/x-ndjson, a JSON object a line");
     return call_refuse(call, ERR_UNSUPPORTED_MEDIA_TYPE, NULL,
                        "this route takes Content-Type: application/json%s (curl: use --json)",
                        flags & ROUTE_SAFETENSORS ? " or application/x-safetensors" : "");
@@ -185,7 +189,10 @@ static int check_body(struct request *request, const struct headers *headers, si
     const struct settings *settings = request->http->options.settings;
     bool tensors =
         request->route->flags & ROUTE_SAFETENSORS && strcmp(call->content_type, "application/x-safetensors") == 0;
-    request->body_limit_bytes = (size_t)(tensors ? settings->safetensors_limit_bytes : settings->body_limit_bytes);
+    bool pieces = request->route->flags & ROUTE_PIECES;
+    request->body_limit_bytes = (size_t)(tensors  ? settings->safetensors_limit_bytes
+                                         : pieces ? settings->taskset_limit_bytes
+                                                  : settings->body_limit_bytes);
 
     if (headers->expect && strcasecmp(headers->expect, "100-continue") != 0)
         return call_refuse(call, ERR_EXPECTATION_FAILED, NULL, "the only expectation understood is 100-continue");
@@ -193,8 +200,11 @@ static int check_body(struct request *request, const struct headers *headers, si
         return call_refuse(call, ERR_UNSUPPORTED_MEDIA_TYPE, NULL, "send the body without Content-Encoding");
     if (length_bytes > request->body_limit_bytes)
         return call_refuse(call, ERR_BODY_TOO_LARGE, NULL, "the body has %zu bytes; %s is %zu", length_bytes,
-                           tensors ? "safetensors_limit" : "body_limit", request->body_limit_bytes);
-    request->announced_bytes = length_bytes;
+                           tensors  ? "safetensors_limit"
+                           : pieces ? "taskset_limit"
+                                    : "body_limit",
+                           request->body_limit_bytes);
+    request->announced_bytes = pieces ? 0 : length_bytes;
     bool has_body = length_bytes > 0 || headers->transfer_encoding;
     bool says_type = headers->content_type && headers->content_type[0]; /* Go sends the name alone */
     if (check_type(call, request->route->flags, !has_body && !says_type) < 0)

@@ -1,6 +1,6 @@
 /* http: libmicrohttpd in external epoll mode inside the loop, and the life of a request.
  *
- * READING  headers and body arrive; first-call checks have passed
+ * READING  headers and body arrive; first-call checks have passed. Again between two pieces of a body in pieces
  * WAITING  the connection is suspended: a worker has the call, or the loop part waits for something
  * READY    the reply is known, the connection was resumed
  * ANSWERED the reply is with the library; the request ends with its connection's turn
@@ -87,6 +87,10 @@ void request_refuse(struct request *request, enum error_code code, const char *p
     _printf_(4, 5);
 /* Runs `work` with the call on a worker, then sends the reply it filled; refuses with 429 if the workers are busy. */
 void request_continue_on_worker(struct request *request, void (*work)(struct call *call));
+
+/* Of ROUTE_PIECES, when the piece is worked off and the worker part has taken the body: the next one may come. A refusal
+ * before the last piece is sent at once, and the rest of the body is not read. */
+void request_take_more(struct request *request);
 
 /* Memory that a handler made from the body, and keeps until its reply is complete, counts as the body did. False: it
  * does not fit into memory_budget, and the request was refused. */

@@ -122,7 +122,7 @@ enum MHD_Result reply_queue(struct request *request)
     return queued;
 }
 
-static void send_canned(struct link *link, const struct call *call, enum error_code code)
+static void send_canned(struct link *link, const struct call *call)
 {
     const struct buffer *body = &call->reply.body;
     _cleanup_buffer_ struct buffer wire;
@@ -130,7 +130,7 @@ static void send_canned(struct link *link, const struct call *call, enum error_c
     buffer_append_format(&wire,
                          "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
                          "X-Request-Id: %s\r\nConnection: close\r\n",
-                         error_rows[code].status, MHD_get_reason_phrase_for((unsigned)error_rows[code].status),
+                         call->reply.status, MHD_get_reason_phrase_for((unsigned)call->reply.status),
                          body->length_bytes, call->request_id);
     for (size_t i = 0; i < ARRAY_LENGTH(guards); i++)
         buffer_append_format(&wire, "%s: %s\r\n", guards[i].name, guards[i].value);
@@ -147,7 +147,16 @@ void reply_canned(struct request *request, enum error_code code, const char *mes
     request->body_refused = true;
     call_refuse(&request->call, code, NULL, "%s", message);
     log_reply(request);
-    send_canned(request->link, &request->call, code);
+    send_canned(request->link, &request->call);
+}
+
+void reply_early(struct request *request)
+{
+    if (request->body_refused)
+        return;
+    request->body_refused = true;
+    log_reply(request);
+    send_canned(request->link, &request->call);
 }
 
 void reply_canned_to(struct link *link, const struct gate_refusal *refusal)
@@ -165,6 +174,6 @@ void reply_canned_to(struct link *link, const struct gate_refusal *refusal)
                                                              .status = call.reply.status,
                                                              .code = call.reply.code,
                                                              .message = call.reply.message});
-    send_canned(link, &call, refusal->code);
+    send_canned(link, &call);
     call_finish(&call);
 }

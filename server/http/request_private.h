@@ -62,6 +62,7 @@ struct request {
     size_t body_limit_bytes;
     size_t held_bytes;   /* of them in http->body_bytes */
     bool body_completed; /* the call has it */
+    bool piece_taken;    /* of a body in pieces: others came before */
     bool body_refused;   /* a canned reply was written; the rest is thrown away */
     struct loop_timer body_timer;
 
@@ -90,7 +91,11 @@ struct request {
 void body_begin(struct request *request);
 /* Takes one piece; false if the connection must be cut. */
 bool body_take(struct request *request, const char *bytes, size_t length_bytes);
-/* Worker thread: the whole body as call->body, hashed if the route wants it. */
+/* Of a body in pieces: enough has come to be worked off. */
+bool body_has_piece(const struct request *request);
+/* After a piece: the time for the next one begins. */
+void body_go_on(struct request *request);
+/* Worker thread: the whole body as call->body, hashed if the route wants it; or the piece. */
 void body_complete(struct request *request);
 /* The body's bytes are the handler's now, or gone. */
 void body_release(struct request *request);
@@ -102,6 +107,8 @@ enum MHD_Result reply_queue(struct request *request);
 void reply_log_cut(const struct request *request);
 /* Writes a whole error reply to the socket and shuts it down: for the time in which the library takes no reply. */
 void reply_canned(struct request *request, enum error_code code, const char *message);
+/* The same with the refusal that the call has. */
+void reply_early(struct request *request);
 /* The same where the library knows of no request. */
 void reply_canned_to(struct link *link, const struct gate_refusal *refusal);
 

@@ -220,7 +220,8 @@ void request_continue_on_worker(struct request *request, void (*work)(struct cal
 void request_submit(struct request *request)
 {
     request->on_worker = true;
-    if (request->work != request->route->on_worker) { /* a request that waited for its answer is not refused now */
+    /* A request that waited for its answer is not refused now, nor in the middle of its body. */
+    if (request->work != request->route->on_worker || request->piece_taken) {
         workers_submit_reserved(request->http->options.workers, &request->job);
         return;
     }
@@ -232,8 +233,23 @@ void request_submit(struct request *request)
     }
 }
 
+/* The library takes no reply before the end of a body. */
+static void answer_early(struct request *request)
+{
+    reply_stop_waiting(request);
+    reply_early(request);
+    request->hung_up = NULL;
+    request->link->watched = false;
+    request->state = REQUEST_READING;
+    request_resume(request);
+}
+
 void request_answer(struct request *request)
 {
+    if (request->call.body_more) {
+        answer_early(request);
+        return;
+    }
     reply_stop_waiting(request);
     if (!request->call.reply.stream)
         (void)reply_hold_whole(request);
@@ -282,9 +298,21 @@ void request_client(const struct request *request, char ret_client[CLIENT_BYTES]
     link_write_client(request->link, CLIENT_BYTES, ret_client);
 }
 
-/* The body is complete: hand the call to the route's first part. */
-static enum MHD_Result begin_work(struct request *request)
+void request_take_more(struct request *request)
 {
+    request->hung_up = NULL;
+    request->link->watched = false;
+    request->body_completed = false;
+    request->piece_taken = true;
+    request->state = REQUEST_READING;
+    body_go_on(request);
+    request_resume(request);
+}
+
+/* The body, or a piece of it, is there: hand the call to the route's first part. */
+static enum MHD_Result begin_work(struct request *request, bool more)
+{
+    request->call.body_more = more;
     loop_timer_clear(request->http->options.loop, &request->body_timer);
     request->state = REQUEST_WAITING;
     if (request->route->on_worker)
@@ -293,6 +321,8 @@ static enum MHD_Result begin_work(struct request *request)
         request->route->on_loop(request->http->options.owner, request);
     if (request->state == REQUEST_READY)
         return reply_queue(request);
+    if (request->state == REQUEST_READING) /* refused in the middle of its body */
+        return MHD_YES;
     request_suspend(request);
     link_watch_hangup(request->link);
     return MHD_YES;
@@ -322,15 +352,22 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
         link_reads_body(request->link);
         return MHD_YES;
     }
+    if (request->gone)
+        return MHD_NO;
+    if (request->body_refused) { /* its client has a second to read the refusal */
+        enum MHD_Result goes_on = *upload_bytes > 0 && request->call.body_more ? MHD_YES : MHD_NO;
+        *upload_bytes = 0;
+        return goes_on;
+    }
     if (*upload_bytes > 0) {
         bool taken = body_take(request, upload, *upload_bytes);
         *upload_bytes = 0;
+        if (taken && body_has_piece(request))
+            return begin_work(request, true);
         return taken ? MHD_YES : MHD_NO;
     }
-    if (request->gone || request->body_refused)
-        return MHD_NO;
     if (request->state == REQUEST_READING)
-        return begin_work(request);
+        return begin_work(request, false);
     return request->state == REQUEST_READY ? reply_queue(request) : MHD_YES;
 }
 

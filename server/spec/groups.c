@@ -2,6 +2,7 @@
 #include "server/spec/batch.h"
 
 #include "server/settings/settings.h"
+#include "server/spec/chat_private.h"
 #include "server/spec/tags_private.h"
 
 #include <stdio.h>
@@ -67,8 +68,6 @@ static int check_prompt(struct batch_spec *spec, const char *path, const struct 
     if (given > 1)
         return refuse(spec, path, fields->prompt.data ? "prompt" : "messages", ERR_INVALID_FIELD,
                       "a group has only one of prompt, messages, prompt_ids");
-    if (fields->messages && json_array_size(fields->messages) == 0)
-        return refuse(spec, path, "messages", ERR_INVALID_FIELD, "a chat has at least one message");
     if (fields->prompt_ids.values && fields->prompt_ids.count == 0)
         return refuse(spec, path, "prompt_ids", ERR_INVALID_FIELD, "a prompt has at least one token id");
     if (fields->tools && !fields->messages)
@@ -88,11 +87,8 @@ static int read_prompt(struct batch_spec *spec, const char *path, const struct g
     json_t *message;
 
     group->prompt = fields->prompt;
-    json_array_foreach (fields->messages, index, message) {
-        path_index(where, path, "messages", index);
-        if (!json_is_string(json_object_get(message, "role")))
-            return call_refuse(spec->input.call, ERR_INVALID_FIELD, where, "a message is an object with a role");
-    }
+    if (fields->messages && chat_check(spec->input.call, fields->messages, path) < 0)
+        return -1;
     group->messages = batch_spec_dump(spec, fields->messages);
     json_array_foreach (fields->tools, index, message) {
         path_index(where, path, "tools", index);

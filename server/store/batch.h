@@ -26,6 +26,7 @@ struct store_new_group {
     const struct store_content *prompt;    /* NULL: not told, as for the reference */
     const struct store_content *reference; /* JSON, as the prompt; `null` where the group has none */
     const uint32_t *prompt_ids;            /* NULL: not known yet */
+    int64_t set_task_seq;                  /* of the task of a set that it was made of (taskset.h); 0: none */
     size_t prompt_id_count;
 };
 

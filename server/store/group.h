@@ -31,9 +31,11 @@ struct store_group {
     struct text sampling; /* the overrides */
     struct text verifiers;
     struct text metadata;
-    struct text tags;           /* canonical JSON (tags.h); TEXT_NONE: none */
-    struct text prompt;         /* JSON, read only with STORE_WITH_TASK and with one group */
-    struct text reference;      /* likewise */
+    struct text tags;      /* canonical JSON (tags.h); TEXT_NONE: none */
+    struct text prompt;    /* JSON, read only with STORE_WITH_TASK and with one group */
+    struct text reference; /* likewise */
+    struct text set;       /* of the task that it was made of; TEXT_NONE: the request brought all of it */
+    struct text split;
     const uint32_t *prompt_ids; /* NULL: not known (yet), or read without arrays */
     size_t prompt_id_count;
     struct store_rollout *rollouts; /* by sample_index; members without a row are missing */

@@ -27,6 +27,7 @@
 #include "server/store/rollout_filter.h"
 #include "server/store/rollup.h"
 #include "server/store/run.h"
+#include "server/store/taskset.h"
 #include "server/store/words.h"
 
 #include <stdatomic.h>
@@ -134,6 +135,9 @@ const struct store_metrics *store_metrics(const struct store *store);
     ROW(DELETE_RUN, struct store_delete_run, delete_run)                                                               \
     ROW(PUT_ENGINE, struct store_engine, put_engine)                                                                   \
     ROW(DELETE_ENGINE, struct text, delete_engine) /* OK, too, if there is none */                                     \
+    ROW(ADD_TASKS, struct store_add_tasks, add_tasks)                                                                  \
+    ROW(FREEZE_TASKSET, struct store_freeze_taskset, freeze_taskset)                                                   \
+    ROW(DROP_DRAFTS, struct store_drop_drafts, drop_drafts)                                                            \
     ROW(TRY_WRITE, struct store_try_write, try_write)
 
 enum store_op_kind {

@@ -74,6 +74,9 @@
     WRITE(tags_seq, optional, tags_seq)                                                                                \
     WRITE(prompt_seq, optional, prompt_seq)                                                                            \
     WRITE(reference_seq, optional, reference_seq)                                                                      \
+    READ(set, "ss.name", text, set)                                                                                    \
+    READ(split, "st.split", text, split)                                                                               \
+    WRITE(set_task_seq, optional, from->set_task_seq ? from->set_task_seq : -1)                                        \
     COLUMN(g, draw, int, draw)                                                                                         \
     COLUMN(g, first_sample_index, int, first_sample_index)                                                             \
     COLUMN(g, n, int, n)                                                                                               \
@@ -358,6 +361,30 @@
     COLUMN(engines, token_name, text, token_name)                                                                      \
     WRITE(changed_at_us, int, clock_utc_us())
 
+#define TASKSET_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                    \
+    COLUMN(tasksets, name, text, set)                                                                                  \
+    COLUMN(tasksets, sha256, sha256, sha256)                                                                           \
+    COLUMN(tasksets, tasks, int, tasks)                                                                                \
+    COLUMN(tasksets, created_at_us, int, created_at_us)
+
+/* A task of a set. */
+#define SET_TASK_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                   \
+    COLUMN(t, line, int, line)                                                                                         \
+    COLUMN(t, task, text, task)                                                                                        \
+    COLUMN(t, split, text, split)                                                                                      \
+    COLUMN(t, chat, flag, chat)                                                                                        \
+    PLACE(prompt_codec, "p.codec")                                                                                     \
+    PLACE(prompt_bytes, "p.plain_bytes")                                                                               \
+    PLACE(prompt_content, "p.content")                                                                                 \
+    PLACE(reference_codec, "q.codec")                                                                                  \
+    PLACE(reference_bytes, "q.plain_bytes")                                                                            \
+    PLACE(reference_content, "q.content")                                                                              \
+    COLUMN(t, metadata, text, metadata)                                                                                \
+    READ(tags, "tags.tags", text, tags)                                                                                \
+    WRITE(prompt_seq, int, prompt_seq)                                                                                 \
+    WRITE(reference_seq, optional, reference_seq)                                                                      \
+    WRITE(tags_seq, optional, tags_seq)
+
 /* ---- SQL: each begins with a comma ------------------------------------------------------------------------------- */
 
 #define COLUMN_NONE(...)
@@ -395,6 +422,13 @@ enum rollout_place {
 
 #define SCAN_PLACE(name, sql) SCAN_AT_##name,
 enum scan_place { SCAN_AT_seq, SCAN_COLUMNS(COLUMN_NONE, COLUMN_NONE, SCAN_PLACE, COLUMN_NONE) };
+
+#define SET_TASK_PLACE(alias, column, type, member) SET_TASK_AT_##column,
+#define SET_TASK_PLACE_NAMED(name, ...) SET_TASK_AT_##name,
+enum set_task_place {
+    SET_TASK_AT_seq,
+    SET_TASK_COLUMNS(SET_TASK_PLACE, SET_TASK_PLACE_NAMED, SET_TASK_PLACE_NAMED, COLUMN_NONE)
+};
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 

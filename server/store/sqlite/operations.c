@@ -59,6 +59,15 @@ static size_t add_note_bytes(const struct store_note *note)
            note->limitation.length_bytes;
 }
 
+static size_t add_tasks_bytes(const struct store_add_tasks *add)
+{
+    size_t bytes = add->count * sizeof(*add->tasks);
+    for (size_t i = 0; i < add->count; i++)
+        bytes += add->tasks[i].prompt.stored.length_bytes + add->tasks[i].reference.stored.length_bytes +
+                 add->tasks[i].metadata.length_bytes;
+    return bytes;
+}
+
 size_t operation_bytes(const struct store_op *op)
 {
     if (op->kind == STORE_CREATE_BATCH)
@@ -71,6 +80,8 @@ size_t operation_bytes(const struct store_op *op)
         return sizeof(*op) + op->put_manifest.given.length_bytes + op->put_manifest.frozen.length_bytes;
     if (op->kind == STORE_RECORD_METRICS)
         return sizeof(*op) + op->record_metrics.numbers.length_bytes;
+    if (op->kind == STORE_ADD_TASKS)
+        return sizeof(*op) + add_tasks_bytes(&op->add_tasks);
     if (op->kind == STORE_ADD_NOTE)
         return sizeof(*op) + add_note_bytes(&op->add_note.note);
     return sizeof(*op);

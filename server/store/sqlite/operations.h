@@ -76,6 +76,9 @@ enum store_status operation_check_budget(struct store *store, struct store_op *o
 
 /* The row of a content, made if there is none; *ret_seq -1 for NULL. */
 int operation_enter_content(struct store *store, const struct store_content *content, int64_t *ret_seq);
+/* The row of a text that each has one row: a task's name, a set of tags. */
+int operation_enter_text(struct store *store, enum statement insert_it, enum statement find_it, struct text text,
+                         int64_t *ret_seq);
 
 struct group_row {
     int64_t seq;

@@ -108,9 +108,8 @@ static int enter_objective(struct store *store, int64_t run_seq, struct text obj
     return SQLITE_OK;
 }
 
-/* The row of a text that each has one row: a task's name, a set of tags. */
-static int enter_text(struct store *store, enum statement insert_it, enum statement find_it, struct text text,
-                      int64_t *ret_seq)
+int operation_enter_text(struct store *store, enum statement insert_it, enum statement find_it, struct text text,
+                         int64_t *ret_seq)
 {
     sqlite3_stmt *insert = database_statement(&store->writer, insert_it);
     bind_text(insert, 1, text);
@@ -184,9 +183,9 @@ static int insert_group(struct store *store, int64_t batch_seq, int64_t index, c
     int64_t prompt_seq = -1;
     int64_t reference_seq = -1;
     int place = 2;
-    int result = enter_text(store, SQL_INSERT_TASK, SQL_FIND_TASK, from->task, &task_seq);
+    int result = operation_enter_text(store, SQL_INSERT_TASK, SQL_FIND_TASK, from->task, &task_seq);
     if (result == SQLITE_OK && from->tags.data)
-        result = enter_text(store, SQL_INSERT_TAGS, SQL_FIND_TAGS, from->tags, &tags_seq);
+        result = operation_enter_text(store, SQL_INSERT_TAGS, SQL_FIND_TAGS, from->tags, &tags_seq);
     if (result == SQLITE_OK)
         result = operation_enter_content(store, from->prompt, &prompt_seq);
     if (result == SQLITE_OK)

@@ -4,7 +4,7 @@
 #include "server/base/json_scan.h"
 #include "server/store/sqlite/columns.h"
 
-static struct text unpack(sqlite3_stmt *row, int place, struct store_memory *memory)
+struct text reader_unpack(sqlite3_stmt *row, int place, struct store_memory *memory)
 {
     size_t plain_bytes = (size_t)sqlite3_column_int64(row, place + 1);
     char *plain = store_memory_take(memory, plain_bytes + 1, 1);
@@ -28,7 +28,7 @@ static int read_request(struct store_reader *reader, int64_t batch_seq, struct s
     int result = database_first(row);
     if (result != SQLITE_ROW)
         return result;
-    reader->request = unpack(row, 0, memory);
+    reader->request = reader_unpack(row, 0, memory);
     reader->request_batch_seq = batch_seq;
     sqlite3_reset(row);
     return SQLITE_OK;
@@ -87,8 +87,8 @@ int read_task_texts(struct store_reader *reader, enum statement which, int64_t s
     int64_t batch_seq = sqlite3_column_int64(row, AT_BATCH);
     int64_t index = sqlite3_column_int64(row, AT_INDEX);
     if (!is_old) {
-        *ret_prompt = unpack(row, 0, memory);
-        *ret_reference = unpack(row, 3, memory);
+        *ret_prompt = reader_unpack(row, 0, memory);
+        *ret_reference = reader_unpack(row, 3, memory);
     }
     sqlite3_reset(row);
     if (!is_old)
