@@ -182,6 +182,7 @@ static void fill_groups(struct creation *creation)
                                                        .prompt = &group->prompt_content,
                                                        .reference = &group->reference_content,
                                                        .tags = group->tags_json,
+                                                       .set_task_seq = group->set_task_seq,
                                                        .prompt_ids = group->prompt_ids,
                                                        .prompt_id_count = group->prompt_id_count};
     }

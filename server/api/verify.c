@@ -7,6 +7,7 @@
 #include "server/api/verify_private.h"
 #include "server/base/blocks.h"
 #include "server/input/input.h"
+#include "server/spec/task.h"
 #include "verifiers/registry.h"
 
 #define ITEM_ID_BYTES 256
@@ -35,6 +36,8 @@ struct item_fields {
     json_t *reference;
     int64_t completion_tokens;
     json_t *verifiers;
+    struct text set;
+    struct text task;
 };
 
 static const struct field item_fields[] = {
@@ -44,6 +47,8 @@ static const struct field item_fields[] = {
     {"reference", FIELD_ANY, 0, offsetof(struct item_fields, reference), 0, 0, NULL},
     {"completion_tokens", FIELD_INT, FIELD_NULLABLE, offsetof(struct item_fields, completion_tokens), 0, 0x1p53, NULL},
     {"verifiers", FIELD_ARRAY, 0, offsetof(struct item_fields, verifiers), 0, 0, NULL},
+    {"set", FIELD_TEXT, 0, offsetof(struct item_fields, set), 0, 0, NULL},
+    {"task", FIELD_TEXT, 0, offsetof(struct item_fields, task), 0, 0, NULL},
 };
 
 void verify_item_fail(struct verify_item *item, const char *code, const char *message, bool retryable)
@@ -132,10 +137,51 @@ void verify_item_build(struct verify_item *item, struct text completion, struct 
     }
 }
 
+static int refuse_item(struct call *call, const char *path, const char *name, enum error_code code, const char *message)
+{
+    char where[PATH_BYTES];
+    path_join(where, path, name);
+    return call_refuse(call, code, where, "%s", message);
+}
+
+/* What an item takes from a task of a set. */
+struct item_task {
+    json_t *prompt;
+    json_t *reference;
+};
+
+static void item_task_finish(struct item_task *task)
+{
+    json_decref(task->prompt);
+    json_decref(task->reference);
+}
+
+static int take_task(struct call *call, const char *path, struct item_fields *read, struct item_task *ret_task)
+{
+    _cleanup_(store_tasks_finish) struct store_tasks found = {0};
+    if (!read->set.data && !read->task.data)
+        return 0;
+    if (!read->set.data || !read->task.data)
+        return refuse_item(call, path, read->set.data ? "task" : "set", ERR_MISSING_FIELD,
+                           "`set` and `task` name a task together");
+    if (read->prompt.data || read->reference)
+        return refuse_item(call, path, read->prompt.data ? "prompt" : "reference", ERR_INVALID_FIELD,
+                           "the task of the set has it");
+    if (task_find(call, read->set, read->task, path, &found) < 0)
+        return -1;
+    ret_task->prompt = task_value(found.tasks[0].prompt);
+    if (!found.tasks[0].chat)
+        read->prompt = json_text_of(ret_task->prompt);
+    if (found.tasks[0].reference.data)
+        read->reference = ret_task->reference = task_value(found.tasks[0].reference);
+    return 0;
+}
+
 static int read_item(struct json_input *input, const json_t *value, size_t index, struct verify_request *request)
 {
     struct verify_item *item = &request->items[index];
     struct item_fields read = {.completion_tokens = -1};
+    _cleanup_(item_task_finish) struct item_task task = {0};
     char path[PATH_BYTES];
     char own[PATH_BYTES];
 
@@ -152,6 +198,8 @@ static int read_item(struct json_input *input, const json_t *value, size_t index
         read_own_verifiers(input, read.verifiers, own, item);
     else
         item->list = verifier_list_ref(request->shared);
+    if (take_task(input->call, path, &read, &task) < 0)
+        return -1;
     if (item->list)
         verify_item_build(item, read.completion, read.prompt, read.completion_tokens, read.reference);
     return 0;

@@ -48,16 +48,19 @@ struct resume_job {
 };
 
 /* Reads the stored request as if it had just come. */
-static struct batch_spec *read_spec(const struct settings *settings, const struct store_request *request,
-                                    const struct resumed *resumed)
+static struct batch_spec *read_spec(struct store_reader *reader, const struct settings *settings,
+                                    const struct store_request *request, const struct resumed *resumed,
+                                    bool *ret_readable)
 {
     struct call call;
     call_init(&call);
     call.resumed = true;
     call.settings = settings;
+    call.reader = reader; /* tasks of sets */
     call.request_id = "resume";
     call.content_type = "application/json";
     call.body = malloc(request->body.length_bytes + 1);
+    *ret_readable = true;
     if (!call.body)
         return NULL;
     memcpy(call.body, request->body.data, request->body.length_bytes);
@@ -68,6 +71,7 @@ static struct batch_spec *read_spec(const struct settings *settings, const struc
     if (!spec)
         log_event(LOG_LEVEL_ERROR, "an unfinished batch cannot be read", "batch", resumed->id, "request_id",
                   resumed->request_id[0] ? resumed->request_id : NULL, "why", call.reply.body.data, NULL);
+    *ret_readable = call.reply.status != error_rows[ERR_STORE_UNAVAILABLE].status;
     call_finish(&call);
     return spec;
 }
@@ -122,8 +126,7 @@ static struct resumed *read_one(struct store_reader *reader, const struct settin
         resumed->deadline_us = batch.deadline_us;
         snprintf(resumed->request_id, sizeof(resumed->request_id), "%s",
                  batch.request_id.data ? batch.request_id.data : "");
-        resumed->spec = read_spec(settings, &request, resumed);
-        readable = true;
+        resumed->spec = read_spec(reader, settings, &request, resumed, &readable);
     }
     if (resumed->spec) {
         resumed->spec->seed = batch.seed;

@@ -142,6 +142,8 @@ void unstored_close_group(struct live_batch *live, uint32_t index, const struct 
                                   .verifiers = spec->verifiers_json,
                                   .metadata = spec->metadata_json,
                                   .tags = spec->tags_json,
+                                  .set = spec->set,
+                                  .split = spec->split,
                                   .prompt_ids = spec->prompt_ids,
                                   .prompt_id_count = spec->prompt_id_count,
                                   .rollouts = rollouts,

@@ -19,6 +19,7 @@
     ROW(STATE_CONFLICT, 409, "state_conflict")                                                                         \
     ROW(NOT_COMPARABLE, 409, "not_comparable")                                                                         \
     ROW(EVAL_GROUP, 409, "eval_group")                                                                                 \
+    ROW(HELDOUT_TASK, 409, "heldout_task")                                                                             \
     ROW(BODY_TOO_LARGE, 413, "body_too_large")                                                                         \
     ROW(UNSUPPORTED_MEDIA_TYPE, 415, "unsupported_media_type")                                                         \
     ROW(EXPECTATION_FAILED, 417, "expectation_failed")                                                                 \

@@ -90,6 +90,8 @@ static void begin_group(struct json_write *json, const struct store_group *group
     if (scope->alone)
         json_put_string(json, "batch", group->batch_id);
     json_put_text(json, "task", group->task);
+    json_put_text(json, "set", group->set);
+    json_put_text(json, "split", group->split);
     json_put_int(json, "draw", group->draw);
     json_put_int(json, "n", group->n);
     json_put_int(json, "first_sample_index", group->first_sample_index);

@@ -88,7 +88,8 @@ size_t batch_spec_bytes(const struct batch_spec *spec)
 {
     /* given completions are in here once more, on their way to the verifiers */
     size_t times = spec->origin == BATCH_GIVEN ? 3 : 2;
-    return times * spec->body_bytes + spec->group_count * sizeof(struct group_spec) + spec->rollout_count * 64;
+    return times * (spec->body_bytes + spec->set_bytes) + spec->group_count * sizeof(struct group_spec) +
+           spec->rollout_count * 64;
 }
 
 /* --- sampling --------------------------------------------------------------------------------------- */

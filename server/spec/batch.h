@@ -45,10 +45,13 @@ struct group_spec {
     size_t prompt_id_count;
     struct text reference_json; /* TEXT_NONE: none */
     struct sampling sampling;
-    struct text sampling_json;           /* the overrides; TEXT_NONE: none */
-    struct verifier_list *verifiers;     /* its own reference */
-    struct text verifiers_json;          /* the overrides; TEXT_NONE: none */
-    struct text metadata_json;           /* TEXT_NONE: none */
+    struct text sampling_json;       /* the overrides; TEXT_NONE: none */
+    struct verifier_list *verifiers; /* its own reference */
+    struct text verifiers_json;      /* the overrides; TEXT_NONE: none */
+    struct text metadata_json;       /* TEXT_NONE: none */
+    int64_t set_task_seq;            /* of the task of a set that it was made of; 0: none */
+    struct text set;                 /* TEXT_NONE: none */
+    struct text split;
     struct text tags_json;               /* canonical (store/tags.h); TEXT_NONE: none */
     struct store_content prompt_content; /* batch_spec_make_contents() */
     struct store_content reference_content;
@@ -95,6 +98,7 @@ struct batch_spec {
     struct buffer packed; /* the body as the record keeps it; empty: `body` itself */
     enum store_codec body_codec;
     size_t body_bytes;
+    size_t set_bytes; /* of what was taken from task sets */
     uint8_t body_sha256[SHA256_BYTES];
 
     struct json_input input; /* the texts above point into it */

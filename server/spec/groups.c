@@ -4,6 +4,7 @@
 #include "server/settings/settings.h"
 #include "server/spec/chat_private.h"
 #include "server/spec/tags_private.h"
+#include "server/spec/task.h"
 
 #include <stdio.h>
 #include <uthash.h>
@@ -74,8 +75,6 @@ static int check_prompt(struct batch_spec *spec, const char *path, const struct 
         return refuse(spec, path, "tools", ERR_INVALID_FIELD, "tools go with messages: the chat template shows them");
     if (fields->tools && spec->origin == BATCH_GIVEN)
         return refuse(spec, path, "tools", ERR_INVALID_FIELD, "nothing is sampled here that tools could be shown to");
-    if (fields->set.data)
-        return refuse(spec, path, "set", ERR_INVALID_FIELD, "task sets are not offered yet");
     return 0;
 }
 
@@ -101,6 +100,83 @@ static int read_prompt(struct batch_spec *spec, const char *path, const struct g
     path_join(where, path, "prompt_ids");
     group->prompt_id_count = fields->prompt_ids.count;
     return batch_spec_read_ids(spec, &fields->prompt_ids, where, &group->prompt_ids);
+}
+
+static struct text own_text(struct batch_spec *spec, struct text text)
+{
+    if (!text.data)
+        return TEXT_NONE;
+    char *copy = batch_spec_own(spec, xcalloc(text.length_bytes + 1, 1));
+    memcpy(copy, text.data, text.length_bytes);
+    spec->set_bytes += text.length_bytes;
+    return (struct text){copy, text.length_bytes};
+}
+
+/* What a group takes from a task of a set, parsed where the request would be. */
+struct set_values {
+    json_t *prompt;
+    json_t *reference;
+};
+
+static void set_values_finish(struct set_values *values)
+{
+    json_decref(values->prompt);
+    json_decref(values->reference);
+}
+
+static int check_set(struct batch_spec *spec, const char *path, const struct group_fields *fields)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } doubles[] = {{"prompt", fields->prompt.data != NULL},
+                   {"messages", fields->messages != NULL},
+                   {"prompt_ids", fields->prompt_ids.values != NULL},
+                   {"reference", fields->reference != NULL}};
+    for (size_t i = 0; i < ARRAY_LENGTH(doubles); i++)
+        if (doubles[i].given)
+            return refuse(spec, path, doubles[i].name, ERR_INVALID_FIELD, "the task of the set has it");
+    return 0;
+}
+
+static void fill_from_set(struct batch_spec *spec, const struct store_task *task, struct group_fields *fields,
+                          struct group_spec *group, struct set_values *ret_values)
+{
+    group->set_task_seq = task->seq;
+    group->set = fields->set;
+    group->split = own_text(spec, task->split);
+    if (!fields->metadata)
+        group->metadata_json = own_text(spec, task->metadata);
+    if (!fields->tags)
+        group->tags_json = own_text(spec, task->tags);
+    if (task->reference.data)
+        fields->reference = ret_values->reference = task_value(task->reference);
+    ret_values->prompt = task_value(task->prompt);
+    if (task->chat)
+        fields->messages = ret_values->prompt;
+    else
+        fields->prompt = own_text(spec, json_text_of(ret_values->prompt));
+    spec->set_bytes += task->reference.length_bytes + (task->chat ? task->prompt.length_bytes : 0);
+}
+
+/* A set never changes, so that the batch is the same whenever its request is read again. */
+static int take_from_set(struct batch_spec *spec, const char *path, struct group_fields *fields,
+                         struct group_spec *group, struct set_values *ret_values)
+{
+    struct call *call = spec->input.call;
+    _cleanup_(store_tasks_finish) struct store_tasks found = {0};
+    if (!fields->set.data)
+        return 0;
+    if (check_set(spec, path, fields) < 0 || task_find(call, fields->set, fields->task, path, &found) < 0)
+        return -1;
+    if (spec->purpose == STORE_TRAIN && !text_equals(found.tasks[0].split, task_split_train))
+        return refuse(spec, path, "task", ERR_HELDOUT_TASK,
+                      "a task whose split is not `train` is not trained on; `purpose` eval may use it");
+    fill_from_set(spec, &found.tasks[0], fields, group, ret_values);
+    if (spec->set_bytes > (size_t)call->settings->body_limit_bytes && !call->resumed)
+        return refuse(spec, path, "task", ERR_BODY_TOO_LARGE,
+                      "the prompts and references of the batch's sets are larger than body_limit");
+    return 0;
 }
 
 static int read_tags(struct batch_spec *spec, const char *path, const struct group_fields *fields,
@@ -178,6 +254,7 @@ static int check_template_of_batch(struct batch_spec *spec)
 static int read_group(struct batch_spec *spec, const json_t *object, const char *path, struct group_spec *group)
 {
     struct group_fields fields = {0};
+    _cleanup_(set_values_finish) struct set_values taken = {0};
     char where[PATH_BYTES];
 
     bool given = spec->origin == BATCH_GIVEN;
@@ -194,6 +271,8 @@ static int read_group(struct batch_spec *spec, const json_t *object, const char 
     group->metadata_json = batch_spec_dump(spec, fields.metadata);
     if (json_is_null(fields.reference))
         fields.reference = NULL;
+    if (take_from_set(spec, path, &fields, group, &taken) < 0)
+        return -1;
     group->reference_json = batch_spec_dump(spec, fields.reference);
     group->sampling_json = batch_spec_dump(spec, fields.sampling);
     path_join(where, path, "sampling");

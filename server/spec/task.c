@@ -156,3 +156,31 @@ void task_finish(struct store_new_task *task)
         free((char *)(uintptr_t)texts[i].data);
     *task = (struct store_new_task){0};
 }
+
+/* ---- on record --------------------------------------------------------------------------------------------- */
+
+static int refuse_unknown(struct call *call, struct text set, const char *path)
+{
+    _cleanup_(store_tasksets_finish) struct store_tasksets found = {0};
+    char where[PATH_BYTES];
+    enum store_status status = store_read_taskset(call->reader, set, &found);
+    path_join(where, path, status == STORE_OK ? "task" : "set");
+    if (status == STORE_OK)
+        return call_refuse(call, ERR_NOT_FOUND, where, "the set has no task of this name");
+    return status == STORE_NOT_FOUND ? call_refuse(call, ERR_NOT_FOUND, where, "there is no task set of this name")
+                                     : call_refuse_unreadable(call);
+}
+
+json_t *task_value(struct text json)
+{
+    return json_loadb(json.data, json.length_bytes, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+}
+
+int task_find(struct call *call, struct text set, struct text task, const char *path, struct store_tasks *ret_task)
+{
+    *ret_task = (struct store_tasks){0};
+    enum store_status status = call->reader ? store_find_task(call->reader, set, task, ret_task) : STORE_UNAVAILABLE;
+    if (status == STORE_OK)
+        return 0;
+    return status == STORE_NOT_FOUND ? refuse_unknown(call, set, path) : call_refuse_unreadable(call);
+}

@@ -5,6 +5,8 @@
 #include "server/http/call.h"
 #include "server/store/taskset.h"
 
+#include <jansson.h>
+
 #define TASKSET_NAME_BYTES 128
 #define TASK_NAME_BYTES 1024
 
@@ -18,5 +20,12 @@ bool taskset_name_is_valid(struct text set);
  * *ret_task belong to it: task_finish(), also after a refusal. */
 int task_read(struct call *line, struct store_new_task *ret_task);
 void task_finish(struct store_new_task *task);
+
+/* A prompt or a reference of a task on record; the caller's. */
+json_t *task_value(struct text json);
+
+/* The task of a set on record, for what is at `path` (`groups[3]`). 0, or -1 with the call refused; *ret_task is to be
+ * finished after both. */
+int task_find(struct call *call, struct text set, struct text task, const char *path, struct store_tasks *ret_task);
 
 #endif
