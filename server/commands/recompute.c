@@ -170,11 +170,14 @@ static int recompute_batch(struct recomputing *self, const char *id)
     self->report->batches++;
     if (objective_json_parse(batch.objective, &knobs) < 0) {
         self->report->unread++;
+        self->batch = NULL;
         return 0;
     }
     objective_at_sampling(&knobs, &self->knobs);
     bool whole = objective_needs_whole_batch(&self->knobs);
-    return whole && batch.state != STORE_BATCH_COMPLETE ? 0 : walk_groups(self, whole);
+    int result = whole && batch.state != STORE_BATCH_COMPLETE ? 0 : walk_groups(self, whole);
+    self->batch = NULL; /* it goes now */
+    return result;
 }
 
 static int walk_batches(struct recomputing *self)
