@@ -48,10 +48,18 @@ enum store_codec store_pack(struct text plain, struct buffer *packed)
     return STORE_CODEC_PLAIN;
 }
 
+/* So that a wrong length on record is never the size of what is written to. The largest two lengths stand for none. */
+static bool says_length(struct text packed, size_t plain_bytes)
+{
+    return plain_bytes < ZSTD_CONTENTSIZE_ERROR &&
+           ZSTD_getFrameContentSize(packed.data, packed.length_bytes) == plain_bytes;
+}
+
 bool store_unpack(enum store_codec codec, struct text packed, char *ret_plain, size_t plain_bytes)
 {
     if (codec == STORE_CODEC_ZSTD)
-        return ZSTD_decompress(ret_plain, plain_bytes, packed.data, packed.length_bytes) == plain_bytes;
+        return says_length(packed, plain_bytes) &&
+               ZSTD_decompress(ret_plain, plain_bytes, packed.data, packed.length_bytes) == plain_bytes;
     if (packed.length_bytes != plain_bytes)
         return false;
     memcpy(ret_plain, packed.data, plain_bytes);

@@ -7,6 +7,7 @@ import pytest
 from harness import eventually
 from material import make_batch, make_group, rollouts
 from test_provenance import REQUEST, RIGHT, old_batch
+from test_tasksets import body_of, put
 
 MESSAGES = [{"role": "user", "content": "What is 6*7? Ünï \u0000 \"quoted\""}]
 
@@ -127,3 +128,22 @@ def test_each_line_of_an_export_has_them_and_csv_has_a_column_for_each(start, en
     reply = service.request("GET", "/v1/export?fields=prompt,reference", headers={"Accept": "text/csv"})
     header, *rows, end = reply.body.decode().splitlines()
     assert header == "id,prompt,reference" and [row.partition(",")[2] for row in rows] == ["What is 6*7?,42"] * 2 and end == "# end,2"
+
+
+def test_a_damaged_prompt_is_an_error_and_not_none(start, engine):
+    engine.rules(RIGHT)
+    service = start(engine)
+    batch = service.batch(make_batch(make_group("t", prompt="long " * 1000)))
+    assert put(service, "set", body_of({"task": "t", "prompt": "long " * 1000})).status == 201
+    with sqlite3.connect(service.database) as link:
+        assert link.execute("UPDATE contents SET content = substr(content, 1, length(content) - 5) WHERE codec = 'zstd'").rowcount == 1
+    link.close()
+    identity = rollouts(batch)[0]["id"]
+    for path, query in ((f"/v1/groups/{batch['groups'][0]['id']}", {"fields": "prompt"}), (f"/v1/rollouts/{identity}", {"fields": "prompt"}),
+                        ("/v1/rollouts", {"fields": "prompt"}), ("/v1/tasksets/set/tasks", {})):
+        reply = service.get(path, **query)
+        assert reply.status == 503 and reply.error["code"] == "store_unavailable", (path, reply)
+    asked = len(engine.samples)
+    reply = service.post("/v1/batches", make_batch({"set": "set", "task": "t"}))
+    assert reply.status == 503 and len(engine.samples) == asked, reply
+    assert service.read(f"/v1/rollouts/{identity}", fields="reward")["reward"] is not None

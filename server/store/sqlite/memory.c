@@ -110,6 +110,11 @@ struct text store_memory_text(struct store_memory *memory, const void *bytes, si
     return (struct text){copy, length_bytes};
 }
 
+void store_memory_fail(struct store_memory *memory)
+{
+    memory->failed = true;
+}
+
 bool store_memory_failed(const struct store_memory *memory)
 {
     return memory->failed;

@@ -20,6 +20,8 @@ void *store_memory_grow(struct store_memory *memory, void *array, size_t count, 
 /* A copy, followed by a NUL. */
 struct text store_memory_text(struct store_memory *memory, const void *bytes, size_t length_bytes);
 size_t store_memory_bytes(const struct store_memory *memory); /* taken so far */
+/* Something of the result cannot be had: from now on store_memory_failed(). */
+void store_memory_fail(struct store_memory *memory);
 bool store_memory_failed(const struct store_memory *memory);
 
 #endif

@@ -39,7 +39,8 @@ int read_task_texts(struct store_reader *reader, enum statement which, int64_t s
 int read_rollout_sides(struct store_reader *reader, unsigned with, struct store_memory *memory,
                        struct store_rollout *rollout);
 
-/* A content whose codec, plain_bytes and content stand from `place` on. TEXT_NONE: it cannot be unpacked. */
+/* A content whose codec, plain_bytes and content stand from `place` on. TEXT_NONE: it cannot be unpacked, and then
+ * store_memory_failed(): a prompt that cannot be read is not one that is not there. */
 struct text reader_unpack(sqlite3_stmt *row, int place, struct store_memory *memory);
 
 #endif

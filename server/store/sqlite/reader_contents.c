@@ -9,9 +9,10 @@ struct text reader_unpack(sqlite3_stmt *row, int place, struct store_memory *mem
     size_t plain_bytes = (size_t)sqlite3_column_int64(row, place + 1);
     char *plain = store_memory_take(memory, plain_bytes + 1, 1);
     enum store_codec codec = (enum store_codec)column_name(row, place, store_codec_names);
-    if (!plain || !store_unpack(codec, column_view(row, place + 2), plain, plain_bytes))
-        return TEXT_NONE;
-    return (struct text){plain, plain_bytes};
+    if (plain && store_unpack(codec, column_view(row, place + 2), plain, plain_bytes))
+        return (struct text){plain, plain_bytes};
+    store_memory_fail(memory);
+    return TEXT_NONE;
 }
 
 /* ---- requests of groups from before

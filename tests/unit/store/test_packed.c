@@ -76,6 +76,11 @@ static void test_damage_is_found_and_nothing_is_read_beyond_it(void **state)
     assert_int_equal(store_pack(plain, &packed), STORE_CODEC_ZSTD);
     for (size_t cut = 0; cut < packed.length_bytes; cut += 7)
         assert_false(store_unpack(STORE_CODEC_ZSTD, (struct text){packed.data, cut}, out, sizeof(out)));
+    const size_t wrong[] = {0, sizeof(out) - 1, sizeof(out) + 1, (size_t)1 << 60, SIZE_MAX - 1, SIZE_MAX};
+    char *small = malloc(1);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        assert_false(store_unpack(STORE_CODEC_ZSTD, buffer_text(&packed), small, wrong[i]));
+    free(small);
     packed.data[0] ^= 0x55;
     struct store_unpacking *unpacking = store_unpacking_create();
     struct text left = buffer_text(&packed);
