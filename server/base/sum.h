@@ -26,6 +26,14 @@ static inline double precise_sum_value(const struct precise_sum *sum)
     return sum->sum + sum->lost;
 }
 
+/* The sum by count > 0, nearer than the division of a rounded sum: the mean of equal values is their value. */
+static inline double precise_sum_mean(const struct precise_sum *sum, double count)
+{
+    double mean = precise_sum_value(sum) / count;
+    double rest = fma(-mean, count, sum->sum) + sum->lost;
+    return mean + rest / count;
+}
+
 /* The one rule of equality: largest - smallest <= 1e-12 * the largest |value|. Rounding is no difference. */
 static inline bool values_are_equal(double minimum, double maximum)
 {

@@ -243,6 +243,12 @@ size_t cells_tasks(const struct cells *cells, size_t cell)
     return cell_at(cells, cells->order[cell])->pair_count;
 }
 
+static double mean_of_task(const struct task_scratch *sum)
+{
+    double mean = sum->count ? precise_sum_mean(&sum->sum, (double)sum->count) : NAN;
+    return isfinite(mean) ? mean : NAN;
+}
+
 void cells_task(const struct cells *cells, size_t cell, size_t place, struct cell_task *ret_task)
 {
     const struct cell_pair *pair = pairs_of(cells, cell_at(cells, cells->order[cell])) + place;
@@ -251,9 +257,9 @@ void cells_task(const struct cells *cells, size_t cell, size_t place, struct cel
         (struct cell_task){.task = names_key(&cells->tasks, pair->task),
                            .n = pair->n,
                            .judged = (int64_t)pair->reward.count,
-                           .reward_mean = quotient(precise_sum_value(&pair->reward.sum), (int64_t)pair->reward.count),
+                           .reward_mean = mean_of_task(&pair->reward),
                            .scores = (int64_t)pair->score.count,
-                           .score_mean = quotient(precise_sum_value(&pair->score.sum), (int64_t)pair->score.count),
+                           .score_mean = mean_of_task(&pair->score),
                            .tokens_mean = quotient((double)pair->judged_tokens, (int64_t)pair->reward.count),
                            .decided = pair->decided,
                            .solved = pair->solved};

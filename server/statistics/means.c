@@ -32,7 +32,7 @@ static double mean_of(size_t n, const double *values, double unit, size_t *ret_c
     }
     if (minimum == maximum) /* without the rounding of a division by n */
         return minimum / unit;
-    return *ret_count ? precise_sum_value(&sum) / (double)*ret_count : NAN;
+    return *ret_count ? precise_sum_mean(&sum, (double)*ret_count) : NAN;
 }
 
 /* A unit is below its largest value, so a mean of such may be too. */
@@ -117,7 +117,7 @@ struct clustered_mean clustered_mean_of_sums(size_t tasks, const struct task_scr
     }
     if (result.count == 0)
         return result;
-    result.mean = equal ? minimum : of_unit(precise_sum_value(&total) / (double)result.count, 1);
+    result.mean = equal ? minimum : of_unit(precise_sum_mean(&total, (double)result.count), 1);
     if (result.tasks >= 2 && !isnan(result.mean))
         result.se = equal ? 0 : error_of_sums(tasks, sums, result.mean, result.count);
     return result;
@@ -131,7 +131,7 @@ void task_means(size_t n, const double *values, const uint32_t *tasks, size_t ta
     add_to_tasks(n, values, tasks, task_count, unit, 0, scratch);
     for (size_t t = 0; t < task_count; t++)
         ret_means[t] =
-            scratch[t].count ? of_unit(precise_sum_value(&scratch[t].sum) / (double)scratch[t].count, unit) : NAN;
+            scratch[t].count ? of_unit(precise_sum_mean(&scratch[t].sum, (double)scratch[t].count), unit) : NAN;
 }
 
 struct paired_difference paired_difference(size_t tasks, const double *left, const double *right)
@@ -152,7 +152,7 @@ struct paired_difference paired_difference(size_t tasks, const double *left, con
     }
     if (result.tasks == 0)
         return result;
-    double mean = precise_sum_value(&sum) / (double)result.tasks;
+    double mean = precise_sum_mean(&sum, (double)result.tasks);
     for (size_t t = 0; t < tasks; t++) {
         double deviation = right[t] / unit - left[t] / unit - mean;
         if (!isnan(deviation))

@@ -122,6 +122,16 @@ def test_a_run_compared_with_itself_differs_by_nothing(plain):
     assert difference["reward"]["mean"] == difference["reward"]["se"] == 0 and difference["heldout"]["exact"]["mean"] == 0
 
 
+def test_equal_rewards_have_no_error_at_all(plain):
+    """0.1 + 0.1 + 0.1 by 3 is another double than 0.1: the rounding of a division is no difference."""
+    verifiers = [{"name": "math", "weight": 0.1}]
+    for run, sizes in (("tenths-1", (3, 1, 2, 7)), ("tenths-2", (1, 3, 6, 3))):
+        groups = [{"task": f"t{task}", "reference": "42", "completions": [{"text": "\\boxed{42}"}] * size} for task, size in enumerate(sizes)]
+        assert score(plain, run, *groups, verifiers=verifiers).status == 200
+    got = plain.read("/v1/compare", a="tenths-1", b="tenths-2", budget="revisions")
+    assert got["difference"]["reward"] == {"mean": 0, "se": 0, "tasks": 4} and got["b"]["reward"]["se"] == 0
+
+
 def differences(reply):
     assert (reply.status, reply.error["code"]) == (409, "not_comparable"), reply
     return [(one["key"], one["a"], one["b"]) for one in reply.error["differences"]]

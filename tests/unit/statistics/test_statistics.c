@@ -158,6 +158,39 @@ static void test_a_difference_takes_one_value_of_each_task(void **state)
     assert_close(got.se, sqrt(42.0 / 36) / 3);
 }
 
+/* 0.1 + 0.1 + 0.1 by 3 is another double. */
+static void test_equal_differences_have_no_error_at_all(void **state)
+{
+    double left[MANY];
+    double right[MANY];
+    (void)state;
+
+    for (size_t i = 0; i < MANY; i++) {
+        left[i] = 0;
+        right[i] = 0.1;
+    }
+    for (size_t n = 2; n <= MANY; n++) {
+        assert_true(paired_difference(n, left, right).mean == 0.1);
+        assert_true(paired_difference(n, left, right).se == 0);
+    }
+}
+
+static void test_the_mean_of_a_task_with_equal_values_is_their_value(void **state)
+{
+    double values[MANY];
+    uint32_t tasks[MANY] = {0};
+    struct task_scratch scratch[1];
+    double got[1];
+    (void)state;
+
+    for (size_t i = 0; i < MANY; i++)
+        values[i] = 0.7;
+    for (size_t n = 1; n <= MANY; n++) {
+        task_means(n, values, tasks, 1, scratch, got);
+        assert_true(got[0] == 0.7);
+    }
+}
+
 static void test_a_difference_over_one_task_or_none(void **state)
 {
     const double left[] = {0.25, NAN};
@@ -367,6 +400,8 @@ int main(void)
         cmocka_unit_test(test_squares_beyond_double_and_below_it_are_scaled),
         cmocka_unit_test(test_a_sum_beyond_double_has_a_mean_within),
         cmocka_unit_test(test_a_difference_takes_one_value_of_each_task),
+        cmocka_unit_test(test_equal_differences_have_no_error_at_all),
+        cmocka_unit_test(test_the_mean_of_a_task_with_equal_values_is_their_value),
         cmocka_unit_test(test_a_difference_over_one_task_or_none),
         cmocka_unit_test(test_means_of_tasks),
         cmocka_unit_test(test_correlations_from_paper),
