@@ -253,16 +253,15 @@ void cells_task(const struct cells *cells, size_t cell, size_t place, struct cel
 {
     const struct cell_pair *pair = pairs_of(cells, cell_at(cells, cells->order[cell])) + place;
 
-    *ret_task =
-        (struct cell_task){.task = names_key(&cells->tasks, pair->task),
-                           .n = pair->n,
-                           .judged = (int64_t)pair->reward.count,
-                           .reward_mean = mean_of_task(&pair->reward),
-                           .scores = (int64_t)pair->score.count,
-                           .score_mean = mean_of_task(&pair->score),
-                           .tokens_mean = quotient((double)pair->judged_tokens, (int64_t)pair->reward.count),
-                           .decided = pair->decided,
-                           .solved = pair->solved};
+    *ret_task = (struct cell_task){.task = names_key(&cells->tasks, pair->task),
+                                   .n = pair->n,
+                                   .judged = (int64_t)pair->reward.count,
+                                   .reward_mean = mean_of_task(&pair->reward),
+                                   .scores = (int64_t)pair->score.count,
+                                   .score_mean = mean_of_task(&pair->score),
+                                   .tokens_mean = quotient((double)pair->judged_tokens, (int64_t)pair->reward.count),
+                                   .decided = pair->decided,
+                                   .solved = pair->solved};
 }
 
 /* --- groups --- */

@@ -11,7 +11,7 @@ struct compare_spent {
     int64_t counts[3]; /* by enum compare_budget */
     struct compare_weights {
         int64_t incarnation, revision;
-    } * weights; /* [counts[COMPARE_REVISIONS]], distinct ones, in order of creation */
+    } * weights; /* [counts[COMPARE_REVISIONS]], distinct ones of all members, in order of creation */
     size_t weights_room;
 };
 
@@ -20,7 +20,7 @@ struct compare_side {
     json_t *settings;            /* key: {a value as text: the value} of every batch */
     struct compare_spent total;  /* of its whole groups */
     struct compare_spent within; /* the budget */
-    struct cells *cells;         /* of the rollouts within: without a verifier the reward, with one its score */
+    struct cells *cells;         /* of survivors within: without a verifier the reward, with one its score */
     int64_t batches, groups;
 };
 

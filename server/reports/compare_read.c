@@ -5,6 +5,7 @@
 #include "server/store/store.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { PAGE_BATCHES = 32 };
@@ -44,9 +45,9 @@ static void add_weights(struct compare_spent *spent, const struct compare_weight
     spent->counts[COMPARE_REVISIONS]++;
 }
 
-static struct compare_weights weights_of(const struct whole_group *group)
+static struct compare_weights weights_of(const struct store_member *member)
 {
-    return (struct compare_weights){group->members[0].incarnation, group->members[0].policy_revision};
+    return (struct compare_weights){member->incarnation, member->policy_revision};
 }
 
 static int64_t tokens_of(const struct whole_group *group)
@@ -59,18 +60,59 @@ static int64_t tokens_of(const struct whole_group *group)
 
 static void spend(struct compare_spent *spent, const struct whole_group *group)
 {
-    struct compare_weights weights = weights_of(group);
     spent->counts[COMPARE_TOKENS] += tokens_of(group);
     spent->counts[COMPARE_ROLLOUTS] += (int64_t)group->count;
-    add_weights(spent, &weights);
+    for (size_t i = 0; i < group->count; i++) {
+        struct compare_weights weights = weights_of(&group->members[i]);
+        add_weights(spent, &weights);
+    }
+}
+
+/* Weights that nothing was spent on yet: members of one group may have several. */
+static int64_t new_weights(const struct compare_spent *spent, const struct whole_group *group)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        struct compare_weights weights = weights_of(&group->members[i]);
+        size_t same = 0;
+        while (same < i && (group->members[same].incarnation != weights.incarnation ||
+                            group->members[same].policy_revision != weights.revision))
+            same++;
+        count += same == i && !has_weights(spent, &weights);
+    }
+    return count;
 }
 
 static bool fits(const struct compare_spent *spent, const struct whole_group *group, enum compare_budget budget,
                  int64_t value)
 {
-    struct compare_weights weights = weights_of(group);
-    const int64_t more[] = {tokens_of(group), (int64_t)group->count, !has_weights(spent, &weights)};
-    return spent->counts[budget] + more[budget] <= value;
+    switch (budget) {
+    case COMPARE_TOKENS:
+        return spent->counts[budget] + tokens_of(group) <= value;
+    case COMPARE_ROLLOUTS:
+        return spent->counts[budget] + (int64_t)group->count <= value;
+    case COMPARE_REVISIONS:
+        break;
+    }
+    return spent->counts[COMPARE_REVISIONS] + new_weights(spent, group) <= value;
+}
+
+/* Whether no later incarnation spent anything on the member's revision. */
+static bool survives(const struct compare_spent *spent, const struct store_member *member)
+{
+    for (int64_t i = spent->counts[COMPARE_REVISIONS]; i-- > 0;)
+        if (spent->weights[i].revision == member->policy_revision &&
+            spent->weights[i].incarnation > member->incarnation)
+            return false;
+    return true;
+}
+
+static bool is_rewound(const struct compare_spent *spent)
+{
+    for (int64_t i = 1; i < spent->counts[COMPARE_REVISIONS]; i++)
+        if (spent->weights[i].incarnation != spent->weights[0].incarnation)
+            return true;
+    return false;
 }
 
 /* ---- what a group is worth --------------------------------------------------------------------------------- */
@@ -109,25 +151,37 @@ static void add_member(struct cells *cells, const struct whole_group *group, con
 struct walk {
     struct comparison *comparison;
     struct compare_side *side;
-    bool takes; /* false: it measures */
-    bool ended; /* the budget is spent */
-    char *last; /* texts of the batch before, whose settings are known */
+    enum walk_purpose {
+        WALK_MEASURES, /* the whole run */
+        WALK_CUTS,     /* what is spent within the budget */
+        WALK_TAKES     /* the numbers of what it was spent on */
+    } purpose;
+    const struct compare_spent *line; /* says which members survive; NULL: all */
+    bool ended;                       /* the budget is spent */
+    char *last;                       /* texts of the batch before, whose settings are known */
 };
+
+static void take_group(struct walk *walk, const struct whole_group *group)
+{
+    walk->side->groups++;
+    for (size_t i = 0; i < group->count; i++)
+        if (!walk->line || survives(walk->line, &group->members[i]))
+            add_member(walk->side->cells, group, &group->members[i]);
+}
 
 /* False: the group does not fit any more. */
 static bool visit_group(struct walk *walk, const struct whole_group *group)
 {
     struct compare_side *side = walk->side;
-    if (!walk->takes) {
+    if (walk->purpose == WALK_MEASURES) {
         spend(&side->total, group);
         return true;
     }
     if (!fits(&side->within, group, walk->comparison->query->budget, walk->comparison->value))
         return false;
     spend(&side->within, group);
-    side->groups++;
-    for (size_t i = 0; i < group->count; i++)
-        add_member(side->cells, group, &group->members[i]);
+    if (walk->purpose == WALK_TAKES)
+        take_group(walk, group);
     return true;
 }
 
@@ -147,7 +201,7 @@ static void visit_groups(struct walk *walk, const struct store_groups *groups, c
         walk->ended = !visit_group(walk, &group);
         any |= !walk->ended;
     }
-    walk->side->batches += walk->takes && any;
+    walk->side->batches += walk->purpose == WALK_TAKES && any;
 }
 
 static int visit_members(struct walk *walk, const struct store_batch_settings *batch)
@@ -188,7 +242,7 @@ static int visit_page(struct walk *walk, const struct store_settings_page *page)
             continue;
         if (atomic_load_explicit(&walk->comparison->call->abandoned, memory_order_relaxed))
             return call_refuse_unreadable(walk->comparison->call);
-        if (!walk->takes)
+        if (walk->purpose == WALK_MEASURES)
             note_settings(walk, batch);
         if (visit_members(walk, batch) < 0)
             return -1;
@@ -240,8 +294,20 @@ int compare_measure(struct comparison *comparison, struct compare_side *side, co
     return result;
 }
 
+/* What a rewind left behind was paid for, and says nothing about the run: its line is that of what the budget reached. */
 int compare_take(struct comparison *comparison, struct compare_side *side)
 {
-    struct walk walk = {.comparison = comparison, .side = side, .takes = true};
-    return walk_batches(&walk);
+    struct walk cut = {.comparison = comparison, .side = side, .purpose = WALK_CUTS};
+    struct walk take = {.comparison = comparison, .side = side, .purpose = WALK_TAKES};
+    struct compare_spent line = {0};
+    if (is_rewound(&side->total)) {
+        if (walk_batches(&cut) < 0)
+            return -1;
+        line = side->within;
+        side->within = (struct compare_spent){0};
+        take.line = &line;
+    }
+    int result = walk_batches(&take);
+    free(line.weights);
+    return result;
 }

@@ -4,16 +4,18 @@ import random
 
 import pytest
 
-from material import close
+from harness import eventually
+from material import close, make_batch, make_group, sampling
 from test_manifest import frozen, score
 from test_records import pages
+from test_stats import rewind, rows_of
 
 VERIFIERS = [{"name": "math"}, {"name": "exact", "id": "exact", "heldout": True}]
 
 
-def train(service, run, source, batches=4, tasks=6, largest=9, **fields):
+def train(service, run, source, batches=4, tasks=6, largest=9, first=0, **fields):
     """A run of random groups: right and wrong, of several lengths, some that failed."""
-    for revision in range(batches):
+    for revision in range(first, first + batches):
         groups = []
         for task in source.sample(range(tasks), source.randint(1, tasks)):
             completions = []
@@ -37,13 +39,13 @@ def recorded(service, run):
 
 
 def weights(group):
-    return group[0]["incarnation"], group[0]["policy_revision"]
+    return {(rollout["incarnation"], rollout["policy_revision"]) for rollout in group}
 
 
 def cost(groups, budget):
     if budget == "completion_tokens":
         return sum(rollout["completion_tokens"] or 0 for group in groups for rollout in group)
-    return sum(map(len, groups)) if budget == "rollouts" else len({weights(group) for group in groups})
+    return sum(map(len, groups)) if budget == "rollouts" else len(set().union(*map(weights, groups)))
 
 
 def cut(groups, budget, value):
@@ -53,6 +55,13 @@ def cut(groups, budget, value):
             break
         taken.append(group)
     return taken
+
+
+def surviving(groups):
+    """Of each revision what the latest incarnation sampled."""
+    spent = set().union(*map(weights, groups))
+    latest = {revision: max(incarnation for incarnation, other in spent if other == revision) for _, revision in spent}
+    return [[rollout for rollout in group if rollout["incarnation"] == latest[rollout["policy_revision"]]] for group in groups]
 
 
 def clustered(pairs):
@@ -114,6 +123,44 @@ def test_every_number_is_that_of_an_independent_computation(plain, budget, seed)
     assert same_numbers(got["difference"]["heldout"]["exact"], paired(*(scores(one, "exact") for one in within)))
     turned = plain.read("/v1/compare", a=names[1], b=names[0], budget=budget)
     assert turned["a"] == got["b"] and close(turned["difference"]["reward"]["mean"], None if got["difference"]["reward"]["mean"] is None else -got["difference"]["reward"]["mean"], absolute=1e-12)
+
+
+@pytest.mark.parametrize("budget", ["completion_tokens", "rollouts", "revisions"])
+def test_what_a_rewind_left_behind_is_spent_and_in_no_other_number(plain, budget):
+    """The steady run spends less, so that the rewound one is cut before its rewind, after it, or not at all."""
+    for steady, more in ((1, 3), (3, 3), (5, 1), (9, 2)):
+        source, names = random.Random(steady), [f"rewound-{budget}-{steady}", f"steady-{budget}-{steady}"]
+        train(plain, names[0], source, batches=3)
+        rewind(plain, names[0], 1, 1)
+        train(plain, names[0], source, batches=more, first=1)
+        train(plain, names[1], source, batches=steady)
+        groups = [recorded(plain, name) for name in names]
+        value = min(cost(one, budget) for one in groups)
+        within = [cut(one, budget, value) for one in groups]
+        line = [surviving(one) for one in within]
+        got = plain.read("/v1/compare", a=names[0], b=names[1], budget=budget)
+        assert got["budget"]["value"] == value
+        for side, taken, kept in zip((got["a"], got["b"]), within, line):
+            mean, se = clustered(rewards(kept))
+            assert (side["groups"], side["completion_tokens"], side["revisions"]) == (len(taken), cost(taken, "completion_tokens"), cost(taken, "revisions"))
+            assert side["n"] == sum(map(len, kept)) and same_numbers(side["reward"], {"mean": mean, "se": se, "scored": len(rewards(kept))}), (side, mean, se)
+        assert same_numbers(got["difference"]["reward"], paired(*map(rewards, line)))
+        assert same_numbers(got["difference"]["heldout"]["exact"], paired(*(scores(one, "exact") for one in line)))
+    assert sum(map(len, line[0])) < sum(map(len, within[0])), "a rewind left something behind"
+
+
+def test_every_revision_of_a_group_s_members_is_spent(service, engine):
+    """Mode abort: a sample in flight goes on at the new revision, beside a sibling of the old one."""
+    engine.rules({"times": 1, "text": "\\boxed{42}"}, {"times": 1, "hold": True}, {"text": "\\boxed{41}"})
+    assert service.put("/v1/runs/split/policy", {"revision": 1}).status == 200
+    made = service.post("/v1/batches", make_batch(make_group("one"), run="split", policy_revision=1, sampling=sampling(2)), {"Prefer": "respond-async"}).json["id"]
+    eventually(lambda: len(rows_of(service, run="split")) == 1, "one member is on record")
+    assert service.post("/v1/runs/split/policy/begin", {"revision": 2, "mode": "abort"}).status == 200
+    assert service.post("/v1/runs/split/policy/commit", {}).status == 200
+    engine.release()
+    service.settled(made)
+    got = service.read("/v1/compare", a="split", b="split", budget="revisions")
+    assert got["budget"]["value"] == 2 and (got["a"]["groups"], got["a"]["revisions"], got["a"]["n"]) == (1, 2, 2)
 
 
 def test_a_run_compared_with_itself_differs_by_nothing(plain):
