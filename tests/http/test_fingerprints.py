@@ -33,7 +33,9 @@ def test_every_verifier_has_fingerprints_of_each_kind_of_verdict(plain):
     assert len(lines) >= 300
     for verifier in plain.read("/v1/verifiers")["verifiers"]:
         seen = kinds[verifier["name"]]
-        assert sum(seen.values()) >= 20 and seen["correct"] and seen["incorrect"], f"{verifier['name']} has {dict(seen)}: add lines to {fingerprints.FILE}"
+        assert sum(seen.values()) >= 20 and seen["correct"] and seen["incorrect"], (
+            f"{verifier['name']} has {dict(seen)}, and needs 20 with correct and incorrect ones. If it is new in your branch: add cases to tests/cases/own/{verifier['name']}.jsonl, "
+            f"then git checkout origin/main -- tests/fingerprints && ninja -C build generate. Otherwise add lines to {fingerprints.FILE}")
 
 
 def test_every_verdict_names_its_verifier_version_and_options_wherever_it_is_shown(start, toy):
@@ -56,6 +58,6 @@ def test_a_changed_verdict_is_told_with_what_to_do():
     line = {"verifier": "exact", "version": "1", "options": {}, "reference": "a", "completion": "a", "verdict": "correct", "score": 1.0, "reason": "equal"}
     assert fingerprints.changes([line], [line]) == []
     sentence, = fingerprints.changes([line], [{**line, "verdict": "incorrect", "score": 0.0}])
-    assert "raise the version of exact" in sentence and "--write" in sentence
+    assert "raise the version of exact" in sentence and "--write" in sentence and "ninja -C build generate" in sentence
     sentence, = fingerprints.changes([line], [{**line, "version": "2", "verdict": "incorrect"}])
     assert "exact is at version 2" in sentence and "--write" in sentence

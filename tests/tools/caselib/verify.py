@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import sys
 
 from . import fake
 from .report import Suite
@@ -194,6 +195,9 @@ def outcome(case, verdict):
 def map_own(name):
     """A file without a format of its own is named after its verifier."""
     def map_case(case):
+        missing = [key for key in ("id", "completion", "expected") if key not in case]
+        if missing:
+            refuse(f"{name}.jsonl: case {case.get('id', 'without an id')} has no {' and no '.join(missing)}")
         return Mapped(case, name, outcome, case["completion"], case.get("reference"), case.get("options"))
     return map_case
 
@@ -204,7 +208,20 @@ MAPPERS = {"math": map_math, "choice": map_choice, "format": map_format, "ifeval
 
 def read_cases(folder, name):
     with open(os.path.join(folder, name + ".jsonl"), encoding="utf-8") as file:
-        return [json.loads(line) for line in file if line.strip()]
+        return [case_of(f"{name}.jsonl, line {number}", line) for number, line in enumerate(file, 1) if line.strip()]
+
+
+def case_of(where, line):
+    try:
+        return json.loads(line)
+    except ValueError as problem:
+        refuse(f"{where}: {problem}")
+
+
+def refuse(sentence):
+    """2: nothing was judged; 1 is a case that fails."""
+    print(sentence, file=sys.stderr)
+    sys.exit(2)
 
 
 # -- running --------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 struct verdict judge_text(const char *name, const char *options, const char *reference, struct text completion)
 {
@@ -89,19 +88,32 @@ static bool map_countdown(const json_t *line, struct case_of_file *one)
     return true;
 }
 
+/* Of "correct", "incorrect", "unscored" or a number; otherwise the test fails and says so. */
+static double score_expected(const char *name, const char *id, const json_t *expected)
+{
+    static const struct {
+        const char *word;
+        double score;
+    } words[] = {{"correct", 1}, {"incorrect", 0}, {"unscored", NAN}};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(words); i++)
+        if (text_equals(json_text_of(expected), words[i].word))
+            return words[i].score;
+    if (!json_is_number(expected))
+        fail_msg("tests/cases/own/%s.jsonl: \"expected\" of case %s is none of correct, incorrect, unscored, a score",
+                 name, id ? id : "without an id");
+    return json_number_value(expected);
+}
+
 /* What tests/cases/own says of any other verifier: its name is the file's. */
 static bool map_own(const char *name, const json_t *line, struct case_of_file *one)
 {
-    const json_t *expected = json_object_get(line, "expected");
-
     one->name = one->category = name;
     one->options = json_deep_copy(json_object_get(line, "options"));
     one->reference = json_object_get(line, "reference");
     one->completion = json_text_of(json_object_get(line, "completion"));
-    one->score = json_is_number(expected) ? json_number_value(expected)
-                 : strcmp(json_string_value(expected), "unscored") == 0
-                     ? NAN
-                     : strcmp(json_string_value(expected), "correct") == 0;
+    one->score = score_expected(name, one->id, json_object_get(line, "expected"));
+    one->reason = json_string_value(json_object_get(line, "reason"));
     return true;
 }
 
@@ -109,6 +121,16 @@ static const struct {
     const char *name;
     bool (*map)(const json_t *line, struct case_of_file *one);
 } files_of_a_format_of_their_own[] = {{"math", map_math}, {"format", map_format}, {"countdown", map_countdown}};
+
+/* The cases of regex are in the file of format. */
+static bool has_file_of_another_format(const char *name)
+{
+    bool has = strcmp(name, "regex") == 0;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(files_of_a_format_of_their_own); i++)
+        has |= strcmp(files_of_a_format_of_their_own[i].name, name) == 0;
+    return has;
+}
 
 static bool map_case(const char *name, const json_t *line, struct case_of_file *one)
 {
@@ -124,14 +146,10 @@ size_t each_own_file(void (*check)(const struct case_of_file *one, void *arg), v
     size_t count = 0;
 
     for (size_t i = 0; i < verifier_count; i++) {
-        bool other = false;
-        for (size_t k = 0; k < ARRAY_LENGTH(files_of_a_format_of_their_own); k++)
-            other |= strcmp(files_of_a_format_of_their_own[k].name, verifiers[i]->name) == 0;
-        snprintf(path, sizeof path, "%s/own/%s.jsonl", getenv("CASES"), verifiers[i]->name);
-        if (!other && access(path, F_OK) == 0) {
-            snprintf(path, sizeof path, "own/%s", verifiers[i]->name);
-            count += each_case(path, check, arg);
-        }
+        if (has_file_of_another_format(verifiers[i]->name))
+            continue;
+        snprintf(path, sizeof path, "own/%s", verifiers[i]->name);
+        count += each_case(path, check, arg);
     }
     return count;
 }
@@ -147,12 +165,15 @@ size_t each_case(const char *file, void (*check)(const struct case_of_file *one,
 
     snprintf(path, sizeof path, "%s/%s.jsonl", getenv("CASES"), file);
     stream = fopen(path, "r");
-    assert_non_null(stream);
-    while (getline(&line, &room, stream) > 0) {
-        json_t *root = json_loads(line, JSON_ALLOW_NUL, NULL);
+    if (!stream)
+        fail_msg("there are no cases in tests/cases/%s.jsonl: write them there, one a line (CONTRIBUTING.md)", file);
+    for (size_t number = 1; getline(&line, &room, stream) > 0; number++) {
+        json_error_t error;
+        json_t *root = json_loads(line, JSON_ALLOW_NUL, &error);
         struct case_of_file one = {.id = json_string_value(json_object_get(root, "id"))};
 
-        assert_non_null(root);
+        if (!root)
+            fail_msg("tests/cases/%s.jsonl, line %zu: %s", file, number, error.text);
         if (map_case(slash ? slash + 1 : file, root, &one)) {
             check(&one, arg);
             count++;

@@ -12,9 +12,12 @@ static void check(const struct case_of_file *one, void *arg)
     struct verdict verdict = judge_text(one->name, options, reference, one->completion);
 
     bool agrees = verdict.kind == VERDICT_UNSCORED ? isnan(one->score) : verdict.score == one->score;
+    if (one->reason && strcmp(one->reason, verdict.reason) != 0)
+        agrees = false;
     if (!agrees) {
-        print_error("%s (%s): score %g, %s; expected %g\n", one->id, one->category, verdict.score, verdict.reason,
-                    one->score);
+        print_error("%s (%s): %s, score %g, %s; expected score %g, %s\n", one->id, one->category,
+                    verdict_kind_names[verdict.kind], verdict.score, verdict.reason, one->score,
+                    one->reason ? one->reason : "any reason");
         ++*(size_t *)arg;
     }
     verdict_finish(&verdict);

@@ -128,7 +128,7 @@ static void test_order(void **state)
         _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
         struct math_decider *decider = math_decider_create(arena, WORK);
         int sign = 7;
-        print_message("%s against %s\n", orders[i].left, orders[i].right);
+        print_message("# %s against %s\n", orders[i].left, orders[i].right);
         assert_int_equal(
             math_decide_order(decider, expression(arena, orders[i].left), expression(arena, orders[i].right), &sign),
             orders[i].decision);
@@ -160,7 +160,7 @@ static void test_equations_are_equal_up_to_a_factor(void **state)
         _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
         struct math_decider *decider = math_decider_create(arena, WORK);
         int sign = 7;
-        print_message("%s against %s\n", pairs[i].left, pairs[i].right);
+        print_message("# %s against %s\n", pairs[i].left, pairs[i].right);
         assert_int_equal(math_decide_proportional(decider, expression(arena, pairs[i].left),
                                                   expression(arena, pairs[i].right), &sign),
                          pairs[i].decision);
@@ -184,7 +184,7 @@ static void test_tolerance_is_exact_at_its_boundary(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
         struct math_decider *decider = math_decider_create(arena, WORK);
-        print_message("%s against %s\n", rows[i].reference, rows[i].answer);
+        print_message("# %s against %s\n", rows[i].reference, rows[i].answer);
         assert_int_equal(
             math_decide_within(decider, expression(arena, rows[i].reference), expression(arena, rows[i].answer),
                                expression(arena, rows[i].relative)->value, expression(arena, rows[i].absolute)->value),

@@ -142,11 +142,11 @@ static void check_rewritings(bool with_names)
         enum math_decision decision = decide(pair.left.data, pair.right.data);
         counts[decision]++;
         if (decision != MATH_EQUAL)
-            print_message("%s against %s: %s\n", pair.left.data, pair.right.data,
+            print_message("# %s against %s: %s\n", pair.left.data, pair.right.data,
                           decision < MATH_DECISIONS ? math_decision_names[decision] : "unsymmetric");
         wrong += decision == MATH_DIFFERENT || decision == MATH_DECISIONS;
     }
-    print_message("%d equal, %d undecided, %d undefined, %d limit\n", counts[MATH_EQUAL], counts[MATH_UNDECIDED],
+    print_message("# %d equal, %d undecided, %d undefined, %d limit\n", counts[MATH_EQUAL], counts[MATH_UNDECIDED],
                   counts[MATH_UNDEFINED], counts[MATH_LIMIT]);
     assert_int_equal(wrong, 0);
     assert_true((counts[MATH_UNDECIDED] + counts[MATH_LIMIT]) * 1000 <= ROUNDS * UNDECIDED_PERMILLE);

@@ -1,4 +1,5 @@
 #include "tests/unit/verifiers/judge.h"
+#include "verifiers/rows.h"
 
 static void refused(const char *name, const char *options, const char *where)
 {
@@ -52,10 +53,21 @@ static void test_every_row_is_found_by_its_name_and_lists_its_options(void **sta
     for (size_t i = 0; i < verifier_count; i++) {
         assert_ptr_equal(registry_find(text_of(verifiers[i]->name)), verifiers[i]);
         assert_true(verifiers[i]->version[0] && verifiers[i]->help[0] && verifiers[i]->judge);
-        assert_true(verifiers[i]->option_count > 0);
+        assert_true(verifiers[i]->option_count == 0 || verifiers[i]->options);
     }
     assert_null(registry_find(TEXT_LITERAL("math\0")));
     assert_null(registry_find(TEXT_NONE));
+}
+
+static void test_every_verifier_has_the_name_of_its_row(void **state)
+{
+    (void)state;
+#define VERIFIER(row)                                                                                                  \
+    if (strcmp(verifier_##row.name, #row) != 0)                                                                        \
+        fail_msg("verifiers/graders/%s.c: .name is \"%s\", its row in verifiers/rows.def is %s", #row,                 \
+                 verifier_##row.name, #row);
+#include "verifiers/rows.def"
+#undef VERIFIER
 }
 
 static void test_exact_compares_the_whole_completion(void **state)
@@ -163,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_a_wrong_option_is_refused_with_its_name),
         cmocka_unit_test(test_absent_options_get_their_defaults),
         cmocka_unit_test(test_every_row_is_found_by_its_name_and_lists_its_options),
+        cmocka_unit_test(test_every_verifier_has_the_name_of_its_row),
         cmocka_unit_test(test_exact_compares_the_whole_completion),
         cmocka_unit_test(test_exact_keeps_nul_as_an_ordinary_byte),
         cmocka_unit_test(test_a_blank_reference_of_exact_is_a_failure),
