@@ -166,11 +166,33 @@ static int insert_deletion(struct retention *retention)
     return database_run(mark);
 }
 
+/* Operations went between the looks. SQLITE_ROW: the oldest may still go, and has been idle ever since it was looked at;
+ * SQLITE_DONE: not so. */
+static int find_unchanged(struct retention *retention)
+{
+    const struct idle_run *run = &retention->oldest;
+    sqlite3_stmt *row = database_statement(retention->database, SQL_RETENTION_RUNS);
+    bind_int(row, 1, run->seq - 1);
+    bind_int(row, 2, 1);
+    int result = database_first(row);
+    if (result != SQLITE_ROW)
+        return result;
+    bool same = sqlite3_column_int64(row, 0) == run->seq && text_equals(column_view(row, 1), run->name) &&
+                sqlite3_column_int64(row, 2) == run->active_us;
+    sqlite3_reset(row);
+    return same ? SQLITE_ROW : SQLITE_DONE;
+}
+
+/* SQLITE_DONE: nothing is marked. */
 static int mark_oldest(struct retention *retention, const char *why)
 {
     char active[RFC3339_BYTES];
     int result = database_run_plain(retention->database, SQL_BEGIN_WRITE);
     if (result == SQLITE_OK)
+        result = find_unchanged(retention);
+    if (result == SQLITE_DONE)
+        database_run_plain(retention->database, SQL_ROLLBACK_WRITE);
+    if (result == SQLITE_ROW)
         result = insert_deletion(retention);
     if (result == SQLITE_OK)
         result = database_run_plain(retention->database, SQL_COMMIT_WRITE);
