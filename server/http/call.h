@@ -44,20 +44,26 @@ struct stream {
     void (*destroy)(struct stream *stream);
 };
 
+#define REPLY_POLICY_BYTES 128
+
 struct reply {
     int status; /* 0: not answered yet */
     const char *content_type;
     struct buffer body;
     char *tail; /* sent behind the body; NULL: nothing. A block (base/blocks.h) that the reply owns */
     size_t tail_bytes;
-    struct stream *stream; /* instead of the body; the reply owns it */
-    char location[64];     /* empty: no such header */
-    int retry_after_s;     /* 0: no such header */
-    bool close;            /* the connection cannot be used again */
-    const char *code;      /* of a refusal, for the log: static */
-    char *path;            /* these two are the reply's; NULL: none */
+    struct stream *stream;           /* instead of the body; the reply owns it */
+    char location[64];               /* empty: no such header */
+    char policy[REPLY_POLICY_BYTES]; /* Content-Security-Policy; empty: nothing is allowed */
+    int retry_after_s;               /* 0: no such header */
+    bool close;                      /* the connection cannot be used again */
+    const char *code;                /* of a refusal, for the log: static */
+    char *path;                      /* these two are the reply's; NULL: none */
     char *message;
 };
+
+/* What people read. */
+enum call_page { PAGE_JSON, PAGE_MARKDOWN, PAGE_HTML };
 
 struct call {
     /* in */
@@ -72,12 +78,13 @@ struct call {
     const char *content_type;    /* without parameters, lower case; "" if there was none */
     const char *idempotency_key; /* NULL if there was none */
     const char *request_id;
-    bool resumed;            /* the body was accepted before, perhaps by a version that refused less */
-    bool prefer_async;       /* Prefer: respond-async */
-    bool accept_ndjson;      /* Accept: application/x-ndjson */
-    bool accept_safetensors; /* Accept: application/x-safetensors */
-    bool accept_csv;         /* Accept: text/csv */
-    bool authorized;         /* no token is configured, or the right one was given */
+    bool resumed;               /* the body was accepted before, perhaps by a version that refused less */
+    bool prefer_async;          /* Prefer: respond-async */
+    bool accept_ndjson;         /* Accept: application/x-ndjson */
+    bool accept_safetensors;    /* Accept: application/x-safetensors */
+    bool accept_csv;            /* Accept: text/csv */
+    enum call_page accept_page; /* the first of them that Accept names */
+    bool authorized;            /* no token is configured, or the right one was given */
     const struct settings *settings;
     struct store_reader *reader; /* the worker's; NULL on the loop thread */
     atomic_bool abandoned;       /* set by the loop: the client has gone, so a worker may end without an answer */

@@ -214,6 +214,24 @@ static int check_body(struct request *request, const struct headers *headers, si
     return 0;
 }
 
+/* Browsers name text/html before anything else; who names none of them gets JSON. */
+static enum call_page page_of(const char *accept)
+{
+    static const char *const types[] = {
+        [PAGE_JSON] = "application/json", [PAGE_MARKDOWN] = "text/markdown", [PAGE_HTML] = "text/html"};
+    const char *first = NULL;
+    enum call_page page = PAGE_JSON;
+
+    for (enum call_page i = PAGE_JSON; accept && i <= PAGE_HTML; i++) {
+        const char *found = strcasestr(accept, types[i]);
+        if (!found || (first && found > first))
+            continue;
+        first = found;
+        page = i;
+    }
+    return page;
+}
+
 static int check_preferences(struct request *request, const struct headers *headers)
 {
     struct call *call = &request->call;
@@ -221,6 +239,7 @@ static int check_preferences(struct request *request, const struct headers *head
     call->accept_safetensors = headers->accept && strcasestr(headers->accept, "application/x-safetensors");
     call->accept_ndjson = headers->accept && strcasestr(headers->accept, "application/x-ndjson");
     call->accept_csv = headers->accept && strcasestr(headers->accept, "text/csv");
+    call->accept_page = page_of(headers->accept);
     if (!headers->idempotency_key)
         return 0;
     size_t length = strlen(headers->idempotency_key);

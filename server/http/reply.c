@@ -17,6 +17,7 @@ static const struct {
     {"X-Content-Type-Options", "nosniff"},
     {"Content-Security-Policy", "default-src 'none'"},
 };
+enum { GUARD_POLICY = 1 };
 
 static void add_headers(struct MHD_Response *response, const struct request *request)
 {
@@ -25,7 +26,8 @@ static void add_headers(struct MHD_Response *response, const struct request *req
 
     MHD_add_response_header(response, "X-Request-Id", request->request_id);
     for (size_t i = 0; i < ARRAY_LENGTH(guards); i++)
-        MHD_add_response_header(response, guards[i].name, guards[i].value);
+        MHD_add_response_header(response, guards[i].name,
+                                i == GUARD_POLICY && reply->policy[0] ? reply->policy : guards[i].value);
     if (reply->location[0])
         MHD_add_response_header(response, "Location", reply->location);
     if (reply->retry_after_s > 0) {

@@ -169,6 +169,16 @@ void pass_tally_add(struct pass_tally *tally, struct text task, const struct sto
     free(counts);
 }
 
+const double *pass_tally_passes(const struct pass_tally *tally, size_t place)
+{
+    return tally->values[0][place];
+}
+
+const double *pass_tally_majorities(const struct pass_tally *tally, size_t place)
+{
+    return tally->has_answers ? tally->values[1][place] : NULL;
+}
+
 /* --- over groups --------------------------------------------------------------------------------------- */
 
 struct estimate {

@@ -11,6 +11,7 @@ from harness import ROOT
 from material import close
 
 PAGES = ("audits", "experiments", "history", "manifest", "stats", "tasksets")
+PAGES = ("audits", "experiments", "history", "manifest", "report", "stats")
 BLOCK = re.compile(r"^```sh\n(curl .*?)\n```\n(?:\n```\n(.*?)\n```$)?", re.M | re.S)
 
 

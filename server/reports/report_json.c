@@ -1,0 +1,272 @@
+/* A report as JSON. */
+#include "server/reports/report_private.h"
+
+#include "server/base/json_write.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static void put_mean(struct json_write *json, const char *name, double mean, double se)
+{
+    json_key(json, name);
+    json_object_begin(json);
+    json_put_double(json, "mean", mean);
+    json_put_double(json, "se", se);
+    json_object_end(json);
+}
+
+static void put_share(struct json_write *json, const char *name, int64_t part, int64_t whole)
+{
+    json_put_double(json, name, whole > 0 ? (double)part / (double)whole : NAN);
+}
+
+/* --- rows --- */
+
+static void put_heldout(struct json_write *json, const struct report_row *row)
+{
+    json_key(json, "heldout");
+    json_object_begin(json);
+    for (size_t i = 0; i < row->heldout_count; i++) {
+        const struct report_heldout *heldout = &row->heldout[i];
+        json_key_text(json, heldout->verifier);
+        json_object_begin(json);
+        json_put_double(json, "mean", heldout->mean);
+        json_put_double(json, "se", heldout->se);
+        json_put_int(json, "scored", heldout->scored);
+        json_object_end(json);
+    }
+    json_object_end(json);
+}
+
+static void put_failures(struct json_write *json, const struct cell_numbers *numbers)
+{
+    json_key(json, "failures");
+    json_object_begin(json);
+    for (size_t i = 0; i < numbers->failure_count; i++) {
+        json_key_text(json, numbers->failures[i].code);
+        json_int(json, numbers->failures[i].count);
+    }
+    json_object_end(json);
+}
+
+static void put_trainer(struct json_write *json, const json_t *trainer)
+{
+    const char *name;
+    json_t *value;
+
+    json_key(json, "trainer");
+    json_object_begin(json);
+    json_object_foreach ((json_t *)(uintptr_t)trainer, name, value)
+        json_put_double(json, name, json_is_number(value) ? json_number_value(value) : NAN);
+    json_object_end(json);
+}
+
+static void put_counts(struct json_write *json, const struct report_row *row)
+{
+    const struct cell_numbers *numbers = &row->numbers;
+
+    json_put_int(json, "batches", row->batches);
+    json_put_int(json, "groups", numbers->groups);
+    json_put_int(json, "n", numbers->n);
+    json_put_int(json, "scored", numbers->scored);
+    json_put_int(json, "failed", numbers->failed);
+    json_put_int(json, "cancelled", numbers->cancelled);
+}
+
+static void put_objective(struct json_write *json, const struct cell_numbers *numbers)
+{
+    for (size_t k = 0; k < STORE_OBJECTIVE_MEANS; k++)
+        json_put_double(json, store_objective_mean_names[k], numbers->objective[k]);
+    json_put_text(json, "kl_estimator", numbers->kl_estimator);
+    json_put_double(json, "clip_fraction", numbers->clip_fraction);
+    json_put_double(json, "loss", numbers->loss);
+}
+
+static void put_row(struct json_write *json, const struct report_row *row)
+{
+    const struct cell_numbers *numbers = &row->numbers;
+
+    put_counts(json, row);
+    put_mean(json, "reward", numbers->reward.mean, numbers->reward.se);
+    put_heldout(json, row);
+    put_share(json, "zero_variance_share", numbers->zero_variance_groups, numbers->judged_groups);
+    json_key(json, "tokens");
+    json_object_begin(json);
+    json_put_double(json, "mean", numbers->tokens.mean);
+    json_put_double(json, "se", numbers->tokens.se);
+    json_put_int(json, "sum", numbers->tokens_sum);
+    json_object_end(json);
+    put_share(json, "truncated_share", numbers->truncated, numbers->judged);
+    put_objective(json, numbers);
+    json_put_double(json, "staleness", numbers->staleness);
+    put_failures(json, numbers);
+    json_put_double(json, "engine_seconds", (double)numbers->engine_us / 1e6);
+    put_trainer(json, row->trainer);
+}
+
+static void put_rows(struct json_write *json, const struct report *report)
+{
+    json_key(json, "revisions");
+    json_array_begin(json);
+    for (size_t i = 1; i < report->row_count; i++) {
+        json_object_begin(json);
+        json_put_int(json, "incarnation", report->rows[i].incarnation);
+        json_put_int(json, "revision", report->rows[i].revision);
+        put_row(json, &report->rows[i]);
+        json_object_end(json);
+    }
+    json_array_end(json);
+    json_key(json, "totals");
+    json_object_begin(json);
+    put_row(json, report->rows);
+    json_put_int(json, "tasks", report->counts.tasks);
+    json_object_end(json);
+    put_failures(json, &report->rows->numbers);
+    json_key(json, "spent");
+    json_object_begin(json);
+    json_put_int(json, "rollouts", report->counts.spent_rollouts);
+    json_put_int(json, "completion_tokens", report->counts.spent_tokens);
+    json_object_end(json);
+}
+
+/* --- evaluations --- */
+
+static void put_estimates(struct json_write *json, const char *name, const struct report_evaluation *evaluation,
+                          size_t member)
+{
+    char k[24];
+
+    json_key(json, name);
+    json_object_begin(json);
+    for (size_t i = 0; i < evaluation->estimate_count; i++) {
+        const struct report_estimate *estimate = &evaluation->estimates[i];
+        const struct clustered_mean *means[] = {&estimate->pass, &estimate->majority, &estimate->best};
+        snprintf(k, sizeof k, "%lld", (long long)estimate->k);
+        put_mean(json, k, means[member]->mean, means[member]->se);
+    }
+    json_object_end(json);
+}
+
+static void put_evaluations(struct json_write *json, const struct report *report)
+{
+    json_key(json, "evaluation");
+    json_array_begin(json);
+    for (size_t i = 0; i < report->evaluated_count; i++) {
+        const struct report_evaluation *evaluation = &report->evaluated[i];
+        json_object_begin(json);
+        json_put_int(json, "incarnation", evaluation->incarnation);
+        json_put_int(json, "revision", evaluation->revision);
+        json_put_null(json, "set");
+        json_put_text(json, "verifier", evaluation->decider);
+        json_put_int(json, "batches", evaluation->batches);
+        json_put_int(json, "groups", evaluation->groups);
+        json_put_int(json, "judged", evaluation->n);
+        put_estimates(json, "pass_at", evaluation, 0);
+        put_estimates(json, "maj_at", evaluation, 1);
+        put_estimates(json, "best_at", evaluation, 2);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+/* --- settings, limitations, notes --- */
+
+static void put_settings(struct json_write *json, const char *name, const struct report_settings *settings)
+{
+    json_key(json, name);
+    json_array_begin(json);
+    for (uint32_t i = 0; i < settings->texts.count; i++) {
+        json_object_begin(json);
+        json_put_raw(json, "value", names_key(&settings->texts, i));
+        json_put_int(json, "batches", settings->rows[i].batches);
+        json_put_string(json, "first_batch", settings->rows[i].first_batch);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void put_configuration(struct json_write *json, const struct report *report)
+{
+    json_key(json, "configuration");
+    json_object_begin(json);
+    put_settings(json, "objective", &report->objectives);
+    put_settings(json, "sampling", &report->samplings);
+    put_settings(json, "verifiers", &report->verifiers);
+    json_key(json, "engines");
+    json_array_begin(json);
+    for (size_t i = 0; i < report->engines.keys.count; i++) {
+        const struct report_engine *engine = &report->engines.rows[i];
+        json_object_begin(json);
+        json_put_string(json, "engine", engine->engine);
+        json_put_string(json, "engine_model", engine->model);
+        json_put_string(json, "engine_version", engine->version);
+        json_put_string(json, "tokenizer_sha256", engine->tokenizer);
+        json_put_int(json, "rollouts", engine->rollouts);
+        json_object_end(json);
+    }
+    json_array_end(json);
+    json_object_end(json);
+}
+
+static void put_limits(struct json_write *json, const struct report *report)
+{
+    json_key(json, "limitations");
+    json_array_begin(json);
+    for (size_t i = 0; i < report->limit_count; i++) {
+        json_object_begin(json);
+        json_put_string(json, "code", report->limits[i].code);
+        json_put_int(json, "count", report->limits[i].count);
+        json_put_string(json, "message", report->limits[i].message);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void put_notes(struct json_write *json, const struct report *report)
+{
+    json_key(json, "notes");
+    json_array_begin(json);
+    for (size_t i = 0; i < report->notes.count; i++) {
+        const struct store_note *note = &report->notes.notes[i];
+        json_object_begin(json);
+        json_put_time(json, "at", note->at_us);
+        json_put_text(json, "prediction", note->prediction);
+        json_put_text(json, "result", note->result);
+        json_put_text(json, "explanation", note->explanation);
+        json_put_text(json, "limitation", note->limitation);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void put_head(struct json_write *json, const struct report *report)
+{
+    json_put_text(json, "run", report->run);
+    json_put_time(json, "generated_at", report->generated_at_us);
+    json_key(json, "rolloutd");
+    json_object_begin(json);
+    json_put_string(json, "version", ROLLOUTD_VERSION);
+    json_object_end(json);
+    json_put_null(json, "manifest");
+    put_configuration(json, report);
+    json_key(json, "inputs");
+    json_object_begin(json);
+    json_put_int(json, "requests", (int64_t)report->request_count);
+    json_put_string(json, "sha256", report->inputs_sha256);
+    json_object_end(json);
+}
+
+void report_write_json(const struct report *report)
+{
+    struct json_write json;
+
+    json_write_init(&json, &report->call->reply.body);
+    json_object_begin(&json);
+    put_head(&json, report);
+    put_rows(&json, report);
+    put_evaluations(&json, report);
+    put_limits(&json, report);
+    put_notes(&json, report);
+    json_object_end(&json);
+    call_answer_json(report->call, 200);
+}

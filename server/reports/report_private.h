@@ -1,0 +1,168 @@
+/* Shared by the files of a report. */
+#ifndef SERVER_REPORTS_REPORT_PRIVATE_H
+#define SERVER_REPORTS_REPORT_PRIVATE_H
+
+#include "server/base/hash.h"
+#include "server/base/names.h"
+#include "server/reports/cells.h"
+#include "server/reports/report.h"
+#include "server/store/store.h"
+
+#include <jansson.h>
+
+#define REPORT_FEW_TASKS 30
+#define REPORT_EVALUATED_MAX 200000 /* rollouts of evaluations */
+
+/* --- report_batches.c: what was posted --- */
+
+/* Different texts of one kind, and how many batches have each. */
+struct report_settings {
+    struct names texts;
+    struct report_setting {
+        int64_t batches;
+        char first_batch[ID_BYTES];
+    } * rows; /* [texts.count] */
+    size_t room;
+};
+
+/* A batch, as far as the report needs it later. */
+struct report_batch {
+    char id[ID_BYTES];
+    int64_t incarnation, revision;
+    int64_t group_count, rollout_count;
+    char *decider; /* evaluations: the first held-out verifier; NULL: the reward */
+    json_t *ks;    /* evaluations: the k of its pass@k, in its summary; NULL: none */
+};
+
+/* --- report_rows.c: numbers by revision --- */
+
+struct report_heldout {
+    struct text verifier;
+    int64_t scored;
+    double mean, se;
+};
+
+struct report_row {
+    int64_t incarnation, revision; /* -1: the totals */
+    int64_t batches;
+    struct cell_numbers numbers; /* its texts are of the cells */
+    struct report_heldout *heldout;
+    size_t heldout_count;
+    json_t *trainer; /* {name: mean of the trainer's own numbers}; NULL: none */
+};
+
+/* What sampled training rollouts. */
+struct report_engines {
+    struct names keys;  /* of the texts of a row */
+    struct names makes; /* of its model, version and tokenizer */
+    struct report_engine {
+        char *engine, *model, *version, *tokenizer; /* NULL: not said */
+        int64_t rollouts;
+    } * rows; /* [keys.count] */
+    size_t room;
+};
+
+/* What is counted of training rollouts beside their numbers. */
+struct report_counts {
+    int64_t seeds_not_honoured, processed_logprobs;
+    int64_t tasks;                        /* that were trained on */
+    int64_t old_kl;                       /* sums of KL over samples of another revision than the step's */
+    int64_t spent_rollouts, spent_tokens; /* of every incarnation and purpose */
+};
+
+/* --- report_engines.c --- */
+
+/* -1: no memory. */
+int report_engines_add(struct report_engines *engines, const struct store_rollout *rollout);
+void report_engines_finish(struct report_engines *engines);
+
+/* --- report_evaluation.c --- */
+
+struct report_estimate {
+    int64_t k;
+    struct clustered_mean pass, majority, best;
+};
+
+struct report_evaluation {
+    int64_t incarnation, revision;
+    struct text decider; /* TEXT_NONE: the reward */
+    int64_t batches, groups, n;
+    struct report_estimate *estimates;
+    size_t estimate_count;
+};
+
+/* --- report_limits.c --- */
+
+struct report_limit {
+    const char *code;
+    int64_t count;
+    char message[200];
+};
+enum { REPORT_LIMITS_MAX = 16 };
+
+struct report {
+    struct call *call;
+    struct text run;
+    int64_t from, to; /* revisions; -1: open */
+    int64_t generated_at_us;
+
+    struct report_settings objectives, samplings, verifiers, together; /* of training batches; together: all three */
+    struct report_batch *training, *evaluations;
+    size_t training_count, training_room, evaluation_batch_count, evaluation_batch_room;
+    char (*requests)[SHA256_HEX_BYTES]; /* of all batches */
+    size_t request_count, request_room;
+    char inputs_sha256[SHA256_HEX_BYTES];
+
+    struct store_lines lines;
+    struct cells *cells; /* revision, incarnation, verifier; null stands for all of them, for the reward */
+    struct names training_tasks, evaluation_tasks;
+    struct report_engines engines;
+    struct report_counts counts;
+    struct report_row *rows; /* the totals first, then by revision and incarnation */
+    size_t row_count;
+    struct report_heldout *heldout; /* of all rows */
+
+    struct report_evaluation *evaluated; /* by revision and incarnation */
+    size_t evaluated_count;
+    bool evaluated_too_many;
+
+    struct report_limit limits[REPORT_LIMITS_MAX];
+    size_t limit_count;
+    struct store_notes notes;
+};
+
+/* Each: 0, or -1 with the call refused, or given up by its client. */
+int report_read_batches(struct report *report);
+int report_read_rows(struct report *report);
+int report_read_evaluations(struct report *report);
+int report_refuse_memory(struct report *report);
+/* Room for one more of `count` things. False: no memory. */
+bool report_make_room(void *array, size_t count, size_t *room, size_t size_bytes);
+/* Whether what an incarnation has of a revision counts: no later one declared the revision again. */
+bool report_survives(const struct report *report, int64_t incarnation, int64_t revision);
+
+void report_find_limits(struct report *report);
+
+/* The reply's body, in each of its forms. */
+void report_write_json(const struct report *report);
+void report_write_markdown(const struct report *report);
+void report_write_html(const struct report *report);
+
+/* --- report_columns.c: the columns that tables for people have in common --- */
+
+#define REPORT_CELL_BYTES 96
+
+struct report_column {
+    const char *title;
+    void (*write)(const struct report_row *row, char ret_text[REPORT_CELL_BYTES]);
+};
+extern const struct report_column report_columns[]; /* ended by a title of NULL */
+
+/* "0.25 ± 0.04", or "–". */
+void report_mean(double mean, double se, char ret_text[REPORT_CELL_BYTES]);
+const struct report_heldout *report_find_heldout(const struct report_row *row, struct text verifier);
+
+/* report_figures.c: figures in HTML. */
+void report_write_figures(const struct report *report, struct buffer *out);
+
+#endif

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Every number of GET /v1/runs/{run}/report again, from the rows of the record alone.
+
+    tests/http/report_check.py URL RUN [FROM [TO]]
+
+It reads /v1/rollouts, /v1/batches, /v1/runs/{run}/objective and /v1/runs/{run}/metrics, shares no code with the service, and
+prints what differs."""
+import collections
+import hashlib
+import itertools
+import json
+import math
+import sys
+import urllib.parse
+import urllib.request
+
+MEANS = ("kl", "kl_policy", "kl_engine", "entropy", "logprob_gap")
+
+
+class Record:
+    """get(path) gives the JSON of a path."""
+
+    def __init__(self, get, run):
+        self.get, self.run = get, run
+
+    def pages(self, path, **query):
+        cursor = None
+        while True:
+            text = urllib.parse.urlencode({**query, "limit": 1000, **({"cursor": cursor} if cursor else {})})
+            page = self.get(f"{path}?{text}")
+            yield from page["items"]
+            cursor = page["next"]
+            if not cursor:
+                return
+
+    def batches(self):
+        return [self.get(f"/v1/batches/{batch['id']}?arrays=none") for batch in self.pages("/v1/batches", run=self.run)]
+
+    def rollouts(self):
+        """By batch and group, with what their group and batch say of them."""
+        for batch in self.pages("/v1/batches", run=self.run, order="asc"):
+            for group in self.pages(f"/v1/batches/{batch['id']}/groups", arrays="none"):
+                for rollout in group["rollouts"]:
+                    yield {**rollout, "purpose": batch["purpose"], "batch": batch["id"], "group": group["id"], "task": group["task"], "closed": group["state"] == "complete"}
+
+
+def mean(values):
+    return math.fsum(values) / len(values) if values else None
+
+
+def clustered(pairs):
+    """[(task, value)] to (mean, se): sqrt(sum over tasks of (sum of its (x - mean))^2) / n."""
+    middle = mean([value for _, value in pairs])
+    if len({task for task, _ in pairs}) < 2:
+        return middle, None
+    sums = collections.defaultdict(list)
+    for task, value in pairs:
+        sums[task].append(value - middle)
+    return middle, math.sqrt(math.fsum(math.fsum(part) ** 2 for part in sums.values())) / len(pairs)
+
+
+def share(part, whole):
+    return part / whole if whole else None
+
+
+def same_rewards(values):
+    low, high = min(values), max(values)
+    return high - low <= 1e-12 * max(abs(low), abs(high))
+
+
+# -- one row -----------------------------------------------------------------------------------------------------------------------
+
+def row_of(rollouts, groups, sums, batches):
+    """groups: {id: [its rollouts, whole]}; sums: rows of /v1/runs/{run}/objective."""
+    judged = [one for one in rollouts if one["reward"] is not None]
+    own = {one["group"] for one in rollouts}
+    judged_groups = [group for group in own if groups[group][0]["closed"] and any(one["reward"] is not None for one in groups[group])]
+    zero = [group for group in judged_groups if same_rewards([one["reward"] for one in groups[group] if one["reward"] is not None])]
+    reward = clustered([(one["task"], one["reward"]) for one in judged])
+    tokens = clustered([(one["task"], one["completion_tokens"]) for one in judged])
+    names = sorted({name for one in rollouts for name in one["heldout"] or {}})
+    stale = [one["revision_at_end"] - one["policy_revision"] for one in rollouts if one["revision_at_end"] is not None]
+    row = {"batches": batches, "groups": len(own), "n": len(rollouts), "scored": sum(one["state"] == "scored" for one in rollouts),
+           "failed": sum(one["state"] == "failed" for one in rollouts), "cancelled": sum(one["state"] == "cancelled" for one in rollouts),
+           "reward": {"mean": reward[0], "se": reward[1]}, "heldout": {}, "zero_variance_share": share(len(zero), len(judged_groups)),
+           "tokens": {"mean": tokens[0], "se": tokens[1], "sum": sum(one["completion_tokens"] or 0 for one in rollouts)},
+           "truncated_share": share(sum(one["finish_reason"] == "length" for one in judged), len(judged)), "staleness": mean(stale),
+           "failures": dict(collections.Counter(one["failure"]["code"] for one in rollouts if one["failure"])),
+           "engine_seconds": sum(one["timing"]["engine_us"] for one in rollouts) / 1e6}
+    for name in names:
+        scores = [(one["task"], one["heldout"][name]["score"]) for one in rollouts if name in (one["heldout"] or {}) and one["heldout"][name]["score"] is not None]
+        middle, error = clustered(scores)
+        row["heldout"][name] = {"mean": middle, "se": error, "scored": len(scores)}
+    return {**row, **objective_of(sums)}
+
+
+def objective_of(sums):
+    numbers = {}
+    for name in MEANS:
+        parts = [one["sums"][name] for one in sums if one["sums"][name]["tokens"]]
+        numbers[name] = share(math.fsum(part["sum"] for part in parts), sum(part["tokens"] for part in parts))
+    numbers["clip_fraction"] = share(sum(one["clip_low"] + one["clip_high"] for one in sums), sum(one["trainable_tokens"] for one in sums))
+    steps = collections.defaultdict(list)
+    for one in sums:
+        if one["ppo_epoch"] == 0 and one["loss"] is not None:
+            steps[one["incarnation"], one["optimizer_step"]].append(one["loss"])
+    numbers["loss"] = mean([math.fsum(parts) for parts in steps.values()])
+    return numbers
+
+
+# -- evaluations -------------------------------------------------------------------------------------------------------------------
+
+def evaluation_of(groups, decider, k):
+    """groups: [[rollouts]]: {pass_at, maj_at, best_at: (mean, se)} of one k."""
+    passes, majorities, bests, answered = [], [], [], False
+    for group in groups:
+        votes = []
+        for one in group:
+            verdict = next((one for one in one["verdicts"] or [] if one["id"] == decider), None) if decider else {"score": one["reward"], "detail": None}
+            if verdict and verdict["score"] is not None:
+                answer = (verdict["detail"] or {}).get("extracted") if decider else None
+                answered = answered or answer is not None
+                votes.append((verdict["score"] >= 1, "correct" if verdict["score"] >= 1 else None if answer is None else ("wrong", answer)))
+        right = sum(correct for correct, _ in votes)
+        task = group[0]["task"]
+        if len(votes) >= k:
+            passes.append((task, 1 - math.comb(len(votes) - right, k) / math.comb(len(votes), k)))
+            cast = [vote for _, vote in votes[:k] if vote is not None]
+            counts = collections.Counter(cast)
+            winner = next((vote for vote in cast if counts[vote] == max(counts.values())), None)
+            majorities.append((task, float(winner == "correct")))
+        rewards = [one["reward"] for one in group if one["reward"] is not None]
+        if len(rewards) >= k:
+            bests.append((task, mean([max(chosen) for chosen in itertools.combinations(rewards, k)])))
+    return {"pass_at": clustered(passes), "maj_at": clustered(majorities if answered else []), "best_at": clustered(bests)}
+
+
+def decider_of(batch):
+    return next((one.get("id", one["name"]) for one in batch["verifiers"] or [] if one.get("heldout")), None)
+
+
+def evaluations_of(batches, rollouts, survives):
+    found = collections.defaultdict(list)
+    for batch in batches:
+        if batch["purpose"] == "eval" and survives(batch["incarnation"], batch["policy_revision"]):
+            found[batch["policy_revision"], batch["incarnation"], decider_of(batch) or ""].append(batch)
+    for (revision, incarnation, decider), own in sorted(found.items()):
+        ids = {batch["id"] for batch in own}
+        groups = collections.defaultdict(list)
+        for one in rollouts:
+            if one["batch"] in ids and one["closed"]:
+                groups[one["group"]].append(one)
+        ks = sorted({1} | {int(k) for batch in own for k in (batch.get("summary") or {}).get("pass_at_k") or {}})
+        estimates = {k: evaluation_of(list(groups.values()), decider or None, k) for k in ks}
+        item = {"incarnation": incarnation, "revision": revision, "verifier": decider or None, "batches": len(own), "groups": len(groups),
+                "judged": sum(one["reward"] is not None for group in groups.values() for one in group)}
+        for name in ("pass_at", "maj_at", "best_at"):
+            item[name] = {str(k): dict(zip(("mean", "se"), estimates[k][name])) for k in ks}
+        yield item
+
+
+# -- the whole ---------------------------------------------------------------------------------------------------------------------
+
+def limits_of(training, evaluated, sums, judged, batches, has_heldout):
+    tasks, evaluated_tasks = {one["task"] for one in training}, {one["task"] for one in evaluated}
+    newest = {}
+    for one in sums:
+        if one["sums"]["kl"]["tokens"]:
+            key = one["incarnation"], one["optimizer_step"]
+            newest[key] = max(newest.get(key, -1), one["revision"])
+    makes = {(one["engine_model"], one["engine_version"], one["tokenizer_sha256"]) for one in training if one["engine"] is not None}
+    settings = {json.dumps([batch["objective"], batch["sampling"], batch["verifiers"]], sort_keys=True) for batch in batches if batch["purpose"] == "train"}
+    counts = {"unscored": len(training) - judged, "truncated": sum(one["finish_reason"] == "length" and one["reward"] is not None for one in training),
+              "straddling": sum(one["straddles"] for one in training), "seeds_not_honoured": sum(one["seed_honoured"] is False for one in training),
+              "processed_logprobs": sum(one["logprobs_mode"] == "processed" for one in training), "mixed_engines": len(makes) - 1, "mixed_settings": len(settings) - 1,
+              "kl_of_old_samples": sum(bool(one["sums"]["kl"]["tokens"]) and one["revision"] < newest[one["incarnation"], one["optimizer_step"]] for one in sums),
+              "heldout_in_training": len(tasks & evaluated_tasks), "no_heldout_metric": 0 if has_heldout else judged, "few_tasks": len(tasks) if len(tasks) < 30 else 0}
+    return {code: count for code, count in counts.items() if count > 0}
+
+
+def recompute(get, run, first=None, last=None):
+    record = Record(get, run)
+
+    def asked(revision):
+        return revision is not None and (first is None or revision >= first) and (last is None or revision <= last)
+
+    lines = {}
+    for one in get(f"/v1/runs/{run}")["revisions"]:
+        lines[one["revision"]] = max(lines.get(one["revision"], 0), one["incarnation"])
+
+    def survives(incarnation, revision):
+        return incarnation >= lines.get(revision, 0)
+
+    batches = [batch for batch in record.batches() if asked(batch["policy_revision"])]
+    everything = [one for one in record.rollouts() if asked(one["policy_revision"])]
+    groups = collections.defaultdict(list)
+    for one in record.rollouts():
+        groups[one["group"]].append(one)
+    line = [one for one in everything if survives(one["incarnation"], one["policy_revision"])]
+    training = [one for one in line if one["purpose"] == "train"]
+    sums = [one for one in record.pages(f"/v1/runs/{run}/objective") if asked(one["revision"]) and survives(one["sample_incarnation"], one["revision"])]
+    posted = [batch for batch in batches if batch["purpose"] == "train" and survives(batch["incarnation"], batch["policy_revision"])]
+    metrics = collections.defaultdict(lambda: collections.defaultdict(list))
+    for one in record.pages(f"/v1/runs/{run}/metrics"):
+        for name, value in one["values"].items():
+            metrics[one["incarnation"], one["revision"]][name].append(value)
+
+    rows = []
+    for revision, incarnation in sorted({(one["policy_revision"], one["incarnation"]) for one in training}):
+        own = [one for one in training if (one["policy_revision"], one["incarnation"]) == (revision, incarnation)]
+        row = row_of(own, groups, [one for one in sums if (one["revision"], one["sample_incarnation"]) == (revision, incarnation)],
+                     sum((batch["policy_revision"], batch["incarnation"]) == (revision, incarnation) for batch in posted))
+        rows.append({"incarnation": incarnation, "revision": revision, **row, "trainer": {name: mean(values) for name, values in metrics[incarnation, revision].items()}})
+    totals = row_of(training, groups, sums, len(posted))
+    evaluation = list(evaluations_of(batches, [one for one in line if one["purpose"] == "eval"], survives))
+    hashes = "".join(f"{text}\n" for text in sorted(batch["request_sha256"] for batch in batches))
+    judged = sum(one["reward"] is not None for one in training)
+    return {"revisions": rows, "totals": {**totals, "tasks": len({one["task"] for one in training}), "trainer": {}}, "failures": totals["failures"],
+            "spent": {"rollouts": len(everything), "completion_tokens": sum(one["completion_tokens"] or 0 for one in everything)}, "evaluation": evaluation,
+            "inputs": {"requests": len(batches), "sha256": hashlib.sha256(hashes.encode()).hexdigest()},
+            "limitations": limits_of(training, [one for one in line if one["purpose"] == "eval"], sums, judged, batches,
+                                     bool(totals["heldout"]) or any(batch["purpose"] == "eval" for batch in batches))}
+
+
+def differences(got, want, place=""):
+    """What the report says otherwise; keys that are not recomputed are texts."""
+    if isinstance(want, dict) and isinstance(got, dict):
+        for name in want:
+            yield from differences(got.get(name, "missing"), want[name], f"{place}.{name}")
+    elif isinstance(want, list) and isinstance(got, list) and len(want) == len(got):
+        for index, pair in enumerate(zip(got, want)):
+            yield from differences(*pair, f"{place}[{index}]")
+    elif isinstance(want, float) and isinstance(got, (int, float)) and not isinstance(got, bool):
+        if not math.isclose(got, want, rel_tol=1e-9, abs_tol=1e-12):
+            yield f"{place}: {got}, not {want}"
+    elif got != want:
+        yield f"{place}: {got}, not {want}"
+
+
+def check(get, run, first=None, last=None):
+    """The report, and the list of what differs."""
+    query = urllib.parse.urlencode({name: value for name, value in (("from", first), ("to", last)) if value is not None})
+    report = get(f"/v1/runs/{run}/report" + (f"?{query}" if query else ""))
+    want = recompute(get, run, first, last)
+    got = {**report, "limitations": {one["code"]: one["count"] for one in report["limitations"]}}
+    found = list(differences(got, want))
+    for name in ("failures", "limitations"):
+        if got[name] != want[name]:
+            found.append(f".{name}: {got[name]}, not {want[name]}")
+    return report, found
+
+
+def main(url, run, *revisions):
+    def get(path):
+        with urllib.request.urlopen(url.rstrip("/") + path) as reply:
+            return json.load(reply)
+
+    _, found = check(get, run, *map(int, revisions))
+    print(*found or ["every number is the same"], sep="\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,307 @@
+"""GET /v1/runs/{run}/report: every number again from the rows (report_check.py), and what its pages look like to a parser."""
+import base64
+import hashlib
+import html.parser
+import random
+import re
+
+import pytest
+
+from material import make_batch, make_group, rollouts, sampling
+from report_check import check
+
+
+def get_json(service):
+    def get(path):
+        reply = service.get(path)
+        assert reply.status == 200, reply
+        return reply.json
+    return get
+
+
+def checked(service, run, first=None, last=None):
+    report, found = check(get_json(service), run, first, last)
+    assert not found, found
+    return report
+
+
+def score(service, run, revision, groups, **more):
+    """groups: [(task, [reward or code of a failure])]; the held-out verifier `correct` finds a reward of 1 right."""
+    body = {"run": run, "policy_revision": revision, "verifiers": [{"name": "exact", "id": "correct", "heldout": True}], "objective": {"preset": "grpo", "beta": 0.01},
+            "groups": [{"task": task, "draw": draw, "reference": "yes", "completions": [completion(value, draw + index) for index, value in enumerate(members)]}
+                       for draw, (task, members) in enumerate(groups)], **more}
+    reply = service.post("/v1/score", body)
+    assert reply.status == 200, reply
+    return reply.json
+
+
+def completion(value, number):
+    if isinstance(value, str):
+        return {"failure": {"code": value, "message": "as the test says"}}
+    ids = list(range(1, 4 + number % 5))
+    return {"text": "yes" if value == 1 else f"no {number}", "completion_ids": ids, "logprobs": [-0.5 - 0.1 * place for place in range(len(ids))],
+            "finish_reason": "length" if number % 4 == 3 else "stop", "engine": f"e{number % 2}", "rewards": {"answer": {"score": value, "weight": 1}}}
+
+
+def step(service, batch, number, shift=0.25, epoch=0):
+    """An optimizer step over a batch, with log-probabilities beside those of the engine."""
+    sequences = [{"rollout": one["id"], **{name: [-1.5 - 0.1 * place - shift * weight for place in range(len(one["completion_ids"]))]
+                                           for name, weight in (("logprobs", 1), ("old_logprobs", 0.5), ("ref_logprobs", -1))}}
+                 for one in rollouts(batch) if one["reward"] is not None]
+    if not sequences:
+        return
+    reply = service.post("/v1/objective", {"sequences": sequences, "optimizer_step": number, "ppo_epoch": epoch, "part": 0})
+    assert reply.status == 200, reply
+
+
+def drawn(seed, tasks, members=4):
+    chance = random.Random(seed)
+    return [(f"t{task}", [chance.choice([0, 0, 1, 1, 0.5, "engine_error", "engine_timeout"]) for _ in range(members)]) for task in range(tasks)]
+
+
+def limits(report):
+    return {one["code"]: one["count"] for one in report["limitations"]}
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------------------
+
+def test_each_number_is_what_the_rows_give(plain):
+    """Failures, truncation, zero variance, objective calls of several epochs, evaluations, the trainer's own numbers."""
+    for revision in range(5):
+        batch = score(plain, "whole", revision, drawn(revision, 5) + [("same", [1, 1, 1, 1]), ("lost", ["invalid_reply"] * 4)])
+        step(plain, batch, revision, 0.1 * (revision + 1))
+        step(plain, batch, revision, 0.3 * (revision + 1), epoch=1)
+        assert plain.post("/v1/runs/whole/metrics", {"optimizer_step": revision, "revision": revision // 2, "values": {"loss": revision, "grad_norm": 1.5}}).status == 200
+    score(plain, "whole", 2, drawn(31, 3, 6) + [("t1", [1, 0, 0, 1, 0, 0])], purpose="eval", pass_at=[2, 4])
+    score(plain, "whole", 2, [("held", [1, 0.5, 0, 1, 1, "engine_error"])], purpose="eval")
+    report = checked(plain, "whole")
+    assert [row["revision"] for row in report["revisions"]] == [0, 1, 2, 3, 4] and all(row["failures"]["invalid_reply"] == 4 for row in report["revisions"])
+    assert {"unscored", "truncated", "heldout_in_training", "few_tasks"} == set(limits(report))
+    assert report["revisions"][0]["trainer"] == {"loss": 0.5, "grad_norm": 1.5} and report["revisions"][4]["trainer"] == {}
+    assert [list(item["pass_at"]) for item in report["evaluation"]] == [["1", "2", "4"]]
+    checked(plain, "whole", 1, 3)
+    assert [row["revision"] for row in checked(plain, "whole", first=3)["revisions"]] == [3, 4]
+    assert [row["revision"] for row in checked(plain, "whole", last=1)["revisions"]] == [0, 1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_runs_at_random(plain, seed):
+    chance = random.Random(seed)
+    for revision in range(4):
+        for _ in range(chance.randrange(1, 3)):
+            batch = score(plain, f"drawn-{seed}", revision, drawn(chance.random(), chance.randrange(1, 6), chance.randrange(1, 6)))
+            if chance.random() < 0.7:
+                step(plain, batch, chance.randrange(4), chance.random())
+        score(plain, f"drawn-{seed}", revision, drawn(chance.random(), 4, 5), purpose="eval", pass_at=[chance.randrange(1, 6)])
+    checked(plain, f"drawn-{seed}")
+
+
+def test_a_revision_is_that_of_its_latest_incarnation_and_all_was_spent(plain):
+    for revision in range(4):
+        score(plain, "rewound", revision, drawn(revision, 3))
+    assert plain.put("/v1/runs/rewound/policy", {"revision": 2, "rewind_to_step": 2}).status == 200
+    for revision in (2, 3):
+        score(plain, "rewound", revision, drawn(10 + revision, 3))
+    report = checked(plain, "rewound")
+    assert [(row["incarnation"], row["revision"]) for row in report["revisions"]] == [(0, 0), (0, 1), (1, 2), (1, 3)]
+    assert report["totals"]["n"] == 48 and report["spent"]["rollouts"] == 72 and report["inputs"]["requests"] == 6
+
+
+def test_answers_of_a_sampled_run_are_evaluated(service, engine):
+    """maj@k needs what was answered, which a verdict of math says."""
+    engine.rules({"in": "P0", "text": "\\boxed{42}"}, {"in": "P1", "text": "\\boxed{41}"}, {"in": "P2", "raw": "null"})
+    body = make_batch(make_group("a", "P0"), make_group("b", "P1"), make_group("c", "P2"), run="sampled", sampling=sampling(4), purpose="eval", pass_at=[1, 3],
+                      verifiers=[{"name": "math", "id": "correct", "heldout": True}, {"name": "format", "options": {"template": "boxed_once"}}])
+    assert service.post("/v1/batches", body).status == 200
+    assert service.post("/v1/batches", {name: value for name, value in body.items() if name not in ("pass_at", "purpose")}).status == 200
+    item, = checked(service, "sampled")["evaluation"]
+    assert (item["verifier"], item["groups"], item["judged"]) == ("correct", 3, 8)
+    assert item["maj_at"]["3"]["mean"] == item["pass_at"]["3"]["mean"] == 0.5
+
+
+def test_a_run_in_which_everything_failed_has_no_mean(service, engine):
+    """R78: 0.0 would look like a perfect step."""
+    engine.rules({"raw": "null"})
+    for seed in range(3):
+        assert service.post("/v1/batches", make_batch(run="rep", seed=seed)).status == 200
+    report = checked(service, "rep")
+    row, = report["revisions"]
+    assert row["failed"] == 6 and row["reward"] == {"mean": None, "se": None} and row["zero_variance_share"] is None and row["loss"] is None
+    assert limits(report)["unscored"] == 6
+    engine.rules({"text": "no"})
+    for seed in range(3):
+        assert service.post("/v1/batches", make_batch(run="same", seed=seed)).status == 200
+    assert checked(service, "same")["revisions"][0]["zero_variance_share"] == 1
+
+
+def test_a_run_without_rollouts(plain):
+    assert plain.put("/v1/runs/empty/policy", {"revision": 0}).status == 200
+    report = checked(plain, "empty")
+    assert report["revisions"] == [] and report["totals"]["n"] == 0 and report["inputs"]["sha256"] == hashlib.sha256(b"").hexdigest()
+    for kind in ("text/html", "text/markdown"):
+        assert plain.get("/v1/runs/empty/report", headers={"Accept": kind}).status == 200
+
+
+def test_each_limitation_counts_what_it_names(plain):
+    score(plain, "limited", 0, [("t", [0, 1, 1, "engine_error"])], objective={"preset": "grpo"})
+    score(plain, "limited", 1, [("t", [0, 1])], objective={"preset": "rloo"}, verifiers=[])
+    found = limits(checked(plain, "limited"))
+    assert found == {"unscored": 1, "mixed_settings": 1, "few_tasks": 1}
+    score(plain, "blind", 0, [("t", [0, 1, 1])], verifiers=[])
+    assert limits(checked(plain, "blind"))["no_heldout_metric"] == 3
+
+
+def test_kl_of_samples_of_another_revision_is_named(plain):
+    old, new = score(plain, "behind", 0, [("t", [0, 1])]), score(plain, "behind", 1, [("u", [0, 1])])
+    step(plain, {"groups": old["groups"] + new["groups"]}, 7)
+    assert limits(checked(plain, "behind"))["kl_of_old_samples"] == 2  # one for each engine
+
+
+def test_the_hash_is_over_every_request(plain):
+    batches = [score(plain, "hashed", revision, [("t", [0, 1])], purpose=purpose) for revision, purpose in ((0, "train"), (0, "eval"), (1, "train"))]
+    report = checked(plain, "hashed")
+    texts = sorted(plain.get(f"/v1/batches/{batch['id']}?arrays=none").json["request_sha256"] for batch in batches)
+    assert report["inputs"] == {"requests": 3, "sha256": hashlib.sha256("".join(text + "\n" for text in texts).encode()).hexdigest()}
+
+
+def test_notes_stand_in_the_report(plain):
+    score(plain, "noted", 0, [("t", [0, 1])])
+    said = {"prediction": "It rises.", "result": "It fell.", "explanation": "The sign.", "limitation": "One seed."}
+    assert plain.put("/v1/runs/noted/notes", said).status in (200, 201)
+    note, = checked(plain, "noted")["notes"]
+    assert {name: note[name] for name in said} == said
+
+
+@pytest.mark.parametrize("path, status, code, place", [
+    ("nobody/report", 404, "not_found", "run"), ("asked/report?from=x", 400, "invalid_field", "from"), ("asked/report?to=-1", 400, "invalid_field", "to"),
+    ("asked/report?from=3&to=2", 400, "invalid_field", "to"), ("asked/report?revision=1", 400, "unknown_field", "revision")])
+def test_what_cannot_be_asked_is_refused_with_its_place(plain, path, status, code, place):
+    score(plain, "asked", 0, [("t", [0, 1])])
+    reply = plain.get(f"/v1/runs/{path}")
+    assert (reply.status, reply.error["code"], reply.error["path"]) == (status, code, place), reply
+
+
+# -- pages -------------------------------------------------------------------------------------------------------------------------
+
+VOID = {"meta", "line", "path", "circle", "rect", "br"}
+
+
+class Page(html.parser.HTMLParser):
+    """The elements of a page; what is not closed in order is a fault."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.elements, self.texts, self.faults = [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.faults.append(tag)
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def find(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def page_of(service, run, kind="text/html"):
+    reply = service.get(f"/v1/runs/{run}/report", headers={"Accept": kind})
+    assert reply.status == 200 and reply.headers["content-type"] == f"{kind}; charset=utf-8" and reply.headers["x-content-type-options"] == "nosniff", reply
+    return reply, reply.body.decode()
+
+
+def a_run(service, run, revisions):
+    for revision in range(revisions):
+        step(service, score(service, run, revision, drawn(revision, 4)), revision)
+    score(service, run, 0, drawn(77, 3), purpose="eval")
+
+
+@pytest.mark.parametrize("revisions", [1, 3])
+def test_the_page_is_whole_and_says_in_words_what_it_shows(plain, revisions):
+    a_run(plain, f"page-{revisions}", revisions)
+    page = Page(page_of(plain, f"page-{revisions}")[1])
+    assert page.open == ["html"] or page.open == [] and not page.faults, (page.open, page.faults)
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    pictures = [svg for svg in page.find("svg") if svg.get("role") == "img"]
+    assert len(pictures) == len(page.find("figure")) == 8
+    for svg in pictures:
+        assert all(name in ids for name in svg["aria-labelledby"].split())
+    assert all(svg.get("aria-hidden") == "true" for svg in page.find("svg") if svg.get("role") != "img")
+    report = plain.get(f"/v1/runs/page-{revisions}/report").json
+    text = " ".join(page.texts)
+    for row in report["revisions"]:
+        assert f"{row['reward']['mean']:.4g}" in text
+    for tag, attributes in page.elements:
+        assert tag not in ("script", "iframe", "object", "embed", "link", "img", "form", "base"), tag
+        assert not any(name.startswith("on") or name in ("style", "href", "src", "srcset", "xlink:href") for name in attributes), (tag, attributes)
+
+
+def test_the_page_may_do_nothing_but_look_as_it_does(plain):
+    a_run(plain, "policed", 1)
+    reply, text = page_of(plain, "policed")
+    style, = re.findall(r"<style>(.*?)</style>", text, re.S)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert reply.headers["content-security-policy"] == f"default-src 'none'; style-src 'sha256-{digest}'; sandbox"
+    assert "prefers-color-scheme: dark" in style and "url(" not in style and "@import" not in style
+    assert plain.get("/v1/runs/policed/report").headers["content-security-policy"] == "default-src 'none'"
+
+
+HOSTILE = ["<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "</title></style><b>", "{{figures}} {{run}}", "a|b\n# c\n```\n<b>`d`", "' onmouseover='x", "&lt;b&gt; &amp;", "\u202eevil\u0007"]
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_what_comes_from_outside_is_text_and_nothing_else(plain, number):
+    """Names of verifiers, codes of failures, engines, notes, options in the configuration."""
+    text, run = HOSTILE[number], f"hostile-{number}"
+    name = text.replace("\n", " ")[:60]
+    body = {"run": run, "policy_revision": 0, "verifiers": [{"name": "exact", "reference": text, "heldout": True}],
+            "groups": [{"task": name, "completions": [{"text": "no", "engine": name, "rewards": {name: {"score": 1, "weight": 1}}}, {"failure": {"code": "engine_error", "message": name}}]}]}
+    reply = plain.post("/v1/score", body)
+    if reply.status == 400 and "rewards" in reply.error["path"]:
+        body["groups"][0]["completions"][0].pop("rewards")
+        reply = plain.post("/v1/score", body)
+    assert reply.status == 200, reply
+    assert plain.put(f"/v1/runs/{run}/notes", {"prediction": text, "limitation": text * 3}).status in (200, 201)
+    page = Page(page_of(plain, run)[1])
+    allowed = {"html", "head", "meta", "title", "style", "body", "header", "h1", "bdi", "p", "code", "main", "ul", "li", "b", "span", "section", "h2", "dl", "dt", "dd", "div", "figure",
+               "figcaption", "svg", "path", "circle", "rect", "line", "text", "desc", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "pre"}
+    assert {tag for tag, _ in page.elements} <= allowed
+    assert not any(attribute.startswith("on") for _, attributes in page.elements for attribute in attributes)
+    assert len(page.find("figure")) == 8 and len(page.find("title")) == 1 + sum(svg.get("role") == "img" for svg in page.find("svg"))
+    shown = text.replace("\u0007", "\ufffd")
+    assert shown in page.texts and shown * 3 in "".join(page.texts)
+    markdown = re.sub(r"^(`{3,})json\n[^\n]*\n\1$", "", page_of(plain, run, "text/markdown")[1], flags=re.M)
+    assert not re.search(r"^# c|(?<!\\)<|(?<!\\)`[^`\n]*(?<!\\)<|^```", markdown, re.M) and "\u0007" not in markdown, markdown
+
+
+def test_a_table_of_markdown_has_as_many_columns_in_each_row(plain):
+    a_run(plain, "tabled", 2)
+    lines = page_of(plain, "tabled", "text/markdown")[1].splitlines()
+    tables = [index for index, line in enumerate(lines) if re.fullmatch(r"\|(---\|)+", line)]
+    assert len(tables) == 3
+    for index in tables:
+        width = len(re.findall(r"(?<!\\)\|", lines[index]))
+        assert len(re.findall(r"(?<!\\)\|", lines[index - 1])) == width
+        for line in lines[index + 1:]:
+            if not line.startswith("|"):
+                break
+            assert len(re.findall(r"(?<!\\)\|", line)) == width, line
+
+
+@pytest.mark.parametrize("accept, kind", [(None, "application/json"), ("*/*", "application/json"), ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/html; charset=utf-8"),
+                                          ("application/json, text/html", "application/json"), ("text/markdown", "text/markdown; charset=utf-8"), ("TEXT/HTML", "text/html; charset=utf-8"), ("image/png", "application/json")])
+def test_the_first_form_that_is_named_is_sent(plain, accept, kind):
+    score(plain, "formed", 0, [("t", [0, 1])])
+    reply = plain.get("/v1/runs/formed/report", headers={"Accept": accept} if accept else {})
+    assert (reply.status, reply.headers["content-type"]) == (200, kind)
