@@ -25,7 +25,7 @@ def quickstart(*arguments):
 
 def lines_work(output):
     lines = CURL.findall(output)
-    assert len(lines) == 6
+    assert len(lines) == 10
     for line in lines:
         answer = subprocess.run(["bash", "-c", f"{line} -f"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
         assert answer.returncode == 0 and answer.stdout.startswith("{"), (line, answer)
