@@ -8,7 +8,17 @@
 #include <stdio.h>
 
 /* In units of the picture. */
-enum { WIDTH = 640, HEIGHT = 260, LEFT = 58, RIGHT = 14, TOP = 12, BOTTOM = 40, TICKS = 5, MARKED_MAX = 40 };
+enum {
+    WIDTH = 640,
+    HEIGHT = 260,
+    LEFT = 58,
+    RIGHT = 14,
+    TOP = 12,
+    BOTTOM = 40,
+    TICKS = 5,
+    MARKED_MAX = 40,
+    MARK_ROOM = 40
+};
 #define LARGEST 1e300 /* beyond it the scale would overflow */
 
 struct axis {
@@ -51,8 +61,8 @@ static double nice_step(struct axis axis, int count)
 static struct axis rounded(struct axis axis)
 {
     if (axis.high - axis.low <= 1e-9 * fmax(fabs(axis.low), fabs(axis.high)) || axis.high <= axis.low) {
-        double half = axis.high == 0 ? 0.5 : fabs(axis.high) / 2;
-        axis = (struct axis){axis.low - half, axis.high + half};
+        double half = fabs(axis.high) / 2;
+        axis = axis.high == 0 ? (struct axis){0, 1} : (struct axis){axis.low - half, axis.high + half};
     }
     double step = nice_step(axis, TICKS);
     return (struct axis){floor(axis.low / step + 1e-9) * step, ceil(axis.high / step - 1e-9) * step};
@@ -135,11 +145,12 @@ static void write_y_marks(const struct canvas *canvas)
 static void write_x_mark(const struct canvas *canvas, double value)
 {
     double x = place_x(canvas, value);
+    const char *anchor = x > WIDTH - MARK_ROOM ? "end" : "middle"; /* a long one stays inside the picture */
 
     buffer_append_format(canvas->out,
                          "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>"
-                         "<text class=\"mark\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n",
-                         x, x, HEIGHT - BOTTOM, HEIGHT - BOTTOM + 4, x, HEIGHT - BOTTOM + 17, value);
+                         "<text class=\"mark\" x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">%.0f</text>\n",
+                         x, x, HEIGHT - BOTTOM, HEIGHT - BOTTOM + 4, x, HEIGHT - BOTTOM + 17, anchor, value);
 }
 
 /* Revisions are whole numbers, however few there are. */
