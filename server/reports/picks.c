@@ -2,6 +2,7 @@
 
 #include "server/base/cleanup.h"
 #include "server/http/call.h"
+#include "server/reports/stats_private.h"
 
 #include <string.h>
 
@@ -39,16 +40,6 @@ static int compare_numbers(int64_t left, int64_t right)
     return (left > right) - (left < right);
 }
 
-/* By revision, the latest incarnation first. */
-static int compare_line(const void *left, const void *right)
-{
-    const struct pick *a = left;
-    const struct pick *b = right;
-    int order = compare_numbers(a->revision, b->revision);
-
-    return order ? order : compare_numbers(b->incarnation, a->incarnation);
-}
-
 static int compare_place(const void *left, const void *right)
 {
     const struct pick *a = left;
@@ -59,26 +50,29 @@ static int compare_place(const void *left, const void *right)
     return order ? order : compare_numbers(a->sample_index, b->sample_index);
 }
 
-static void keep_surviving_line(struct picks *picks)
+/* Those that no later incarnation replaced. */
+static void keep_surviving_line(struct picks *picks, const struct store_lines *lines, enum store_purpose purpose)
 {
     size_t kept = 0;
 
-    qsort(picks->rows, picks->count, sizeof *picks->rows, compare_line);
-    for (size_t i = 0; i < picks->count; i++) {
-        const struct pick *last = kept ? &picks->rows[kept - 1] : NULL;
-        if (!last || last->revision != picks->rows[i].revision || last->incarnation == picks->rows[i].incarnation)
+    for (size_t i = 0; i < picks->count; i++)
+        if (lines_have(lines, picks->rows[i].incarnation, picks->rows[i].revision, purpose))
             picks->rows[kept++] = picks->rows[i];
-    }
     picks->count = kept;
 }
 
-static void arrange(struct picks *picks, bool all_incarnations)
+static int arrange(struct call *call, const struct store_rollout_filter *filter, struct picks *picks)
 {
-    if (picks->count == 0)
-        return;
-    if (!all_incarnations)
-        keep_surviving_line(picks);
-    qsort(picks->rows, picks->count, sizeof *picks->rows, compare_place);
+    _cleanup_(store_lines_finish) struct store_lines lines = {0};
+
+    if (filter->incarnation < 0) {
+        if (store_read_lines(call->reader, filter->run, &lines) != STORE_OK)
+            return call_refuse_unreadable(call);
+        keep_surviving_line(picks, &lines, (enum store_purpose)filter->purpose);
+    }
+    if (picks->count > 0)
+        qsort(picks->rows, picks->count, sizeof *picks->rows, compare_place);
+    return 0;
 }
 
 static int read_page(struct call *call, const struct store_rollout_filter *filter, char cursor[64], struct picks *picks)
@@ -106,8 +100,7 @@ int picks_find(struct call *call, const struct store_rollout_filter *filter, siz
             return -1;
         ret_picks->too_many = ret_picks->count > most;
     } while (cursor[0] && !ret_picks->too_many);
-    arrange(ret_picks, filter->incarnation >= 0);
-    return 0;
+    return arrange(call, filter, ret_picks);
 }
 
 void picks_finish(struct picks *picks)

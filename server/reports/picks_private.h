@@ -22,8 +22,8 @@ struct picks {
     bool too_many; /* there are more than `most`; the rows are of no use */
 };
 
-/* The rollouts that fit the filter. Without an incarnation those of the surviving line: of each revision its latest
- * incarnation among them. Worker thread, with its reader in the call. 0; -1 with the call refused, or given up by its
+/* The rollouts that fit the filter, which has a purpose. Without an incarnation those of the surviving line: no later incarnation
+ * has rollouts of their revision. Worker thread, with its reader in the call. 0; -1 with the call refused, or given up by its
  * client. picks_finish() is needed either way. */
 int picks_find(struct call *call, const struct store_rollout_filter *filter, size_t most, struct picks *ret_picks);
 void picks_finish(struct picks *picks);

@@ -52,10 +52,17 @@ static int read_notes(struct report *report)
     return status == STORE_OK ? 0 : call_refuse_unreadable(report->call);
 }
 
+static int read_manifest(struct report *report)
+{
+    enum store_status status = store_read_manifest(report->call->reader, report->run, &report->manifest);
+
+    return status == STORE_OK ? 0 : call_refuse_unreadable(report->call);
+}
+
 static int read_all(struct report *report)
 {
-    if (read_query(report) < 0 || read_notes(report) < 0 || report_read_batches(report) < 0 ||
-        report_read_rows(report) < 0 || report_read_evaluations(report) < 0)
+    if (read_query(report) < 0 || read_notes(report) < 0 || read_manifest(report) < 0 ||
+        report_read_batches(report) < 0 || report_read_rows(report) < 0 || report_read_evaluations(report) < 0)
         return -1;
     report_find_limits(report);
     return 0;
@@ -100,6 +107,7 @@ static void finish(struct report *report)
     cells_destroy(report->cells);
     store_lines_finish(&report->lines);
     store_notes_finish(&report->notes);
+    store_manifest_finish(&report->manifest);
     finish_batches(report);
 }
 

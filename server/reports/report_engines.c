@@ -24,22 +24,21 @@ static uint32_t number_of(struct names *names, const struct text *texts, size_t 
     return key.failed ? NAMES_NONE : names_number(names, buffer_text(&key));
 }
 
-int report_engines_add(struct report_engines *engines, const struct store_rollout *rollout)
+int report_engines_add(struct report_engines *engines, const struct text *texts, int64_t rollouts)
 {
-    const struct text texts[] = {rollout->engine, rollout->engine_model, rollout->engine_version,
-                                 rollout->tokenizer_sha256};
+    enum { TEXTS = 4 };
     size_t known = engines->keys.count;
 
-    if (!rollout->engine.data) /* it failed before there was one, or the completion was given */
+    if (!texts[0].data) /* it failed before there was one, or the completion was given */
         return 0;
-    uint32_t number = number_of(&engines->keys, texts, ARRAY_LENGTH(texts));
-    if (number == NAMES_NONE || number_of(&engines->makes, texts + 1, ARRAY_LENGTH(texts) - 1) == NAMES_NONE ||
+    uint32_t number = number_of(&engines->keys, texts, TEXTS);
+    if (number == NAMES_NONE || number_of(&engines->makes, texts + 1, TEXTS - 1) == NAMES_NONE ||
         !report_make_room(&engines->rows, number, &engines->room, sizeof *engines->rows))
         return -1;
     struct report_engine *row = &engines->rows[number];
     if (number == known)
         *row = (struct report_engine){copy_of(texts[0]), copy_of(texts[1]), copy_of(texts[2]), copy_of(texts[3]), 0};
-    row->rollouts++;
+    row->rollouts += rollouts;
     return 0;
 }
 

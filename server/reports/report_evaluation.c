@@ -213,7 +213,7 @@ static size_t keep_surviving(struct report *report)
 
     for (size_t i = 0; i < report->evaluation_batch_count; i++) {
         struct report_batch batch = report->evaluations[i];
-        if (!report_survives(report, batch.incarnation, batch.revision))
+        if (!report_survives(report, batch.incarnation, batch.revision, STORE_EVAL))
             continue;
         rollouts += batch.rollout_count;
         report->evaluations[i] = report->evaluations[kept];

@@ -282,6 +282,11 @@ static void write_engines(const struct report *report, struct buffer *out)
 static void write_configuration(const struct report *report, struct buffer *out)
 {
     write_engines(report, out);
+    if (report->manifest.given.data) {
+        put(out, "<details><summary>Manifest</summary>\n<pre>");
+        html_text(out, report->manifest.given);
+        put(out, "</pre>\n</details>\n");
+    }
     write_settings(out, "Objective", &report->objectives);
     write_settings(out, "Sampling", &report->samplings);
     write_settings(out, "Verifiers", &report->verifiers);

@@ -247,7 +247,7 @@ static void put_head(struct json_write *json, const struct report *report)
     json_object_begin(json);
     json_put_string(json, "version", ROLLOUTD_VERSION);
     json_object_end(json);
-    json_put_null(json, "manifest");
+    json_put_raw(json, "manifest", report->manifest.given);
     put_configuration(json, report);
     json_key(json, "inputs");
     json_object_begin(json);

@@ -168,18 +168,23 @@ static void write_fence(struct buffer *out, struct text text)
         put(out, "`");
 }
 
+static void write_json(struct buffer *out, struct text text)
+{
+    write_fence(out, text);
+    put(out, "json\n");
+    buffer_append(out, text.data, text.length_bytes);
+    put(out, "\n");
+    write_fence(out, text);
+    put(out, "\n");
+}
+
 static void write_settings(struct buffer *out, const char *title, const struct report_settings *settings)
 {
     for (uint32_t i = 0; i < settings->texts.count; i++) {
         struct text text = names_key(&settings->texts, i);
         buffer_append_format(out, "\n%s: %" PRId64 " batches, the first `%s`\n\n", title, settings->rows[i].batches,
                              settings->rows[i].first_batch);
-        write_fence(out, text);
-        put(out, "json\n");
-        buffer_append(out, text.data, text.length_bytes);
-        put(out, "\n");
-        write_fence(out, text);
-        put(out, "\n");
+        write_json(out, text);
     }
 }
 
@@ -195,6 +200,10 @@ static void write_configuration(const struct report *report, struct buffer *out)
             markdown_text(out, text_of(texts[k] ? texts[k] : "–"));
         }
         buffer_append_format(out, ": %" PRId64 " rollouts\n", engine->rollouts);
+    }
+    if (report->manifest.given.data) {
+        put(out, "\nManifest\n\n");
+        write_json(out, report->manifest.given);
     }
     write_settings(out, "Objective", &report->objectives);
     write_settings(out, "Sampling", &report->samplings);

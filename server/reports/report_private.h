@@ -72,8 +72,8 @@ struct report_counts {
 
 /* --- report_engines.c --- */
 
-/* -1: no memory. */
-int report_engines_add(struct report_engines *engines, const struct store_rollout *rollout);
+/* texts[4]: engine, model, version, tokenizer; without an engine nothing is added. -1: no memory. */
+int report_engines_add(struct report_engines *engines, const struct text *texts, int64_t rollouts);
 void report_engines_finish(struct report_engines *engines);
 
 /* --- report_evaluation.c --- */
@@ -129,17 +129,23 @@ struct report {
     struct report_limit limits[REPORT_LIMITS_MAX];
     size_t limit_count;
     struct store_notes notes;
+    struct store_manifest manifest;
 };
 
 /* Each: 0, or -1 with the call refused, or given up by its client. */
 int report_read_batches(struct report *report);
 int report_read_rows(struct report *report);
+int report_read_rollouts(struct report *report);
 int report_read_evaluations(struct report *report);
 int report_refuse_memory(struct report *report);
 /* Room for one more of `count` things. False: no memory. */
 bool report_make_room(void *array, size_t count, size_t *room, size_t size_bytes);
-/* Whether what an incarnation has of a revision counts: no later one declared the revision again. */
-bool report_survives(const struct report *report, int64_t incarnation, int64_t revision);
+/* Whether what an incarnation has of a revision counts: no later one has rollouts of it and of the purpose. */
+bool report_survives(const struct report *report, int64_t incarnation, int64_t revision, enum store_purpose purpose);
+
+#define REPORT_ANY (-1)
+/* The cell of a revision, or of all; of the reward, or of a held-out verifier. */
+size_t report_cell(const struct report *report, int64_t revision, int64_t incarnation, struct text verifier);
 
 void report_find_limits(struct report *report);
 

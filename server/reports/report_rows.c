@@ -1,5 +1,6 @@
-/* Numbers by revision: rollouts into cells, a page at a time; objective calls and the trainer's own numbers beside them. */
+/* Numbers by revision: what the cells come to; objective calls and the trainer's own numbers beside the rollouts. */
 #include "server/reports/report_private.h"
+#include "server/reports/stats_private.h"
 
 #include "server/base/cleanup.h"
 
@@ -8,140 +9,18 @@
 #include <string.h>
 
 #define PAGE_ROWS 1000
-#define PAGE_BYTES ((size_t)4 << 20)
-#define ANY (-1)
 
-/* --- cells --- */
-
-static size_t cell_of(const struct report *report, int64_t revision, int64_t incarnation, struct text verifier)
+bool report_survives(const struct report *report, int64_t incarnation, int64_t revision, enum store_purpose purpose)
 {
-    const struct cell_key key = {.count = 3,
-                                 .parts = {cell_number(revision), cell_number(incarnation), cell_text(verifier)}};
-
-    return cells_find(report->cells, &key);
+    return lines_have(&report->lines, incarnation, revision, purpose);
 }
 
-static enum cell_group group_state_of(const struct store_rollout *rollout)
-{
-    if (rollout->group_rewarded < 0)
-        return CELL_GROUP_RUNNING;
-    if (rollout->group_rewarded == 0)
-        return CELL_GROUP_UNJUDGED;
-    return rollout->group_zero_variance ? CELL_GROUP_ZERO_VARIANCE : CELL_GROUP_VARIED;
-}
-
-static struct cell_rollout values_of(const struct store_rollout *rollout)
-{
-    static const enum cell_state states[] = {[STORE_ROLLOUT_SCORED] = CELL_SCORED,
-                                             [STORE_ROLLOUT_FAILED] = CELL_FAILED,
-                                             [STORE_ROLLOUT_CANCELLED] = CELL_CANCELLED};
-    struct cell_rollout values;
-
-    cell_rollout_init(&values);
-    values.task = rollout->task;
-    values.group = text_of(rollout->group_id);
-    values.group_state = group_state_of(rollout);
-    values.state = states[rollout->state];
-    values.reward = rollout->reward;
-    values.tokens = rollout->completion_tokens;
-    values.truncated = text_equals(rollout->finish_reason, "length");
-    values.straddles = rollout->straddles;
-    values.failure = rollout->failure.code;
-    values.engine_us = rollout->engine_us;
-    if (rollout->revision_at_end >= 0)
-        values.staleness = (double)(rollout->revision_at_end - rollout->policy_revision);
-    return values;
-}
-
-static void add_heldout(const struct report *report, const struct store_rollout *rollout, struct cell_rollout values)
-{
-    struct text text = rollout->heldout;
-    json_auto_t *heldout = text.data ? json_loadb(text.data, text.length_bytes, JSON_ALLOW_NUL, NULL) : NULL;
-    const char *name;
-    json_t *entry;
-
-    json_object_foreach (heldout, name, entry) {
-        const json_t *score = json_object_get(entry, "score");
-        values.score = json_is_number(score) ? json_number_value(score) : NAN;
-        cells_add(report->cells, cell_of(report, rollout->policy_revision, rollout->incarnation, text_of(name)),
-                  &values);
-        cells_add(report->cells, cell_of(report, ANY, ANY, text_of(name)), &values);
-    }
-}
-
-static int add_training(struct report *report, const struct store_rollout *rollout)
-{
-    struct cell_rollout values = values_of(rollout);
-
-    if (names_number(&report->training_tasks, rollout->task) == NAMES_NONE)
-        return report_refuse_memory(report);
-    report->counts.seeds_not_honoured += rollout->seed_honoured == STORE_KNOWN_NO;
-    report->counts.processed_logprobs += rollout->logprobs_mode == STORE_LOGPROBS_PROCESSED;
-    cells_add(report->cells, cell_of(report, rollout->policy_revision, rollout->incarnation, TEXT_NONE), &values);
-    cells_add(report->cells, cell_of(report, ANY, ANY, TEXT_NONE), &values);
-    add_heldout(report, rollout, values);
-    return report_engines_add(&report->engines, rollout) < 0 ? report_refuse_memory(report) : 0;
-}
-
-static int add_rollout(struct report *report, const struct store_rollout *rollout)
-{
-    report->counts.spent_rollouts++;
-    report->counts.spent_tokens += rollout->completion_tokens;
-    if (!report_survives(report, rollout->incarnation, rollout->policy_revision))
-        return 0;
-    if (rollout->purpose == STORE_TRAIN)
-        return add_training(report, rollout);
-    return names_number(&report->evaluation_tasks, rollout->task) == NAMES_NONE ? report_refuse_memory(report) : 0;
-}
-
-bool report_survives(const struct report *report, int64_t incarnation, int64_t revision)
-{
-    const struct store_lines *lines = &report->lines;
-    size_t low = 0;
-    size_t high = lines->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (lines->lines[middle].revision < revision)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low == lines->count || lines->lines[low].revision != revision ||
-           incarnation >= lines->lines[low].incarnation;
-}
-
-/* --- reading --- */
-
-static int read_rollouts(struct report *report)
-{
-    static const struct store_page_limits limits = {.rows = PAGE_ROWS, .scanned = PAGE_ROWS, .bytes = PAGE_BYTES};
-    struct store_rollout_filter filter;
-    char cursor[64] = "";
-
-    store_rollout_filter_init(&filter);
-    filter.run = report->run;
-    filter.revision_min = report->from;
-    filter.revision_max = report->to;
-    do {
-        _cleanup_(store_rollouts_finish) struct store_rollouts page = {0};
-        if (report->call->abandoned)
-            return -1;
-        if (store_list_rollouts(report->call->reader, &filter, cursor[0] ? text_of(cursor) : TEXT_NONE, &limits,
-                                STORE_WITH_VERDICTS, &page) != STORE_OK)
-            return call_refuse_unreadable(report->call);
-        for (size_t i = 0; i < page.count; i++)
-            if (add_rollout(report, &page.rollouts[i]) < 0)
-                return -1;
-        memcpy(cursor, page.next, sizeof cursor);
-    } while (cursor[0]);
-    return 0;
-}
+/* --- objective calls --- */
 
 static bool is_of_report(const struct report *report, int64_t incarnation, int64_t revision)
 {
     return revision >= 0 && revision >= report->from && (report->to < 0 || revision <= report->to) &&
-           report_survives(report, incarnation, revision);
+           report_survives(report, incarnation, revision, STORE_TRAIN);
 }
 
 /* KL that was kept, by its optimizer step. The newest revision of a step's samples stands for the step's. */
@@ -188,8 +67,8 @@ static int take_sum(struct report *report, struct kept_kl *kept, const struct st
 
     if (!is_of_report(report, slice->incarnation, slice->revision))
         return 0;
-    cells_add_objective(report->cells, cell_of(report, slice->revision, slice->incarnation, TEXT_NONE), sum);
-    cells_add_objective(report->cells, cell_of(report, ANY, ANY, TEXT_NONE), sum);
+    cells_add_objective(report->cells, report_cell(report, slice->revision, slice->incarnation, TEXT_NONE), sum);
+    cells_add_objective(report->cells, report_cell(report, REPORT_ANY, REPORT_ANY, TEXT_NONE), sum);
     return keep_kl(report, kept, sum);
 }
 
@@ -249,7 +128,7 @@ static int take_cells(struct report *report)
     size_t count;
     size_t heldout_count = 0;
 
-    cell_of(report, ANY, ANY, TEXT_NONE); /* there is always a row of totals */
+    report_cell(report, REPORT_ANY, REPORT_ANY, TEXT_NONE); /* there is always a row of totals */
     if (cells_close(report->cells) < 0)
         return report_refuse_memory(report);
     count = cells_count(report->cells);
@@ -284,7 +163,7 @@ static void count_batches(struct report *report)
     for (size_t i = 0; i < report->training_count; i++) {
         const struct report_batch *batch = &report->training[i];
         struct report_row *row = find_row(report, batch->incarnation, batch->revision);
-        if (!report_survives(report, batch->incarnation, batch->revision))
+        if (!report_survives(report, batch->incarnation, batch->revision, STORE_TRAIN))
             continue;
         report->rows[0].batches++;
         if (row)
@@ -363,7 +242,7 @@ int report_read_rows(struct report *report)
         return report_refuse_memory(report);
     if (store_read_lines(report->call->reader, report->run, &report->lines) != STORE_OK)
         return call_refuse_unreadable(report->call);
-    if (read_rollouts(report) < 0 || read_objective(report) < 0 || take_cells(report) < 0)
+    if (report_read_rollouts(report) < 0 || read_objective(report) < 0 || take_cells(report) < 0)
         return -1;
     report->counts.tasks = (int64_t)report->training_tasks.count;
     count_batches(report);

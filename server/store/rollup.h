@@ -37,6 +37,40 @@ struct store_rollup_group {
     bool zero_variance;
 };
 
+/* Scores of one held-out verifier. */
+struct store_rollup_score {
+    int64_t incarnation;
+    int64_t revision;
+    enum store_purpose purpose;
+    struct text task;
+    struct text verifier;
+    int64_t scored; /* of its verdicts */
+    double sum;
+};
+
+#define STORE_ROLLUP_COUNTS(COUNT)                                                                                     \
+    COUNT(FAILURE, "failure")                                                                                          \
+    COUNT(SEED_NOT_HONOURED, "seed_not_honoured")                                                                      \
+    COUNT(PROCESSED_LOGPROBS, "processed_logprobs")                                                                    \
+    COUNT(ENGINE, "engine")
+enum store_rollup_count_kind {
+#define STORE_ROLLUP_COUNT_KIND(name, word) STORE_ROLLUP_##name,
+    STORE_ROLLUP_COUNTS(STORE_ROLLUP_COUNT_KIND)
+#undef STORE_ROLLUP_COUNT_KIND
+};
+extern const char *const store_rollup_count_names[];
+
+/* Rollouts with something in common. */
+struct store_rollup_count {
+    int64_t incarnation;
+    int64_t revision;
+    enum store_purpose purpose;
+    enum store_rollup_count_kind kind;
+    struct text name;                                           /* a code of a failure, an engine */
+    struct text engine_model, engine_version, tokenizer_sha256; /* of an engine; TEXT_NONE: not said */
+    int64_t n;
+};
+
 struct store_rollup_filter {
     int64_t incarnation;                /* -1: any */
     int64_t revision_min, revision_max; /* -1: open */
@@ -48,7 +82,9 @@ struct store_rollup_visitor {
     void *arg;
     bool (*rollup)(void *arg, const struct store_rollup *rollup);
     bool (*group)(void *arg, const struct store_rollup_group *group);
-    bool (*rollout)(void *arg, const struct store_rollout *rollout); /* of a group that is in no roll-up yet */
+    bool (*rollout)(void *arg, const struct store_rollout *rollout);  /* of a group that is in no roll-up yet */
+    bool (*score)(void *arg, const struct store_rollup_score *score); /* these two may be NULL: not wanted */
+    bool (*count)(void *arg, const struct store_rollup_count *count);
 };
 
 /* Whether the roll-ups say everything about a run. NOT_FOUND: no such run. */

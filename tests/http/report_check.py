@@ -34,13 +34,13 @@ class Record:
                 return
 
     def batches(self):
-        return [self.get(f"/v1/batches/{batch['id']}?arrays=none") for batch in self.pages("/v1/batches", run=self.run)]
+        return [self.get(f"/v1/batches/{batch['id']}?arrays=none&wait=0s") for batch in self.pages("/v1/batches", run=self.run)]
 
     def rollouts(self):
         """By batch and group, with what their group and batch say of them."""
         for batch in self.pages("/v1/batches", run=self.run, order="asc"):
             for group in self.pages(f"/v1/batches/{batch['id']}/groups", arrays="none"):
-                for rollout in group["rollouts"]:
+                for rollout in (one for one in group["rollouts"] if one["state"] != "pending"):  # these have no row yet
                     yield {**rollout, "purpose": batch["purpose"], "batch": batch["id"], "group": group["id"], "task": group["task"], "closed": group["state"] == "complete"}
 
 
@@ -136,13 +136,13 @@ def evaluation_of(groups, decider, k):
 
 
 def decider_of(batch):
-    return next((one.get("id", one["name"]) for one in batch["verifiers"] or [] if one.get("heldout")), None)
+    return next((one.get("id", one["name"]) for one in batch.get("verifiers") or [] if one.get("heldout")), None)
 
 
 def evaluations_of(batches, rollouts, survives):
     found = collections.defaultdict(list)
     for batch in batches:
-        if batch["purpose"] == "eval" and survives(batch["incarnation"], batch["policy_revision"]):
+        if batch["purpose"] == "eval" and survives(batch["incarnation"], batch["policy_revision"], "eval"):
             found[batch["policy_revision"], batch["incarnation"], decider_of(batch) or ""].append(batch)
     for (revision, incarnation, decider), own in sorted(found.items()):
         ids = {batch["id"] for batch in own}
@@ -169,7 +169,7 @@ def limits_of(training, evaluated, sums, judged, batches, has_heldout):
             key = one["incarnation"], one["optimizer_step"]
             newest[key] = max(newest.get(key, -1), one["revision"])
     makes = {(one["engine_model"], one["engine_version"], one["tokenizer_sha256"]) for one in training if one["engine"] is not None}
-    settings = {json.dumps([batch["objective"], batch["sampling"], batch["verifiers"]], sort_keys=True) for batch in batches if batch["purpose"] == "train"}
+    settings = {json.dumps([batch.get(name) for name in ("objective", "sampling", "verifiers")], sort_keys=True) for batch in batches if batch["purpose"] == "train"}
     counts = {"unscored": len(training) - judged, "truncated": sum(one["finish_reason"] == "length" and one["reward"] is not None for one in training),
               "straddling": sum(one["straddles"] for one in training), "seeds_not_honoured": sum(one["seed_honoured"] is False for one in training),
               "processed_logprobs": sum(one["logprobs_mode"] == "processed" for one in training), "mixed_engines": len(makes) - 1, "mixed_settings": len(settings) - 1,
@@ -184,19 +184,20 @@ def recompute(get, run, first=None, last=None):
     def asked(revision):
         return revision is not None and (first is None or revision >= first) and (last is None or revision <= last)
 
-    lines = {}
-    for one in get(f"/v1/runs/{run}")["revisions"]:
-        lines[one["revision"]] = max(lines.get(one["revision"], 0), one["incarnation"])
+    rows, lines = list(record.rollouts()), {}
+    for one in rows:
+        key = one["policy_revision"], one["purpose"]
+        lines[key] = max(lines.get(key, 0), one["incarnation"])
 
-    def survives(incarnation, revision):
-        return incarnation >= lines.get(revision, 0)
+    def survives(incarnation, revision, purpose="train"):
+        return incarnation >= lines.get((revision, purpose), 0)
 
     batches = [batch for batch in record.batches() if asked(batch["policy_revision"])]
-    everything = [one for one in record.rollouts() if asked(one["policy_revision"])]
+    everything = [one for one in rows if asked(one["policy_revision"])]
     groups = collections.defaultdict(list)
-    for one in record.rollouts():
+    for one in rows:
         groups[one["group"]].append(one)
-    line = [one for one in everything if survives(one["incarnation"], one["policy_revision"])]
+    line = [one for one in everything if survives(one["incarnation"], one["policy_revision"], one["purpose"])]
     training = [one for one in line if one["purpose"] == "train"]
     sums = [one for one in record.pages(f"/v1/runs/{run}/objective") if asked(one["revision"]) and survives(one["sample_incarnation"], one["revision"])]
     posted = [batch for batch in batches if batch["purpose"] == "train" and survives(batch["incarnation"], batch["policy_revision"])]
@@ -205,17 +206,17 @@ def recompute(get, run, first=None, last=None):
         for name, value in one["values"].items():
             metrics[one["incarnation"], one["revision"]][name].append(value)
 
-    rows = []
+    revisions = []
     for revision, incarnation in sorted({(one["policy_revision"], one["incarnation"]) for one in training}):
         own = [one for one in training if (one["policy_revision"], one["incarnation"]) == (revision, incarnation)]
         row = row_of(own, groups, [one for one in sums if (one["revision"], one["sample_incarnation"]) == (revision, incarnation)],
                      sum((batch["policy_revision"], batch["incarnation"]) == (revision, incarnation) for batch in posted))
-        rows.append({"incarnation": incarnation, "revision": revision, **row, "trainer": {name: mean(values) for name, values in metrics[incarnation, revision].items()}})
+        revisions.append({"incarnation": incarnation, "revision": revision, **row, "trainer": {name: mean(values) for name, values in metrics[incarnation, revision].items()}})
     totals = row_of(training, groups, sums, len(posted))
     evaluation = list(evaluations_of(batches, [one for one in line if one["purpose"] == "eval"], survives))
     hashes = "".join(f"{text}\n" for text in sorted(batch["request_sha256"] for batch in batches))
     judged = sum(one["reward"] is not None for one in training)
-    return {"revisions": rows, "totals": {**totals, "tasks": len({one["task"] for one in training}), "trainer": {}}, "failures": totals["failures"],
+    return {"revisions": revisions, "totals": {**totals, "tasks": len({one["task"] for one in training}), "trainer": {}}, "failures": totals["failures"],
             "spent": {"rollouts": len(everything), "completion_tokens": sum(one["completion_tokens"] or 0 for one in everything)}, "evaluation": evaluation,
             "inputs": {"requests": len(batches), "sha256": hashlib.sha256(hashes.encode()).hexdigest()},
             "limitations": limits_of(training, [one for one in line if one["purpose"] == "eval"], sums, judged, batches,

@@ -164,6 +164,15 @@ def test_filters_choose_the_rollouts(plain):
     check(disagreements(plain, "chosen", purpose="eval"), groups_of(evaluation))
 
 
+def test_filters_on_members_leave_their_siblings_in_the_advantages(plain):
+    """[1, 0, 0, 0] becomes [0, 0, 0, 0]: the one member that is asked for changes because of another."""
+    score(plain, "one-of", [("t", [{"old": 1, "exact": 0}, {"old": 0, "exact": 0}, {"old": 0, "exact": 0}, {"old": 0, "exact": 0}])])
+    got = disagreements(plain, "one-of", reward_min=1)
+    assert (got["rollouts"], got["n"], got["agree"], got["advantages"], got["advantage_changes"]) == (1, 1, 0, 1, 1)
+    got = disagreements(plain, "one-of", reward_max=0)
+    assert (got["rollouts"], got["agree"], got["advantages"], got["advantage_changes"]) == (3, 3, 3, 3)
+
+
 def test_a_revision_is_that_of_its_latest_incarnation(plain):
     old = score(plain, "rewound", made_up(21, tasks=2, members=3), revision=5)
     before = score(plain, "rewound", made_up(22, tasks=1, members=3), revision=6)

@@ -4,11 +4,14 @@ import hashlib
 import html.parser
 import random
 import re
+import sqlite3
+import subprocess
 
 import pytest
 
+from harness import BINARY, eventually
 from material import make_batch, make_group, rollouts, sampling
-from report_check import check
+from report_check import check, differences
 
 
 def get_json(service):
@@ -179,6 +182,46 @@ def test_what_cannot_be_asked_is_refused_with_its_place(plain, path, status, cod
     score(plain, "asked", 0, [("t", [0, 1])])
     reply = plain.get(f"/v1/runs/{path}")
     assert (reply.status, reply.error["code"], reply.error["path"]) == (status, code, place), reply
+
+
+# -- roll-ups ---------------------------------------------------------------------------------------------------------------------
+
+def without_roll_ups(service):
+    """As a record from before there were roll-ups: its rollouts are read one by one."""
+    assert service.terminate() == 0
+    database = sqlite3.connect(service.database)
+    database.execute("UPDATE rollup_start SET last_batch = (SELECT max(seq) FROM batches)")
+    database.commit()
+    database.close()
+    service.start()
+
+
+def assert_same(left, right):
+    left, right = ({name: value for name, value in one.items() if name != "generated_at"} for one in (left, right))
+    left["configuration"]["engines"], right["configuration"]["engines"] = (sorted(one["configuration"]["engines"], key=str) for one in (left, right))
+    assert not list(differences(left, right)), list(differences(left, right))
+
+
+def test_the_record_says_what_its_roll_ups_say(start, engine):
+    """Failures, evaluations, a rewind, a batch that still runs; then the same without roll-ups."""
+    service = start(engine)
+    for revision in range(3):
+        step(service, score(service, "rolled", revision, drawn(revision, 4)), revision)
+    score(service, "rolled", 1, drawn(9, 3), purpose="eval")
+    assert service.put("/v1/runs/rolled/policy", {"revision": 1, "rewind_to_step": 1}).status == 200
+    score(service, "rolled", 1, drawn(8, 4))
+    engine.rules({"in": "HELD", "hold": True}, {"text": "\\boxed{42}", "finish": "length"})
+    body = make_batch(make_group("a", "fine"), make_group("b", "HELD"), run="rolled", sampling=sampling(3), policy_revision=None, verifiers=[{"name": "math"}, {"name": "exact", "id": "correct", "heldout": True}])
+    identity = service.post("/v1/batches", body, {"Prefer": "respond-async"}).json["id"]
+    eventually(lambda: service.get(f"/v1/batches/{identity}/groups?arrays=none").json["items"][0]["state"] == "complete", "the first group is closed")
+    checked(service, "rolled")
+    engine.release()
+    service.settled(identity)
+    report = checked(service, "rolled")
+    assert subprocess.run([BINARY, "verify-database", service.database], check=False, capture_output=True, timeout=120).returncode == 0
+    without_roll_ups(service)
+    assert_same(checked(service, "rolled"), report)
+    assert_same(checked(service, "rolled", 1, 1), service.get("/v1/runs/rolled/report?from=1&to=1").json)
 
 
 # -- pages -------------------------------------------------------------------------------------------------------------------------

@@ -88,6 +88,7 @@ def test_verify_database_finds_a_roll_up_that_is_wrong(start):
     assert service.terminate() == 0 and verify(service).returncode == 0
     for change in ("UPDATE rollups SET scored = scored + 1", "UPDATE rollups SET reward_sum = reward_sum + 1 WHERE judged > 0", "DELETE FROM rollups WHERE policy_revision = 1",
                    "UPDATE rollups SET group_count = 0", "UPDATE rollups SET solved = solved + 1",
+                   "UPDATE rollup_scores SET scored = scored + 1", "UPDATE rollup_scores SET score_sum = score_sum + 1 WHERE scored > 0", "UPDATE rollup_counts SET n = n + 1",
                    "INSERT INTO rollup_groups SELECT run_seq, (SELECT min(seq) FROM groups), incarnation, policy_revision FROM rollups LIMIT 1"):
         copy = f"{service.database}.changed"
         shutil.copy(service.database, copy)
@@ -107,7 +108,8 @@ def test_a_run_from_before_there_were_roll_ups_is_scanned(start):
     random_run(service, source, "other", 2)
     assert service.terminate() == 0
     database = sqlite3.connect(service.database)
-    database.execute("DELETE FROM rollups")
+    for table in ("rollups", "rollup_groups", "rollup_scores", "rollup_counts"):
+        database.execute(f"DELETE FROM {table}")
     database.execute("UPDATE rollup_start SET last_batch = (SELECT max(seq) FROM batches)")
     database.commit()
     database.close()

@@ -64,6 +64,33 @@ static bool take_group(const struct visit *visit, sqlite3_stmt *row)
     return visit->visitor->group(visit->visitor->arg, &group);
 }
 
+static bool take_score(const struct visit *visit, sqlite3_stmt *row)
+{
+    const struct store_rollup_score score = {.incarnation = sqlite3_column_int64(row, 0),
+                                             .revision = sqlite3_column_int64(row, 1),
+                                             .purpose = (enum store_purpose)column_name(row, 2, store_purpose_names),
+                                             .task = column_view(row, 3),
+                                             .verifier = column_view(row, 4),
+                                             .scored = sqlite3_column_int64(row, 5),
+                                             .sum = sqlite3_column_double(row, 6)};
+    return visit->visitor->score(visit->visitor->arg, &score);
+}
+
+static bool take_count(const struct visit *visit, sqlite3_stmt *row)
+{
+    const struct store_rollup_count count = {
+        .incarnation = sqlite3_column_int64(row, 0),
+        .revision = sqlite3_column_int64(row, 1),
+        .purpose = (enum store_purpose)column_name(row, 2, store_purpose_names),
+        .kind = (enum store_rollup_count_kind)column_name(row, 3, store_rollup_count_names),
+        .name = column_view(row, 4),
+        .n = sqlite3_column_int64(row, 5),
+        .engine_model = column_view(row, 6),
+        .engine_version = column_view(row, 7),
+        .tokenizer_sha256 = column_view(row, 8)};
+    return visit->visitor->count(visit->visitor->arg, &count);
+}
+
 static int take_rollout(const struct visit *visit, sqlite3_stmt *row, bool *ret_go_on)
 {
     struct store_memory *memory = store_memory_create();
@@ -119,6 +146,10 @@ enum store_status store_visit_rollups(struct store_reader *reader, struct text r
         result = visit_rows(&visit, SQL_READ_ROLLUPS, take_rollup, &go_on);
     if (result == SQLITE_DONE)
         result = visit_rows(&visit, SQL_READ_ROLLUP_GROUPS, take_group, &go_on);
+    if (result == SQLITE_DONE && visitor->score)
+        result = visit_rows(&visit, SQL_READ_ROLLUP_SCORES, take_score, &go_on);
+    if (result == SQLITE_DONE && visitor->count)
+        result = visit_rows(&visit, SQL_READ_ROLLUP_COUNTS, take_count, &go_on);
     if (result == SQLITE_DONE)
         result = visit_rollouts(&visit, &go_on);
     enum store_status status = result == SQLITE_DONE ? STORE_OK : database_status(&reader->database, result);

@@ -3,6 +3,7 @@
 
 #include "server/store/deciding_score.h"
 #include "server/store/sqlite/columns.h"
+#include "server/store/sqlite/rollup_details.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -93,8 +94,23 @@ static struct member read_member(sqlite3_stmt *row)
                            .pass_verifier = column_view(row, 14)};
 }
 
+static void add_details(sqlite3_stmt *row, const struct member *member, struct rollup_details *details)
+{
+    const struct rollup_member counted = {.incarnation = member->incarnation,
+                                          .revision = member->revision,
+                                          .heldout = member->heldout,
+                                          .failure = column_view(row, 15),
+                                          .engine = column_view(row, 16),
+                                          .provenance_seq = column_int_or(row, 17, 0),
+                                          .seed_not_honoured = column_int_or(row, 18, 1) == 0,
+                                          .processed_logprobs = column_name(row, 19, store_logprobs_mode_names) ==
+                                                                (int)STORE_LOGPROBS_PROCESSED};
+    rollup_details_add(details, &counted);
+}
+
 /* Also says how the group ended. */
-static int read_parts(struct store *store, const struct group_row *group, struct parts *parts, struct member *ret_last)
+static int read_parts(struct store *store, const struct group_row *group, struct parts *parts,
+                      struct rollup_details *details, struct member *ret_last)
 {
     sqlite3_stmt *rows = database_statement(&store->writer, SQL_READ_ROLLUP_MEMBERS);
     int result;
@@ -103,6 +119,7 @@ static int read_parts(struct store *store, const struct group_row *group, struct
     while ((result = sqlite3_step(rows)) == SQLITE_ROW) {
         *ret_last = read_member(rows);
         count_member(part_of(parts, ret_last, group->purpose), ret_last);
+        add_details(rows, ret_last, details);
     }
     sqlite3_reset(rows);
     return result == SQLITE_DONE ? SQLITE_OK : result;
@@ -183,8 +200,9 @@ static int write_part(struct store *store, const struct group_row *group, struct
 int rollups_add_group(struct store *store, const struct group_row *group)
 {
     _cleanup_(finish_parts) struct parts parts = {0};
+    _cleanup_(rollup_details_finish) struct rollup_details details = {0};
     struct member last = {0};
-    int result = read_parts(store, group, &parts, &last);
+    int result = read_parts(store, group, &parts, &details, &last);
 
     for (size_t i = 0; result == SQLITE_OK && i < parts.count; i++) {
         if (parts.count == 1)
@@ -194,7 +212,7 @@ int rollups_add_group(struct store *store, const struct group_row *group)
         if (result == SQLITE_OK)
             result = write_part(store, group, &parts.parts[i]);
     }
-    return result;
+    return result == SQLITE_OK ? rollup_details_write(store, group, &details) : result;
 }
 
 /* ---- the groups that a batch leaves open ------------------------------------------------------------------------- */

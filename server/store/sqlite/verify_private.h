@@ -9,8 +9,8 @@ struct verify_invariant {
     const char *sql; /* each row, its first column, is one thing that is wrong */
 };
 
-/* verify_rollups.c: of schema 13 and later. */
-#define VERIFY_ROLLUPS_SCHEMA 13
+/* verify_rollups.c: of schema 20 and later. */
+#define VERIFY_ROLLUPS_SCHEMA 20
 extern const struct verify_invariant verify_rollups[];
 extern const size_t verify_rollups_count;
 

@@ -49,10 +49,35 @@
 #define DIFFERENT(left, right)                                                                                         \
     "SELECT * FROM (" left " EXCEPT " right ") UNION ALL SELECT * FROM (" right " EXCEPT " left ")"
 
+/* Held-out scores, one row each. */
+#define SCORED                                                                                                         \
+    "SELECT r.run_seq, r.incarnation, r.policy_revision, r.purpose, r.task_seq, e.key AS verifier,"                    \
+    " json_extract(e.value, '$.score') AS score FROM rolled r JOIN rollout_verdicts v ON v.rollout_seq = r.seq"        \
+    " JOIN json_each(v.heldout) e"
+#define SCORES_COUNTED "SELECT " KEY ", verifier, count(score) FROM (" SCORED ") GROUP BY " KEY ", verifier"
+#define SCORES_KEPT "SELECT " KEY ", verifier, scored FROM rollup_scores"
+
+#define NAMES_KEY "run_seq, incarnation, policy_revision, purpose"
+#define NAMES_COUNTED                                                                                                  \
+    "SELECT " NAMES_KEY ", kind, name, provenance_seq, count(*) FROM ("                                                \
+    "SELECT " NAMES_KEY ", 'failure' AS kind, failure_code AS name, 0 AS provenance_seq FROM rolled"                   \
+    " WHERE failure_code IS NOT NULL UNION ALL SELECT " NAMES_KEY ", 'seed_not_honoured', '', 0 FROM rolled"           \
+    " WHERE seed_honoured = 0 UNION ALL SELECT " NAMES_KEY ", 'processed_logprobs', '', 0 FROM rolled"                 \
+    " WHERE logprobs_mode = 'processed' UNION ALL SELECT " NAMES_KEY ", 'engine', engine, coalesce(provenance_seq, 0)" \
+    " FROM rolled WHERE engine IS NOT NULL) GROUP BY " NAMES_KEY ", kind, name, provenance_seq"
+#define NAMES_KEPT "SELECT " NAMES_KEY ", kind, name, provenance_seq, n FROM rollup_counts"
+
 const struct verify_invariant verify_rollups[] = {
     {"a roll-up is not what its rollouts add up to", NAMED(DIFFERENT(COUNTED, KEPT))},
     {"a roll-up counts other groups than there are", NAMED(DIFFERENT(GROUPS_COUNTED, GROUPS_KEPT))},
     {"a group of several revisions is not named as one", NAMED(DIFFERENT(SPLIT, SPLIT_KEPT))},
+    {"a roll-up counts other held-out scores than there are", NAMED(DIFFERENT(SCORES_COUNTED, SCORES_KEPT))},
+    {"a roll-up counts other failures, seeds, log-probabilities or engines than there are",
+     NAMED(DIFFERENT(NAMES_COUNTED, NAMES_KEPT))},
+    {"a roll-up has another sum of held-out scores than its rollouts",
+     NAMED("SELECT k.* FROM (SELECT " KEY ", verifier, total(score) AS score, total(abs(score)) AS size FROM (" SCORED
+           ") GROUP BY " KEY ", verifier) c JOIN rollup_scores k USING (" KEY
+           ", verifier) WHERE NOT abs(k.score_sum - c.score) <= 1e-9 * c.size")},
     /* Sums are of doubles, and in another order. */
     {"a roll-up has another sum of rewards than its rollouts",
      NAMED("SELECT k.* FROM (SELECT " KEY

@@ -1,0 +1,137 @@
+#include "server/store/sqlite/rollup_details.h"
+
+#include "server/base/cleanup.h"
+#include "server/base/json_scan.h"
+#include "server/store/sqlite/values.h"
+
+#include <math.h>
+
+const char *const store_rollup_count_names[] = {
+#define COUNT_WORD(name, word) word,
+    STORE_ROLLUP_COUNTS(COUNT_WORD)
+#undef COUNT_WORD
+        NULL};
+
+/* --- of one group --- */
+
+static bool is_same(const struct rollup_detail *row, const struct rollup_detail *wanted, struct text name)
+{
+    return row->is_score == wanted->is_score && row->kind == wanted->kind && row->revision == wanted->revision &&
+           row->incarnation == wanted->incarnation && row->provenance_seq == wanted->provenance_seq &&
+           text_equals(name, row->name);
+}
+
+/* Few names are different inside a group. */
+static void add(struct rollup_details *details, const struct rollup_detail *wanted, struct text name)
+{
+    for (size_t i = 0; i < details->count; i++) {
+        struct rollup_detail *row = &details->rows[i];
+        if (!is_same(row, wanted, name))
+            continue;
+        row->n += wanted->n;
+        row->sum += wanted->sum;
+        return;
+    }
+    if (details->count == details->room) {
+        details->room = details->room ? 2 * details->room : 8;
+        details->rows = xrealloc(details->rows, details->room * sizeof(*details->rows));
+    }
+    details->rows[details->count] = *wanted;
+    details->rows[details->count++].name = xstrndup(name.data, name.length_bytes);
+}
+
+static void count(struct rollup_details *details, const struct rollup_member *member, enum store_rollup_count_kind kind,
+                  struct text name, int64_t provenance_seq)
+{
+    const struct rollup_detail one = {.incarnation = member->incarnation,
+                                      .revision = member->revision,
+                                      .kind = kind,
+                                      .provenance_seq = provenance_seq,
+                                      .n = 1};
+    add(details, &one, name);
+}
+
+/* The next value is {"score":…}. */
+static double read_score(struct json_scan *scan)
+{
+    struct text key;
+    double score = NAN;
+
+    for (json_scan_object(scan); json_scan_member(scan, &key);) {
+        if (text_equals(key, "score") && json_scan_peek(scan) == JSON_KIND_NUMBER)
+            json_scan_number(scan, &score);
+        else
+            json_scan_skip(scan);
+    }
+    return score;
+}
+
+static void add_scores(struct rollup_details *details, const struct rollup_member *member)
+{
+    struct json_scan scan;
+    struct text name;
+
+    if (!member->heldout.data)
+        return;
+    json_scan_init(&scan, member->heldout);
+    for (json_scan_object(&scan); json_scan_member(&scan, &name);) {
+        double score = read_score(&scan);
+        const struct rollup_detail one = {.incarnation = member->incarnation,
+                                          .revision = member->revision,
+                                          .is_score = true,
+                                          .n = !isnan(score),
+                                          .sum = isnan(score) ? 0 : score};
+        add(details, &one, name);
+    }
+}
+
+void rollup_details_add(struct rollup_details *details, const struct rollup_member *member)
+{
+    add_scores(details, member);
+    if (member->failure.data)
+        count(details, member, STORE_ROLLUP_FAILURE, member->failure, 0);
+    if (member->engine.data)
+        count(details, member, STORE_ROLLUP_ENGINE, member->engine, member->provenance_seq);
+    if (member->seed_not_honoured)
+        count(details, member, STORE_ROLLUP_SEED_NOT_HONOURED, TEXT_LITERAL(""), 0);
+    if (member->processed_logprobs)
+        count(details, member, STORE_ROLLUP_PROCESSED_LOGPROBS, TEXT_LITERAL(""), 0);
+}
+
+/* --- on record --- */
+
+static int write_one(struct store *store, const struct group_row *group, const struct rollup_detail *row)
+{
+    sqlite3_stmt *put = database_statement(&store->writer, row->is_score ? SQL_ADD_ROLLUP_SCORE : SQL_ADD_ROLLUP_COUNT);
+
+    bind_int(put, 1, group->run_seq);
+    bind_int(put, 2, row->incarnation);
+    bind_int(put, 3, row->revision);
+    bind_text(put, 4, text_of(store_purpose_names[group->purpose]));
+    bind_text(put, 5, text_of(row->name));
+    bind_int(put, 6, row->n);
+    if (row->is_score) {
+        bind_int(put, 7, group->task_seq);
+        sqlite3_bind_double(put, 8, row->sum);
+    } else {
+        bind_text(put, 7, text_of(store_rollup_count_names[row->kind]));
+        bind_int(put, 8, row->provenance_seq);
+    }
+    return database_run(put);
+}
+
+int rollup_details_write(struct store *store, const struct group_row *group, const struct rollup_details *details)
+{
+    int result = SQLITE_OK;
+
+    for (size_t i = 0; result == SQLITE_OK && i < details->count; i++)
+        result = write_one(store, group, &details->rows[i]);
+    return result;
+}
+
+void rollup_details_finish(struct rollup_details *details)
+{
+    for (size_t i = 0; i < details->count; i++)
+        free(details->rows[i].name);
+    free(details->rows);
+}
