@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Numbers over a large record: GET /v1/stats, task histories and flips over a run that is made here, by roll-ups and by scans.
+"""Numbers over a large record: GET /v1/stats, task histories, flips and the report over a run that is made here, by roll-ups and by scans.
 
     tests/bench/stats.py [--binary build/rolloutd] [--rollouts 1000000] [--repeats 3] [--verify]
 
@@ -24,7 +24,8 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 MEMBERS, TASKS, REVISIONS, BATCHES = 8, 2000, 200, 1000
 QUESTIONS = ("stats?run=r&by=revision", "stats?run=r&by=revision,purpose&limit=1000", "stats?run=r&by=task&limit=1000", "stats?run=r&by=incarnation",
              "stats?run=r&by=revision,task&limit=100", "flips?run=r&from=10&to=190", "stats?run=r&by=engine", "stats?run=r&by=engine&revision=100",
-             "stats?run=r&by=verifier,reason&revision=100", "tasks/history?run=r&task=t7", "stats?run=r&by=failure&state=failed")
+             "stats?run=r&by=verifier,reason&revision=100", "tasks/history?run=r&task=t7", "stats?run=r&by=failure&state=failed",
+             "runs/r/report")
 
 
 def arguments():
@@ -117,6 +118,10 @@ def add_up(record):
             "duplicates": "sum(duplicate)"}
     keys = ("run_seq", "incarnation", "policy_revision", "purpose", "task_seq")
     columns = ", ".join(f"r.{name}" if name in keys else sums.get(name, "0") for name in names)
+    record.execute("DELETE FROM rollup_scores")
+    record.execute("DELETE FROM rollup_counts")
+    record.execute(f"INSERT INTO rollup_scores SELECT {', '.join(keys)}, 'held', count(*), total(1) FROM rollouts GROUP BY {', '.join(keys)}")
+    record.execute(f"INSERT INTO rollup_counts SELECT {', '.join(keys[:4])}, 'engine', engine, coalesce(provenance_seq, 0), count(*) FROM rollouts GROUP BY {', '.join(keys[:4])}, engine, provenance_seq")
     record.execute(f"INSERT INTO rollups ({', '.join(names)}) SELECT {columns} FROM rollouts r JOIN groups g ON g.seq = r.group_seq GROUP BY {', '.join('r.' + key for key in keys)}")
 
 
@@ -136,7 +141,8 @@ def main():
                 times, before = [], cpu_ms(pid)
                 for _ in range(options.repeats):
                     began = time.monotonic()
-                    items = len(ask(address, question)["items"])
+                    reply = ask(address, question)
+                    items = len(reply["items"] if "items" in reply else reply["revisions"])
                     times.append(1000 * (time.monotonic() - began))
                 print(f"{question:50} {items:5} items {min(times):9.1f} {max(times):9.1f} ms, CPU {(cpu_ms(pid) - before) / options.repeats:8.1f} ms", flush=True)
         if options.verify:
