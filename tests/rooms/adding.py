@@ -5,7 +5,7 @@
 
 KINDS says what adding one of a kind may touch. Beside it only generated files change (tests/tools/generate), and the contract:
 what a person writes for people (schema/openapi.yaml, a page) is counted where the goal names it. New files lie in
-tests/rooms/adding/ under the path that they get."""
+tests/rooms/adding/ under the path that they get; the migration gets its number here."""
 import argparse
 import json
 import os
@@ -43,11 +43,17 @@ class Insertion:
 
 
 class NewFile:
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, path, source=None):
+        self.path, self.source = path, source or path
 
     def apply(self, tree):
-        shutil.copyfile(os.path.join(NEW, self.path), os.path.join(tree, self.path))
+        shutil.copyfile(os.path.join(NEW, self.source), os.path.join(tree, self.path))
+
+
+def next_migration():
+    """The build refuses a number that is left out."""
+    numbers = [int(name[:4]) for name in os.listdir(os.path.join(ROOT, "schema", "migrations")) if name.endswith(".sql")]
+    return f"schema/migrations/{max(numbers) + 1:04}_dummy.sql"
 
 
 HEALTH = '    begin(&json, call);\n    json_put_string(&json, "status", "ok");\n'
@@ -134,7 +140,7 @@ KINDS = {
         Insertion("server/objective/losses.def", 'LOSS(DUMMY, "dummy", dummy_terms, NULL, TRAITS(.reads_logprob = true), "−A·lp", "−A", "none")\n'),
         Insertion("server/objective/loss.c", LOSS)]),
     "stored column": (3, [
-        NewFile("schema/migrations/9999_dummy.sql"),
+        NewFile(next_migration(), "schema/migrations/dummy.sql"),
         Insertion("server/store/engine.h", "    int64_t dummy;\n", "    bool draining;\n"),
         Insertion("server/store/sqlite/columns.h", "    COLUMN(engines, dummy, int, dummy) \\\n", "    COLUMN(engines, draining, flag, draining)")]),
     "engine kind": (2, [
