@@ -34,7 +34,7 @@ struct store_trainer_metrics {
     char next[64];
     struct store_memory *memory;
 };
-/* optimizer_step: -1: any. NOT_FOUND: no such run. INVALID_CURSOR: it is of another list. */
+/* optimizer_step: -1: any. Fewer than `limit` if they are large. NOT_FOUND: no such run. INVALID_CURSOR: it is of another list. */
 enum store_status store_list_metrics(struct store_reader *reader, struct text run, int64_t optimizer_step,
                                      struct text cursor, size_t limit, struct store_trainer_metrics *ret_metrics);
 void store_trainer_metrics_finish(struct store_trainer_metrics *metrics);
@@ -63,7 +63,7 @@ struct store_notes {
     char next[64];
     struct store_memory *memory;
 };
-/* NOT_FOUND: no such run. INVALID_CURSOR: it is of another list. */
+/* Fewer than `limit` if they are large. NOT_FOUND: no such run. INVALID_CURSOR: it is of another list. */
 enum store_status store_list_notes(struct store_reader *reader, struct text run, struct text cursor, size_t limit,
                                    struct store_notes *ret_notes);
 void store_notes_finish(struct store_notes *notes);

@@ -152,6 +152,17 @@ def test_a_text_of_any_characters_comes_back(plain, text):
     assert pages(plain, "/v1/runs/texts/notes")[-1]["result"] == text
 
 
+def test_large_notes_are_read_in_pages_whatever_the_limit(plain):
+    run_of(plain, "large")
+    text = "\x01" * 65536  # six bytes of JSON each
+    for number in range(40):
+        note = {"prediction": text, "result": text, "explanation": text, "limitation": f"{number}"}
+        assert plain.put("/v1/runs/large/notes", note).status == 200
+    first = plain.get("/v1/runs/large/notes?limit=1000")
+    assert first.json["next"] and len(first.body) < 32 << 20
+    assert [note["limitation"] for note in pages(plain, "/v1/runs/large/notes", limit=1000)] == [f"{number}" for number in range(40)]
+
+
 # -- both ------------------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("run", ["nobody", "%00", "a%2Fb", "x" * 129])

@@ -114,6 +114,9 @@ static struct list_key key_of(const char *what, int64_t number, struct text run)
     return key;
 }
 
+/* A note may have 256 KiB, and six bytes of JSON for each of them: a page ends behind the row that reaches this. */
+#define PAGE_BYTES ((size_t)4 * 1024 * 1024)
+
 /* Rows of one run, in order of their seq. */
 struct row_list {
     struct list_key key;
@@ -138,7 +141,7 @@ static enum store_status read_page(struct store_reader *reader, struct row_list 
     if (list->filter >= 0)
         bind_int(rows, 4, list->filter);
     while ((result = sqlite3_step(rows)) == SQLITE_ROW) {
-        if (list->count == list->limit) {
+        if (list->count == list->limit || store_memory_bytes(list->memory) >= PAGE_BYTES) {
             cursor_write(&list->key, after, list->next);
             break;
         }
