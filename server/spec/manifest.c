@@ -111,7 +111,7 @@ static json_t *freeze_objective(struct json_input *input, json_t *given)
     buffer_init(&text, JSON_MAX_BYTES);
     json_write_init(&json, &text);
     objective_json_write(&json, &knobs);
-    json_t *complete = json_loadb(text.data, text.length_bytes, 0, NULL);
+    json_t *complete = json_loadb(text.data, text.length_bytes, JSON_ALLOW_NUL, NULL);
     if (!complete || json_object_get(given, "preset"))
         return complete;
     json_t *kept = given_keys(complete, given);
@@ -128,7 +128,7 @@ static json_t *freeze_sampling(struct json_input *input, json_t *given)
     spec->input.call = input->call;
     if (batch_spec_read_sampling(spec, given, FREEZES("sampling"), &spec->sampling, &spec->n) == 0) {
         struct text written = batch_spec_write_sampling(spec);
-        json_auto_t *complete = json_loadb(written.data, written.length_bytes, 0, NULL);
+        json_auto_t *complete = json_loadb(written.data, written.length_bytes, JSON_ALLOW_NUL, NULL);
         kept = given_keys(complete, given);
     }
     batch_spec_destroy(spec);

@@ -60,6 +60,18 @@ def test_a_run_without_a_manifest_shows_none(plain):
     assert plain.read("/v1/runs/bare")["manifest"] is None
 
 
+def test_a_manifest_has_no_parameters(plain):
+    reply = plain.put("/v1/runs/unasked?dry_run=true", {"manifest": {}})
+    assert (reply.status, reply.error["code"], reply.error["path"]) == (400, "unknown_field", "dry_run")
+    assert plain.get("/v1/runs/unasked").status == 404
+
+
+def test_sampling_with_a_nul_in_a_stop_text_is_frozen_like_any_other(plain):
+    frozen(plain, "nul", sampling={"stop": ["\x00"], "temperature": 0.5})
+    conflicts(freeze(plain, "nul", sampling={"temperature": 0.25}), "sampling.temperature")
+    conflicts(freeze(plain, "nul", sampling={"stop": ["\x00\x00"]}), "sampling.stop")
+
+
 def test_the_same_manifest_again_changes_nothing(plain):
     frozen(plain, "same", sampling={"temperature": 0.1})
     for _ in range(2):
