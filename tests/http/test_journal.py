@@ -182,6 +182,14 @@ def test_a_question_that_the_list_does_not_know_is_refused(plain, kind, query):
     assert plain.get(f"/v1/runs/asked/{kind}{query}").status == 400
 
 
+def test_what_is_said_has_no_parameters(plain):
+    run_of(plain, "bare")
+    for reply in (plain.put("/v1/runs/bare/notes?dry_run=true", {"result": "x"}),
+                  plain.post("/v1/runs/bare/metrics?replace=false", {"optimizer_step": 1, "revision": 1, "values": {"loss": 1}})):
+        assert (reply.status, reply.error["code"]) == (400, "unknown_field"), reply
+    assert pages(plain, "/v1/runs/bare/notes") == pages(plain, "/v1/runs/bare/metrics") == []
+
+
 def test_a_client_that_hangs_up_has_said_it(start):
     """The operation is the store's once it was sent, whoever reads the answer."""
     service = start()
