@@ -6,7 +6,6 @@
 #include "server/reports/alarms.h"
 #include "server/runtime/metrics.h"
 #include "server/runtime/workers.h"
-#include "server/settings/settings.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -38,13 +37,7 @@ struct alarms *alarms_create(struct workers *workers, const struct settings *set
 {
     struct alarms *alarms = xcalloc(1, sizeof(*alarms));
     alarms->workers = workers;
-    alarms->limits = (struct alarm_limits){.revisions = settings->alarms_revisions,
-                                           .rollouts = settings->alarms_rollouts,
-                                           .divergence = settings->alarms_divergence,
-                                           .zero_variance = settings->alarms_zero_variance,
-                                           .truncated = settings->alarms_truncated,
-                                           .failed = settings->alarms_failed,
-                                           .logprob_gap = settings->alarms_logprob_gap};
+    alarm_limits_init(&alarms->limits, settings);
     return alarms;
 }
 
@@ -75,7 +68,7 @@ static void say(const struct watched_run *run, enum alarm_kind kind, const struc
     char evidence[ALARM_EVIDENCE_BYTES];
     char value[32];
     char threshold[32];
-    alarm_say_evidence(kind, finding, run->name, evidence);
+    alarm_say_evidence(kind, finding, text_of(run->name), evidence);
     snprintf(value, sizeof(value), "%.4g", finding->value);
     snprintf(threshold, sizeof(threshold), "%.4g", finding->threshold);
     log_event(raised ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, raised ? "alarm" : "alarm ended", "run", run->name, "alarm",
@@ -175,7 +168,7 @@ static void write_alarm(const struct watched_run *run, enum alarm_kind kind, str
 {
     const struct alarm_finding *finding = &run->raised[kind];
     char evidence[ALARM_EVIDENCE_BYTES];
-    alarm_say_evidence(kind, finding, run->name, evidence);
+    alarm_say_evidence(kind, finding, text_of(run->name), evidence);
     json_object_begin(json);
     json_put_string(json, "run", run->name);
     json_put_string(json, "alarm", alarm_names[kind]);

@@ -1,6 +1,7 @@
 #include "server/reports/alarms.h"
 
 #include "server/base/cleanup.h"
+#include "server/settings/settings.h"
 #include "server/statistics/statistics.h"
 
 #include <math.h>
@@ -9,6 +10,17 @@
 #include <string.h>
 
 const char *const alarm_names[] = {ALARM_WORDS(WORD_TEXT) NULL};
+
+void alarm_limits_init(struct alarm_limits *limits, const struct settings *settings)
+{
+    *limits = (struct alarm_limits){.revisions = settings->alarms_revisions,
+                                    .rollouts = settings->alarms_rollouts,
+                                    .divergence = settings->alarms_divergence,
+                                    .zero_variance = settings->alarms_zero_variance,
+                                    .truncated = settings->alarms_truncated,
+                                    .failed = settings->alarms_failed,
+                                    .logprob_gap = settings->alarms_logprob_gap};
+}
 
 /* What one task of one revision adds up to. */
 struct row {
@@ -243,7 +255,7 @@ enum store_status alarms_find(struct store_reader *reader, struct text run, cons
     return status;
 }
 
-void alarm_say_evidence(enum alarm_kind kind, const struct alarm_finding *finding, const char *run,
+void alarm_say_evidence(enum alarm_kind kind, const struct alarm_finding *finding, struct text run,
                         char ret_evidence[ALARM_EVIDENCE_BYTES])
 {
     static const char *const by[ALARM_KINDS] = {[ALARM_DIVERGENCE] = "revision,verifier,engine",
@@ -251,6 +263,7 @@ void alarm_say_evidence(enum alarm_kind kind, const struct alarm_finding *findin
                                                 [ALARM_TRUNCATED] = "engine,finish_reason",
                                                 [ALARM_FAILED] = "engine,failure",
                                                 [ALARM_LOGPROB_GAP] = "engine,revision"};
-    snprintf(ret_evidence, ALARM_EVIDENCE_BYTES, "/v1/stats?run=%s&revision_min=%lld&revision_max=%lld&by=%s", run,
-             (long long)finding->from_revision, (long long)finding->revision, by[kind]);
+    snprintf(ret_evidence, ALARM_EVIDENCE_BYTES, "/v1/stats?run=%.*s&revision_min=%lld&revision_max=%lld&by=%s",
+             (int)run.length_bytes, run.data, (long long)finding->from_revision, (long long)finding->revision,
+             by[kind]);
 }

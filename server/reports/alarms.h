@@ -25,6 +25,9 @@ struct alarm_limits {
     double logprob_gap;
 };
 
+struct settings;
+void alarm_limits_init(struct alarm_limits *limits, const struct settings *settings);
+
 enum alarm_state { ALARM_UNKNOWN, ALARM_CLEAR, ALARM_RAISED };
 
 struct alarm_finding {
@@ -42,7 +45,7 @@ enum store_status alarms_find(struct store_reader *reader, struct text run, cons
 
 #define ALARM_EVIDENCE_BYTES 320
 /* The path and query of the GET that shows it. run: a valid name. */
-void alarm_say_evidence(enum alarm_kind kind, const struct alarm_finding *finding, const char *run,
+void alarm_say_evidence(enum alarm_kind kind, const struct alarm_finding *finding, struct text run,
                         char ret_evidence[ALARM_EVIDENCE_BYTES]);
 
 #endif

@@ -62,7 +62,8 @@ static int read_manifest(struct report *report)
 static int read_all(struct report *report)
 {
     if (read_query(report) < 0 || read_notes(report) < 0 || read_manifest(report) < 0 ||
-        report_read_batches(report) < 0 || report_read_rows(report) < 0 || report_read_evaluations(report) < 0)
+        report_read_batches(report) < 0 || report_read_rows(report) < 0 || report_read_evaluations(report) < 0 ||
+        report_find_alarms(report) < 0)
         return -1;
     report_find_limits(report);
     return 0;

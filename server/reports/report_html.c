@@ -86,7 +86,7 @@ static void write_tiles(const struct report *report, struct buffer *out)
     put(out, "</ul>\n");
 }
 
-/* --- notes and limitations --- */
+/* --- notes, alarms and limitations --- */
 
 static void write_said(struct buffer *out, const char *name, struct text text)
 {
@@ -114,6 +114,26 @@ static void write_notes(const struct report *report, struct buffer *out)
         write_said(out, "Limitation", note->limitation);
         put(out, "</dl>\n");
     }
+}
+
+static void write_code(struct buffer *out, struct text text)
+{
+    put(out, "<code>");
+    html_text(out, text);
+    put(out, "</code>");
+}
+
+static void write_alarms(const struct report *report, struct buffer *out)
+{
+    static const struct report_alarm_form form = {"<li><b>", "</b>", "</li>\n", put_outside, write_code};
+
+    if (report->alarm_count == 0) {
+        put(out, "<p class=\"none\">None is raised by the newest revisions.</p>\n");
+        return;
+    }
+    put(out, "<ul class=\"limits\">\n");
+    report_write_alarms(report, &form, out);
+    put(out, "</ul>\n");
 }
 
 static void write_limitations(const struct report *report, struct buffer *out)
@@ -302,6 +322,7 @@ static const struct {
     {"about", write_about},
     {"tiles", write_tiles},
     {"notes", write_notes},
+    {"alarms", write_alarms},
     {"limitations", write_limitations},
     {"figures", report_write_figures},
     {"evaluations", write_evaluations},

@@ -169,7 +169,7 @@ static void put_evaluations(struct json_write *json, const struct report *report
     json_array_end(json);
 }
 
-/* --- settings, limitations, notes --- */
+/* --- settings, alarms, limitations, notes --- */
 
 static void put_settings(struct json_write *json, const char *name, const struct report_settings *settings)
 {
@@ -206,6 +206,33 @@ static void put_configuration(struct json_write *json, const struct report *repo
     }
     json_array_end(json);
     json_object_end(json);
+}
+
+static void put_alarm(struct json_write *json, const struct report *report, enum alarm_kind kind)
+{
+    const struct alarm_finding *alarm = &report->alarms[kind];
+    char evidence[ALARM_EVIDENCE_BYTES];
+
+    alarm_say_evidence(kind, alarm, report->run, evidence);
+    json_object_begin(json);
+    json_put_string(json, "alarm", alarm_names[kind]);
+    json_put_int_or_null(json, "from_revision", alarm->from_revision);
+    json_put_int_or_null(json, "revision", alarm->revision);
+    json_put_double(json, "value", alarm->value);
+    json_put_double(json, "threshold", alarm->threshold);
+    json_put_string(json, "engine", alarm->engine[0] ? alarm->engine : NULL);
+    json_put_string(json, "evidence", evidence);
+    json_object_end(json);
+}
+
+static void put_alarms(struct json_write *json, const struct report *report)
+{
+    json_key(json, "alarms");
+    json_array_begin(json);
+    for (size_t kind = 0; kind < ALARM_KINDS; kind++)
+        if (report->alarms[kind].state == ALARM_RAISED)
+            put_alarm(json, report, (enum alarm_kind)kind);
+    json_array_end(json);
 }
 
 static void put_limits(struct json_write *json, const struct report *report)
@@ -265,6 +292,7 @@ void report_write_json(const struct report *report)
     put_head(&json, report);
     put_rows(&json, report);
     put_evaluations(&json, report);
+    put_alarms(&json, report);
     put_limits(&json, report);
     put_notes(&json, report);
     json_object_end(&json);

@@ -22,7 +22,7 @@ static void put_time(struct buffer *out, int64_t utc_us)
     put(out, text);
 }
 
-/* --- notes and limitations --- */
+/* --- notes, alarms and limitations --- */
 
 static void write_said(struct buffer *out, const char *name, struct text text)
 {
@@ -48,6 +48,23 @@ static void write_notes(const struct report *report, struct buffer *out)
     }
     if (report->notes.count == 0)
         put(out, "\nNo notes are on record.\n");
+}
+
+static void write_code(struct buffer *out, struct text text)
+{
+    put(out, "`");
+    buffer_append(out, text.data, text.length_bytes);
+    put(out, "`");
+}
+
+static void write_alarms(const struct report *report, struct buffer *out)
+{
+    static const struct report_alarm_form form = {"- **", "**", "\n", markdown_text, write_code};
+
+    put(out, "\n## Alarms\n\n");
+    report_write_alarms(report, &form, out);
+    if (report->alarm_count == 0)
+        put(out, "None is raised by the newest revisions.\n");
 }
 
 static void write_limitations(const struct report *report, struct buffer *out)
@@ -230,6 +247,7 @@ void report_write_markdown(const struct report *report)
 
     write_head(report, out);
     write_notes(report, out);
+    write_alarms(report, out);
     write_limitations(report, out);
     write_revisions(report, out);
     write_evaluations(report, out);

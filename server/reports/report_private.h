@@ -4,6 +4,7 @@
 
 #include "server/base/hash.h"
 #include "server/base/names.h"
+#include "server/reports/alarms.h"
 #include "server/reports/cells.h"
 #include "server/reports/report.h"
 #include "server/store/store.h"
@@ -128,6 +129,8 @@ struct report {
 
     struct report_limit limits[REPORT_LIMITS_MAX];
     size_t limit_count;
+    struct alarm_finding alarms[ALARM_KINDS];
+    size_t alarm_count; /* raised */
     struct store_notes notes;
     struct store_manifest manifest;
 };
@@ -137,6 +140,7 @@ int report_read_batches(struct report *report);
 int report_read_rows(struct report *report);
 int report_read_rollouts(struct report *report);
 int report_read_evaluations(struct report *report);
+int report_find_alarms(struct report *report);
 int report_refuse_memory(struct report *report);
 /* Room for one more of `count` things. False: no memory. */
 bool report_make_room(void *array, size_t count, size_t *room, size_t size_bytes);
@@ -148,6 +152,15 @@ bool report_survives(const struct report *report, int64_t incarnation, int64_t r
 size_t report_cell(const struct report *report, int64_t revision, int64_t incarnation, struct text verifier);
 
 void report_find_limits(struct report *report);
+
+/* --- report_alarms.c: what is raised, an item each --- */
+
+struct report_alarm_form {
+    const char *before, *behind, *end; /* of the value; of the item */
+    void (*text)(struct buffer *out, struct text text);
+    void (*code)(struct buffer *out, struct text text);
+};
+void report_write_alarms(const struct report *report, const struct report_alarm_form *form, struct buffer *out);
 
 /* The reply's body, in each of its forms. */
 void report_write_json(const struct report *report);

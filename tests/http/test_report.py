@@ -342,6 +342,38 @@ def test_a_table_of_markdown_has_as_many_columns_in_each_row(plain):
             assert len(re.findall(r"(?<!\\)\|", line)) == width, line
 
 
+def test_the_alarms_of_a_report_are_those_that_are_raised(start):
+    """Also for revisions that were well, and after a start, when GET /v1/pending knows of none."""
+    service = start()
+    for revision, members in enumerate(([0, 1], [1, 1])):
+        score(service, "flat", revision, [(f"t{task}", members * 4) for task in range(5)])
+    raised = eventually(lambda: service.get("/v1/pending?run=flat").json["alarms"], "an alarm of the run")
+    assert [item["alarm"] for item in raised] == ["zero_variance"]
+    want = [{name: value for name, value in item.items() if name not in ("run", "since")} for item in raised]
+    assert checked(service, "flat")["alarms"] == checked(service, "flat", last=0)["alarms"] == want
+    evidence = want[0]["evidence"]
+    assert all(row["zero_variance_groups"] == 1 for row in service.get(evidence).json["items"])
+    assert "`zero_variance`), revision 1: `" + evidence + "`" in page_of(service, "flat", "text/markdown")[1]
+    assert {"zero_variance", evidence} <= set(Page(page_of(service, "flat")[1]).texts)
+    assert service.terminate() == 0
+    service.start()
+    assert service.get("/v1/pending?run=flat").json["alarms"] == [] and checked(service, "flat")["alarms"] == want
+
+
+def test_an_alarm_names_its_engine_as_text(plain):
+    """A gap between log-probabilities, of an engine with a name that is markup."""
+    name = "<b>`e`|*"
+    groups = [{"task": "t", "reference": "yes", "completions": [{"text": "yes", "engine": name, "completion_ids": [1, 2], "logprobs": [-0.5, -0.5]}, {"text": "no", "engine": name, "completion_ids": [1, 3], "logprobs": [-0.5, -0.5]}]}]
+    reply = plain.post("/v1/score", {"run": "gap", "policy_revision": 0, "verifiers": [{"name": "exact"}], "groups": groups})
+    assert reply.status == 200, reply
+    step(plain, reply.json, 1)
+    alarm, = checked(plain, "gap")["alarms"]
+    assert (alarm["alarm"], alarm["engine"], alarm["revision"]) == ("logprob_gap", name, 0)
+    page = Page(page_of(plain, "gap")[1])
+    assert name in page.texts and not page.faults
+    assert "engine \\<b\\>\\`e\\`\\|\\*: `/v1/stats" in page_of(plain, "gap", "text/markdown")[1]
+
+
 @pytest.mark.parametrize("accept, kind", [(None, "application/json"), ("*/*", "application/json"), ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/html; charset=utf-8"),
                                           ("application/json, text/html", "application/json"), ("text/markdown", "text/markdown; charset=utf-8"), ("TEXT/HTML", "text/html; charset=utf-8"), ("image/png", "application/json")])
 def test_the_first_form_that_is_named_is_sent(plain, accept, kind):
