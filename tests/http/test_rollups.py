@@ -87,7 +87,7 @@ def test_verify_database_finds_a_roll_up_that_is_wrong(start):
     random_run(service, random.Random(6), "checked", 2)
     assert service.terminate() == 0 and verify(service).returncode == 0
     for change in ("UPDATE rollups SET scored = scored + 1", "UPDATE rollups SET reward_sum = reward_sum + 1 WHERE judged > 0", "DELETE FROM rollups WHERE policy_revision = 1",
-                   "UPDATE rollups SET group_count = 0", "UPDATE rollups SET solved = solved + 1",
+                   "UPDATE rollups SET group_count = 0", "UPDATE rollups SET solved = solved + 1", "UPDATE rollups SET staleness = staleness + 1",
                    "UPDATE rollup_scores SET scored = scored + 1", "UPDATE rollup_scores SET score_sum = score_sum + 1 WHERE scored > 0", "UPDATE rollup_counts SET n = n + 1",
                    "INSERT INTO rollup_groups SELECT run_seq, (SELECT min(seq) FROM groups), incarnation, policy_revision FROM rollups LIMIT 1"):
         copy = f"{service.database}.changed"
@@ -119,3 +119,22 @@ def test_a_run_from_before_there_were_roll_ups_is_scanned(start):
     for run in ("old", "other", "new"):
         check_all(service, run)
     assert verify(service).returncode == 0
+
+
+def test_a_staleness_beyond_what_is_stored_is_the_largest_that_is(start, engine):
+    """The weights change while a group is sampled, and revisions are nanoseconds from then on."""
+    engine.rules({"text": "\\boxed{42}", "hold": True})
+    service = start(engine)
+    made = service.post("/v1/batches", make_batch(make_group("t"), run="far", policy_revision=0, sampling=sampling(3)), {"Prefer": "respond-async"}).json["id"]
+    eventually(lambda: engine.open == 3, "the samples to be asked for")
+    assert service.put("/v1/runs/far/policy", {"revision": 4 * 10**18}).status == 200
+    engine.release()
+    service.settled(made)
+    assert service.terminate() == 0
+    database = sqlite3.connect(service.database)
+    try:
+        assert database.execute("SELECT n, ended, staleness FROM rollups").fetchall() == [(3, 3, 2**63 - 1)]
+    finally:
+        database.close()
+    done = verify(service)
+    assert done.returncode == 0, done

@@ -28,6 +28,15 @@ static void finish_parts(struct parts *parts)
     free(parts->parts);
 }
 
+/* Revisions may be any numbers, and a sum of their differences be beyond what is stored: then it is the largest that is. */
+static int64_t add_up(int64_t left, int64_t right)
+{
+    int64_t sum;
+    if (!__builtin_add_overflow(left, right, &sum))
+        return sum;
+    return right < 0 ? INT64_MIN : INT64_MAX;
+}
+
 static void count_member(struct store_rollup *rollup, const struct member *member)
 {
     double score = store_deciding_score(member->pass_verifier, member->rewards, member->heldout, member->reward);
@@ -47,7 +56,7 @@ static void count_member(struct store_rollup *rollup, const struct member *membe
     rollup->engine_us += member->engine_us;
     if (member->revision_at_end >= 0) {
         rollup->ended++;
-        rollup->staleness += member->revision_at_end - member->revision;
+        rollup->staleness = add_up(rollup->staleness, member->revision_at_end - member->revision);
     }
     if (!judged)
         return;
@@ -172,7 +181,7 @@ static int read_old(struct store *store, const struct group_row *group, const st
 
 static void add_old(struct store_rollup *rollup, const struct store_rollup *old)
 {
-#define ADD_COUNT(member) rollup->member += old->member;
+#define ADD_COUNT(member) rollup->member = add_up(rollup->member, old->member);
     ROLLUP_COUNTS(ADD_COUNT)
 #undef ADD_COUNT
     precise_sum_add(&rollup->reward, old->reward.sum);
