@@ -10,8 +10,8 @@ enum {
     SLICE_US = 4000,       /* then it is committed */
     ROLLOUTS_AT_ONCE = 16, /* rows of a statement, which ends whatever the time */
     ROWS_AT_ONCE = 128,
-    SWEPT_AT_ONCE = 1000,
-    BUSY_SHARE = 10, /* while operations wait, the slices have one part in so many of the writer's time */
+    SWEPT_AT_ONCE = 64, /* likewise: a prompt may be large */
+    BUSY_SHARE = 10,    /* while operations wait, the slices have one part in so many of the writer's time */
 };
 #define RETRY_US (1 * US_PER_S)
 
