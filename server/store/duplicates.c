@@ -7,14 +7,18 @@
 #include <string.h>
 
 struct completion_digest {
+    bool is_taken;
     bool of_ids;
     uint8_t sha256[SHA256_BYTES];
 };
 
 void duplicates_init(struct duplicates *duplicates, size_t n)
 {
-    duplicates->digests = xcalloc(n + 1, sizeof(*duplicates->digests));
-    duplicates->count = 0;
+    size_t places = 2;
+    while (places < 2 * n)
+        places *= 2;
+    duplicates->digests = xcalloc(places, sizeof(*duplicates->digests));
+    duplicates->mask = places - 1;
 }
 
 void duplicates_finish(struct duplicates *duplicates)
@@ -32,12 +36,14 @@ bool duplicates_add(struct duplicates *duplicates, struct text ids, struct text 
     struct text completion = ids.data ? ids : text;
     if (!completion.data)
         return false;
-    struct completion_digest *own = &duplicates->digests[duplicates->count];
-    own->of_ids = ids.data != NULL;
-    sha256_of(completion.data, completion.length_bytes, own->sha256);
-    for (size_t i = 0; i < duplicates->count; i++)
-        if (same(&duplicates->digests[i], own))
-            return true;
-    duplicates->count++;
-    return false;
+    struct completion_digest own = {.is_taken = true, .of_ids = ids.data != NULL};
+    size_t place;
+    sha256_of(completion.data, completion.length_bytes, own.sha256);
+    memcpy(&place, own.sha256, sizeof(place));
+    struct completion_digest *there = &duplicates->digests[place & duplicates->mask];
+    while (there->is_taken && !same(there, &own))
+        there = &duplicates->digests[++place & duplicates->mask];
+    bool repeats = there->is_taken;
+    *there = own;
+    return repeats;
 }

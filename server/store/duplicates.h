@@ -11,8 +11,8 @@
 
 struct completion_digest;
 struct duplicates {
-    struct completion_digest *digests;
-    size_t count;
+    struct completion_digest *digests; /* each at, or behind, the place that its first bytes name */
+    size_t mask;                       /* of a place */
 };
 
 /* For groups of n members at most; duplicates_finish() is needed. */

@@ -138,3 +138,21 @@ def test_a_staleness_beyond_what_is_stored_is_the_largest_that_is(start, engine)
         database.close()
     done = verify(service)
     assert done.returncode == 0, done
+
+
+def test_each_member_may_name_another_engine_by_any_text(start):
+    service = start()
+    names = [f"e{index % 90}" for index in range(120)] + ["", "with a \u0000 and more", "with a \u0000 and less", "with a \u0000 and less"]
+    completions = [{"text": "\\boxed{42}", "engine": name} for name in names]
+    for _ in range(2):
+        reply = service.post("/v1/score", {"run": "named", "verifiers": [{"name": "math"}], "groups": [{"task": "t", "reference": "42", "completions": completions}]})
+        assert reply.status == 200, reply
+    assert service.terminate() == 0
+    database = sqlite3.connect(service.database)
+    try:
+        kept = dict(database.execute("SELECT name, n FROM rollup_counts WHERE kind = 'engine'"))
+    finally:
+        database.close()
+    assert kept == {name: 2 * names.count(name) for name in names}
+    done = verify(service)
+    assert done.returncode == 0, done

@@ -14,30 +14,64 @@ const char *const store_rollup_count_names[] = {
 
 /* --- of one group --- */
 
+/* It may have a NUL in it. */
+static struct text name_of(const struct rollup_detail *row)
+{
+    return (struct text){row->name, row->name_bytes};
+}
+
 static bool is_same(const struct rollup_detail *row, const struct rollup_detail *wanted, struct text name)
 {
     return row->is_score == wanted->is_score && row->kind == wanted->kind && row->revision == wanted->revision &&
            row->incarnation == wanted->incarnation && row->provenance_seq == wanted->provenance_seq &&
-           text_equals(name, row->name);
+           text_same(name, name_of(row));
 }
 
-/* Few names are different inside a group. */
+/* FNV-1a. */
+static uint64_t hash_of(const struct rollup_detail *row, struct text name)
+{
+    uint64_t hash = 0xcbf29ce484222325U ^ (uint64_t)row->revision ^ (uint64_t)row->provenance_seq << 32;
+    for (size_t i = 0; i < name.length_bytes; i++)
+        hash = (hash ^ (unsigned char)name.data[i]) * 0x100000001b3U;
+    return hash ^ hash >> 32;
+}
+
+/* Of the row, or where it belongs: 0. */
+static size_t *find_place(struct rollup_details *details, const struct rollup_detail *wanted, struct text name)
+{
+    size_t mask = 2 * details->room - 1;
+    size_t at = hash_of(wanted, name);
+    while (details->places[at & mask] && !is_same(&details->rows[details->places[at & mask] - 1], wanted, name))
+        at++;
+    return &details->places[at & mask];
+}
+
+static void grow(struct rollup_details *details)
+{
+    details->room = details->room ? 2 * details->room : 8;
+    details->rows = xrealloc(details->rows, details->room * sizeof(*details->rows));
+    free(details->places);
+    details->places = xcalloc(2 * details->room, sizeof(*details->places));
+    for (size_t i = 0; i < details->count; i++)
+        *find_place(details, &details->rows[i], name_of(&details->rows[i])) = i + 1;
+}
+
+/* The names of engines may be the client's, another one for each member. */
 static void add(struct rollup_details *details, const struct rollup_detail *wanted, struct text name)
 {
-    for (size_t i = 0; i < details->count; i++) {
-        struct rollup_detail *row = &details->rows[i];
-        if (!is_same(row, wanted, name))
-            continue;
-        row->n += wanted->n;
-        row->sum += wanted->sum;
+    if (details->count == details->room)
+        grow(details);
+    size_t *place = find_place(details, wanted, name);
+    if (*place) {
+        details->rows[*place - 1].n += wanted->n;
+        details->rows[*place - 1].sum += wanted->sum;
         return;
     }
-    if (details->count == details->room) {
-        details->room = details->room ? 2 * details->room : 8;
-        details->rows = xrealloc(details->rows, details->room * sizeof(*details->rows));
-    }
     details->rows[details->count] = *wanted;
-    details->rows[details->count++].name = xstrndup(name.data, name.length_bytes);
+    struct rollup_detail *row = &details->rows[details->count];
+    row->name = xstrndup(name.data, name.length_bytes);
+    row->name_bytes = name.length_bytes;
+    *place = ++details->count;
 }
 
 static void count(struct rollup_details *details, const struct rollup_member *member, enum store_rollup_count_kind kind,
@@ -108,7 +142,7 @@ static int write_one(struct store *store, const struct group_row *group, const s
     bind_int(put, 2, row->incarnation);
     bind_int(put, 3, row->revision);
     bind_text(put, 4, text_of(store_purpose_names[group->purpose]));
-    bind_text(put, 5, text_of(row->name));
+    bind_text(put, 5, name_of(row));
     bind_int(put, 6, row->n);
     if (row->is_score) {
         bind_int(put, 7, group->task_seq);
@@ -134,4 +168,5 @@ void rollup_details_finish(struct rollup_details *details)
     for (size_t i = 0; i < details->count; i++)
         free(details->rows[i].name);
     free(details->rows);
+    free(details->places);
 }

@@ -10,6 +10,7 @@ struct rollup_detail {
     enum store_rollup_count_kind kind;
     bool is_score; /* then `name` is a verifier, and kind says nothing */
     char *name;
+    size_t name_bytes;
     int64_t provenance_seq; /* 0: none */
     int64_t n;
     double sum; /* of scores */
@@ -18,7 +19,9 @@ struct rollup_detail {
 /* Of one group. Zero-initialised. */
 struct rollup_details {
     struct rollup_detail *rows;
-    size_t count, room;
+    size_t count, room; /* room: a power of 2 */
+    size_t
+        *places; /* 2 for each row there is room for: a row's number from 1 on, at, or behind, the place of its hash */
 };
 
 /* A member as far as it is counted here; texts are copied. */

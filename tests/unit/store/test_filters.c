@@ -321,6 +321,19 @@ static void test_members_that_repeat_an_earlier_one_are_duplicates_once_the_grou
     assert_found(&filter, 3, (int64_t[]){7, 2}, 2);
 }
 
+static void test_of_many_members_each_repetition_is_found_and_nothing_else(void **state)
+{
+    enum { MEMBERS = 700, DIFFERENT = 500 };
+    use(state, MEMBERS);
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        const uint32_t ids[] = {i % DIFFERENT, 2};
+        add(said(i, ids, 2, TEXT_LITERAL("same")));
+    }
+    assert_int_equal(close_group(fixture, batch_id, 0, MEMBERS, NULL, 1, 0), STORE_OK);
+    assert_int_equal(number_by_hand(fixture, "SELECT count(*) FROM rollouts WHERE duplicate = 1"), MEMBERS - DIFFERENT);
+    assert_int_equal(number_by_hand(fixture, "SELECT min(sample_index) FROM rollouts WHERE duplicate = 1"), DIFFERENT);
+}
+
 #define CLAIM(function) cmocka_unit_test_setup_teardown(function, fixture_open, fixture_close)
 
 int main(void)
@@ -333,6 +346,7 @@ int main(void)
         CLAIM(test_an_order_by_a_value_is_total_and_has_nulls_last_in_both_directions),
         CLAIM(test_a_cursor_by_value_is_stable_while_rows_are_added),
         CLAIM(test_an_advantage_orders_rollouts_once_their_group_is_closed),
+        CLAIM(test_of_many_members_each_repetition_is_found_and_nothing_else),
         CLAIM(test_members_that_repeat_an_earlier_one_are_duplicates_once_the_group_is_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
