@@ -182,6 +182,16 @@ def test_a_revision_is_that_of_its_latest_incarnation(plain):
     check(disagreements(plain, "rewound", incarnation=0), groups_of(old, before))
 
 
+def test_a_revision_is_that_of_its_latest_incarnation_for_tasks_that_it_had_not(plain):
+    """As in stats: the task t1 at revision 5 is of weights that the trainer threw away, though nobody sampled it anew."""
+    score(plain, "partly", made_up(24, tasks=2, members=3), revision=5)
+    before = score(plain, "partly", made_up(25, tasks=2, members=3), revision=4)
+    assert plain.put("/v1/runs/partly/policy", {"revision": 5, "rewind_to_step": 5}).status == 200
+    new = score(plain, "partly", made_up(26, tasks=1, members=3), revision=5)
+    check(disagreements(plain, "partly"), groups_of(before, new))
+    check(disagreements(plain, "partly", task="t1"), [before["groups"][1]["rollouts"]])
+
+
 def test_verifiers_of_single_groups(service, engine):
     """A group with a list of its own has a verdict of one alone."""
     engine.rules({"text": "\\boxed{42}", "ids": [1, 2], "lp": [-1, -1]})
