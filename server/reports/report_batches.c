@@ -52,14 +52,17 @@ static int add_settings(struct report *report, const struct store_batch *batch)
 
 /* --- evaluations --- */
 
-/* The verifier that decides: the first that is held out. NULL: the reward. */
-static char *decider_of(struct text verifiers)
+/* The verifier that decides: the batch's own, else the first that is held out. NULL: the reward. */
+static char *decider_of(const struct store_batch *batch)
 {
+    struct text verifiers = batch->verifiers;
     json_auto_t *list =
         verifiers.data ? json_loadb(verifiers.data, verifiers.length_bytes, JSON_ALLOW_NUL, NULL) : NULL;
     size_t i;
     const json_t *verifier;
 
+    if (batch->pass_verifier.data)
+        return xstrndup(batch->pass_verifier.data, batch->pass_verifier.length_bytes);
     json_array_foreach (list, i, verifier) {
         const json_t *id = json_object_get(verifier, "id");
         const char *name = json_string_value(id ? id : json_object_get(verifier, "name"));
@@ -97,7 +100,7 @@ static int add_batch(struct report *report, const struct store_batch *batch)
     memcpy(added->id, batch->id, ID_BYTES);
     if (!is_evaluation)
         return add_settings(report, batch);
-    added->decider = decider_of(batch->verifiers);
+    added->decider = decider_of(batch);
     added->ks = ks_of(batch->summary);
     return 0;
 }

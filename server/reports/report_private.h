@@ -31,7 +31,7 @@ struct report_batch {
     char id[ID_BYTES];
     int64_t incarnation, revision;
     int64_t group_count, rollout_count;
-    char *decider; /* evaluations: the first held-out verifier; NULL: the reward */
+    char *decider; /* evaluations: its pass_verifier, else the first held-out one; NULL: the reward */
     json_t *ks;    /* evaluations: the k of its pass@k, in its summary; NULL: none */
 };
 

@@ -97,6 +97,7 @@ struct store_batch {
     uint64_t seed;
     uint8_t request_sha256[SHA256_BYTES];
     struct text idempotency_key; /* TEXT_NONE: none */
+    struct text pass_verifier;   /* TEXT_NONE: the first held-out one, else the reward */
     struct text request_id;      /* TEXT_NONE: not known */
     struct text owner;
     int64_t owner_epoch;

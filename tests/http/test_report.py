@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from harness import BINARY, eventually
-from material import make_batch, make_group, rollouts, sampling
+from material import close, make_batch, make_group, rollouts, sampling
 from report_check import check, differences
 
 
@@ -120,6 +120,20 @@ def test_answers_of_a_sampled_run_are_evaluated(service, engine):
     item, = checked(service, "sampled")["evaluation"]
     assert (item["verifier"], item["groups"], item["judged"]) == ("correct", 3, 8)
     assert item["maj_at"]["3"]["mean"] == item["pass_at"]["3"]["mean"] == 0.5
+
+
+def test_the_verifier_that_a_batch_names_decides_its_evaluation(plain):
+    body = {"run": "named", "policy_revision": 0, "purpose": "eval", "pass_at": [1, 2], "verifiers": [{"name": "exact"}, {"name": "regex", "id": "held", "heldout": True, "options": {"pattern": "b"}}],
+            "groups": [{"task": f"t{index}", "reference": "a", "completions": [{"text": text} for text in texts]} for index, texts in enumerate(("aab", "abb", "aaa"))]}
+    assert plain.post("/v1/score", body).status == 200
+    reply = plain.post("/v1/score", {**body, "pass_verifier": "exact"})
+    assert reply.status == 200, reply
+    own = plain.read(f"/v1/batches/{reply.json['id']}")["summary"]["pass_at_k"]
+    items = {item["verifier"]: item for item in plain.read("/v1/runs/named/report")["evaluation"]}
+    assert set(items) == {"exact", "held"}
+    for k in ("1", "2"):
+        assert close(items["exact"]["pass_at"][k]["mean"], own[k]["mean"])
+    assert close(items["exact"]["pass_at"]["1"]["se"], (2 / 9) ** 0.5 / 3) and close(items["held"]["pass_at"]["1"]["mean"], 1 / 3)
 
 
 def test_a_run_in_which_everything_failed_has_no_mean(service, engine):

@@ -39,7 +39,7 @@
     WRITE(owner_epoch, int, store->owner_epoch)                                                                        \
     COLUMN(b, arithmetic_version, optional, arithmetic_version)                                                        \
     COLUMN(b, request_id, text, request_id)                                                                            \
-    WRITE(pass_verifier, text, from->pass_verifier)                                                                    \
+    COLUMN(b, pass_verifier, text, pass_verifier)                                                                      \
     COLUMN(b, deliver, deliver, deliver)                                                                               \
     COLUMN(b, respond_async, flag, respond_async)                                                                      \
     COLUMN(b, created_at_us, int, created_at_us)                                                                       \
