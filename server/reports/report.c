@@ -4,6 +4,7 @@
 #include "server/base/clock.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define NOTES_MAX 1000
 
@@ -52,6 +53,24 @@ static int read_notes(struct report *report)
     return status == STORE_OK ? 0 : call_refuse_unreadable(report->call);
 }
 
+/* Those behind the first page, which are only counted: the list has them all. */
+static int count_other_notes(struct report *report)
+{
+    char cursor[sizeof report->notes.next];
+
+    memcpy(cursor, report->notes.next, sizeof cursor);
+    while (cursor[0]) {
+        _cleanup_(store_notes_finish) struct store_notes page = {0};
+        if (report->call->abandoned)
+            return -1;
+        if (store_list_notes(report->call->reader, report->run, text_of(cursor), NOTES_MAX, &page) != STORE_OK)
+            return call_refuse_unreadable(report->call);
+        report->notes_left_out += (int64_t)page.count;
+        memcpy(cursor, page.next, sizeof cursor);
+    }
+    return 0;
+}
+
 static int read_manifest(struct report *report)
 {
     enum store_status status = store_read_manifest(report->call->reader, report->run, &report->manifest);
@@ -61,9 +80,9 @@ static int read_manifest(struct report *report)
 
 static int read_all(struct report *report)
 {
-    if (read_query(report) < 0 || read_notes(report) < 0 || read_manifest(report) < 0 ||
-        report_read_batches(report) < 0 || report_read_rows(report) < 0 || report_read_evaluations(report) < 0 ||
-        report_find_alarms(report) < 0)
+    if (read_query(report) < 0 || read_notes(report) < 0 || count_other_notes(report) < 0 ||
+        read_manifest(report) < 0 || report_read_batches(report) < 0 || report_read_rows(report) < 0 ||
+        report_read_evaluations(report) < 0 || report_find_alarms(report) < 0)
         return -1;
     report_find_limits(report);
     return 0;

@@ -69,6 +69,8 @@ static void limit_evaluation(struct report *report, const struct cell_numbers *t
         REPORT_FEW_TASKS);
     add(report, "evaluation_too_large", report->evaluated_too_many,
         "evaluation holds nothing: more than %d rollouts were evaluated; give from and to", REPORT_EVALUATED_MAX);
+    add(report, "notes_left_out", report->notes_left_out,
+        "later notes are not in this report: GET /v1/runs/{run}/notes has them");
 }
 
 void report_find_limits(struct report *report)

@@ -130,8 +130,9 @@ struct report {
     struct report_limit limits[REPORT_LIMITS_MAX];
     size_t limit_count;
     struct alarm_finding alarms[ALARM_KINDS];
-    size_t alarm_count; /* raised */
-    struct store_notes notes;
+    size_t alarm_count;       /* raised */
+    struct store_notes notes; /* the first page */
+    int64_t notes_left_out;   /* behind it */
     struct store_manifest manifest;
 };
 

@@ -181,6 +181,17 @@ def test_the_hash_is_over_every_request(plain):
     assert report["inputs"] == {"requests": 3, "sha256": hashlib.sha256("".join(text + "\n" for text in texts).encode()).hexdigest()}
 
 
+def test_a_report_says_how_many_notes_it_leaves_out(plain):
+    score(plain, "noisy", 0, [("t", [0, 1])])
+    for number in range(40):
+        text = "x" * 65535
+        assert plain.put("/v1/runs/noisy/notes", {"prediction": text, "result": text, "explanation": text, "limitation": f"{number}"}).status == 200
+    report = plain.read("/v1/runs/noisy/report")
+    told = [note["limitation"] for note in report["notes"]]
+    assert 0 < len(told) < 40 and told == [f"{number}" for number in range(len(told))]
+    assert limits(report)["notes_left_out"] == 40 - len(told)
+
+
 def test_notes_stand_in_the_report(plain):
     score(plain, "noted", 0, [("t", [0, 1])])
     said = {"prediction": "It rises.", "result": "It fell.", "explanation": "The sign.", "limitation": "One seed."}
