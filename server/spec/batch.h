@@ -45,13 +45,12 @@ struct group_spec {
     size_t prompt_id_count;
     struct text reference_json; /* TEXT_NONE: none */
     struct sampling sampling;
-    struct text sampling_json;       /* the overrides; TEXT_NONE: none */
-    struct verifier_list *verifiers; /* its own reference */
-    struct text verifiers_json;      /* the overrides; TEXT_NONE: none */
-    struct text metadata_json;       /* TEXT_NONE: none */
-    int64_t set_task_seq;            /* of the task of a set that it was made of; 0: none */
-    struct text set;                 /* TEXT_NONE: none */
-    struct text split;
+    struct text sampling_json;           /* the overrides; TEXT_NONE: none */
+    struct verifier_list *verifiers;     /* its own reference */
+    struct text verifiers_json;          /* the overrides; TEXT_NONE: none */
+    struct text metadata_json;           /* TEXT_NONE: none */
+    int64_t set_task_seq;                /* of the task of a set that it was made of; 0: none */
+    struct store_data_source source;     /* its set */
     struct text tags_json;               /* canonical (store/tags.h); TEXT_NONE: none */
     struct store_content prompt_content; /* batch_spec_make_contents() */
     struct store_content reference_content;

@@ -143,8 +143,8 @@ static void fill_from_set(struct batch_spec *spec, const struct store_task *task
                           struct group_spec *group, struct set_values *ret_values)
 {
     group->set_task_seq = task->seq;
-    group->set = fields->set;
-    group->split = own_text(spec, task->split);
+    group->source = (struct store_data_source){
+        .set = fields->set, .sha256 = own_text(spec, task->set_sha256), .split = own_text(spec, task->split)};
     if (!fields->metadata)
         group->metadata_json = own_text(spec, task->metadata);
     if (!fields->tags)

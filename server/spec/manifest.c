@@ -334,6 +334,28 @@ static bool agrees(json_t *frozen, json_t *tree, struct manifest_difference *ret
     return same;
 }
 
+static bool is_same_source(const struct store_data_source *a, const struct store_data_source *b)
+{
+    return text_same(a->set, b->set) && text_same(a->split, b->split); /* a set has one sha256 */
+}
+
+/* Groups of one set stand together as a rule. */
+static bool agrees_with_data(json_t *frozen, const struct batch_spec *spec, struct manifest_difference *ret_difference)
+{
+    const struct store_data_source *before = NULL;
+    if (!json_object_get(frozen, "data"))
+        return true;
+    for (size_t g = 0; g < spec->group_count; g++) {
+        const struct store_data_source *source = &spec->groups[g].source;
+        if (before && is_same_source(before, source))
+            continue;
+        if (!agrees(frozen, settings_tree_of_data(source), ret_difference))
+            return false;
+        before = source;
+    }
+    return true;
+}
+
 bool manifest_agrees(json_t *frozen, const struct batch_spec *spec, struct manifest_difference *ret_difference)
 {
     bool plain = false;
@@ -348,7 +370,7 @@ bool manifest_agrees(json_t *frozen, const struct batch_spec *spec, struct manif
         if (!agrees(frozen, settings_tree_of_spec(spec, group), ret_difference))
             return false;
     }
-    return true;
+    return agrees_with_data(frozen, spec, ret_difference);
 }
 
 bool manifest_agrees_with_record(json_t *frozen, const struct store_batch_settings *batch,
@@ -360,6 +382,9 @@ bool manifest_agrees_with_record(json_t *frozen, const struct store_batch_settin
         return false;
     for (size_t i = 0; i < batch->override_count; i++)
         if (!agrees(frozen, settings_tree_of_record(batch, &batch->overrides[i]), ret_difference))
+            return false;
+    for (size_t i = 0; i < batch->source_count; i++)
+        if (!agrees(frozen, settings_tree_of_data(&batch->sources[i]), ret_difference))
             return false;
     return true;
 }

@@ -140,6 +140,19 @@ json_t *settings_tree_of_record(const struct store_batch_settings *batch, const 
     return tree;
 }
 
+json_t *settings_tree_of_data(const struct store_data_source *source)
+{
+    const struct {
+        const char *key;
+        struct text value;
+    } keys[] = {{"set", source->set}, {"sha256", source->sha256}, {"split", source->split}};
+    json_t *data = json_object();
+    for (size_t i = 0; i < ARRAY_LENGTH(keys); i++)
+        if (keys[i].value.data)
+            json_object_set_new(data, keys[i].key, json_stringn(keys[i].value.data, keys[i].value.length_bytes));
+    return json_pack("{s:o}", "data", data);
+}
+
 /* ---- differences ------------------------------------------------------------------------------------------- */
 
 struct search {

@@ -18,6 +18,9 @@ json_t *settings_tree_of_spec(const struct batch_spec *spec, const struct group_
 /* Of a batch on record; overrides NULL: what it says for all groups. Versions of verifiers are those of the batch's
  * verdicts; verifiers that this program does not read are as they were given. */
 json_t *settings_tree_of_record(const struct store_batch_settings *batch, const struct store_group_settings *overrides);
+/* {"data": {"set","sha256","split"}} of a group, which may differ from the next one's: in neither of the trees above.
+ * What it was not made of a set's task has no keys in `data`. */
+json_t *settings_tree_of_data(const struct store_data_source *source);
 /* Objective and masks alone. */
 json_t *settings_tree_of_objective(struct text objective);
 

@@ -70,6 +70,13 @@ struct store_group_settings {
     struct text verifiers;
 };
 
+/* The set that a group's task is of; TEXT_NONE, all three: the request brought the task. */
+struct store_data_source {
+    struct text set;
+    struct text sha256; /* of the set, hex */
+    struct text split;
+};
+
 /* Programs and models behind the rollouts of a batch, each list distinct and sorted; empty: nobody knows. */
 struct store_makers {
     struct text verdicts; /* JSON, of the first rollout that has some; TEXT_NONE: none has */
@@ -90,6 +97,8 @@ struct store_batch_settings {
     struct text verifiers;
     struct store_group_settings *overrides; /* distinct ones */
     size_t override_count;
+    struct store_data_source *sources; /* distinct ones of its groups */
+    size_t source_count;
     struct store_makers makers;
 };
 struct store_settings_page {

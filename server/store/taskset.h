@@ -88,6 +88,7 @@ struct store_task {
     int64_t line;
     struct text task;
     struct text split;
+    struct text set_sha256; /* hex */
     bool chat;
     struct text prompt;    /* JSON: a text, or messages */
     struct text reference; /* JSON. These three: TEXT_NONE: none */

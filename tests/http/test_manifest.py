@@ -8,6 +8,7 @@ import pytest
 from harness import ROOT
 from material import make_batch, make_group, rollouts, sampling
 from test_records import pages
+from test_tasksets import body_of, line, put
 
 RIGHT = {"text": "\\boxed{42}", "ids": [11, 12, 2], "lp": [-0.5, -0.25, -0.125]}
 GRPO = {"preset": "grpo"}
@@ -227,6 +228,64 @@ def test_an_objective_call_on_rollouts_of_the_run_is_held_against_it(plain):
         conflicts(plain.post("/v1/objective", {"objective": {"preset": "grpo", "loss": {"eps_low": 0.3}}, "sequences": rows, **more}), "objective.loss.eps_low")
     stateless = {"objective": {"preset": "dr_grpo"}, "sequences": [{"group": "a", "reward": 1, "logprobs": [-0.7]}, {"group": "a", "reward": 0, "logprobs": [-1.0]}]}
     assert plain.post("/v1/objective", stateless).status == 200
+
+
+# -- data --------------------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def sets(plain):
+    """Two sets, and their digests."""
+    return {name: put(plain, name, body_of(line(f"{name}-1"), line(f"{name}-2"), line(f"{name}-test", split="test"))).json["sha256"] for name in ("mine", "other")}
+
+
+def of_set(name, task="1"):
+    return {"set": name, "task": f"{name}-{task}", "completions": [{"text": "\\boxed{42}"}, {"text": "no"}]}
+
+
+PLAIN = {"task": "t", "reference": "42", "completions": [{"text": "\\boxed{42}"}]}
+
+
+@pytest.mark.parametrize("key", ["set", "sha256", "split"])
+@pytest.mark.parametrize("groups", [[PLAIN], [of_set("mine"), PLAIN], [of_set("mine"), of_set("mine", "2"), of_set("other")]], ids=["no set", "one without a set", "another set"])
+def test_a_score_of_other_data_is_refused_before_the_manifest_or_after_it(plain, sets, key, groups):
+    run, data = f"data-{key}-{len(groups)}", {"set": "mine", "sha256": sets["mine"], "split": "train"}
+    wanted = {key: data[key]}
+    contradicts = not (key == "split" and len(groups) == 3)
+    frozen(plain, run, data=wanted)
+    assert score(plain, run, of_set("mine"), of_set("mine", "2")).status == 200
+    assert score(plain, f"{run}-before", *groups).status == 200
+    if contradicts:
+        said = conflicts(score(plain, run, *groups), f"data.{key}")
+        assert "manifest" in said and (PLAIN not in groups or "nothing" in said)
+        conflicts(freeze(plain, f"{run}-before", data=wanted), f"data.{key}")
+        assert plain.read(f"/v1/runs/{run}-before")["manifest"] is None
+        frozen(plain, run, data=data)
+    else:
+        assert score(plain, run, *groups).status == 200
+        frozen(plain, f"{run}-before", data=wanted)
+        conflicts(freeze(plain, run, data=data), "data.set")
+
+
+def test_a_batch_of_other_data_is_refused_and_an_evaluation_is_free(sampled):
+    sha256 = put(sampled, "gsm", body_of(line("gsm-1"), line("gsm-test", split="test"))).json["sha256"]
+    frozen(sampled, "test", data={"set": "gsm", "sha256": sha256, "split": "train"})
+    conflicts(sampled.post("/v1/batches", make_batch()), "data.set")
+    conflicts(sampled.post("/v1/batches", make_batch({"set": "gsm", "task": "gsm-1"}, make_group("a"))), "data.set")
+    assert sampled.read("/v1/runs/test")["counts"]["batches"] == 0
+    sampled.batch(make_batch({"set": "gsm", "task": "gsm-1"}))
+    sampled.batch(make_batch({"set": "gsm", "task": "gsm-test"}, purpose="eval"))
+    sampled.batch(make_batch(purpose="eval"))
+
+
+def test_another_set_under_the_name_is_told_by_its_digest(plain, sets):
+    frozen(plain, "digest", data={"set": "mine", "sha256": sets["other"]})
+    assert sets["mine"] in conflicts(score(plain, "digest", of_set("mine"), store=False), "data.sha256")
+
+
+def test_a_manifest_that_names_no_data_takes_any(plain, sets):
+    for data in ({}, {"data": {}}):
+        frozen(plain, "any", **data)
+        assert score(plain, "any", of_set("mine"), PLAIN, of_set("other")).status == 200
 
 
 # -- the record --------------------------------------------------------------------------------------------------------------

@@ -381,6 +381,7 @@
     PLACE(reference_content, "q.content")                                                                              \
     COLUMN(t, metadata, text, metadata)                                                                                \
     READ(tags, "tags.tags", text, tags)                                                                                \
+    READ(set_sha256, "(SELECT lower(hex(sha256)) FROM tasksets WHERE seq = t.set_seq)", text, set_sha256)              \
     WRITE(prompt_seq, int, prompt_seq)                                                                                 \
     WRITE(reference_seq, optional, reference_seq)                                                                      \
     WRITE(tags_seq, optional, tags_seq)

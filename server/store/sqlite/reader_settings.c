@@ -22,6 +22,24 @@ static int read_overrides(struct store_reader *reader, struct store_memory *memo
     return result;
 }
 
+static int read_sources(struct store_reader *reader, struct store_memory *memory, struct store_batch_settings *batch)
+{
+    sqlite3_stmt *rows = database_statement(&reader->database, SQL_LIST_DATA_SOURCES);
+    size_t capacity = 0;
+    int result;
+    bind_int(rows, 1, batch->seq);
+    while ((result = sqlite3_step(rows)) == SQLITE_ROW) {
+        struct store_data_source *sources =
+            store_memory_grow(memory, batch->sources, batch->source_count, &capacity, sizeof(*sources));
+        if (!sources)
+            return SQLITE_NOMEM;
+        batch->sources = sources;
+        sources[batch->source_count++] = (struct store_data_source){
+            column_text(rows, 0, memory), column_text(rows, 1, memory), column_text(rows, 2, memory)};
+    }
+    return result;
+}
+
 static int read_verdicts(struct store_reader *reader, int64_t batch_seq, struct store_memory *memory,
                          struct text *ret_verdicts)
 {
@@ -70,6 +88,8 @@ static struct store_names *names_of(struct store_makers *makers, const struct ma
 static int read_sides(struct store_reader *reader, struct store_memory *memory, struct store_batch_settings *batch)
 {
     int result = read_overrides(reader, memory, batch);
+    if (result == SQLITE_DONE)
+        result = read_sources(reader, memory, batch);
     if (result == SQLITE_DONE)
         result = read_verdicts(reader, batch->seq, memory, &batch->makers.verdicts);
     for (size_t i = 0; i < ARRAY_LENGTH(maker_lists) && result == SQLITE_DONE; i++)
