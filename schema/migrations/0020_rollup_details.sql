@@ -22,10 +22,11 @@ CREATE TABLE rollup_counts (
     purpose TEXT NOT NULL CHECK (purpose IN ('train', 'eval')),
     kind TEXT NOT NULL CHECK (kind = 'failure' OR kind = 'seed_not_honoured' OR kind = 'processed_logprobs' OR kind = 'engine'),
     name TEXT NOT NULL,
-    provenance_seq INTEGER NOT NULL, -- 0: none
-    n INTEGER NOT NULL,
-    PRIMARY KEY (run_seq, incarnation, policy_revision, purpose, kind, name, provenance_seq)
-) STRICT, WITHOUT ROWID;
+    provenance_seq INTEGER REFERENCES provenances (seq), -- NULL: none
+    n INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX rollup_counts_distinct ON rollup_counts (run_seq, incarnation, policy_revision, purpose, kind, name,
+    coalesce(provenance_seq, 0));
 
 DELETE FROM rollups;
 DELETE FROM rollup_groups;

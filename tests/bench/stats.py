@@ -121,7 +121,7 @@ def add_up(record):
     record.execute("DELETE FROM rollup_scores")
     record.execute("DELETE FROM rollup_counts")
     record.execute(f"INSERT INTO rollup_scores SELECT {', '.join(keys)}, 'held', count(*), total(1) FROM rollouts GROUP BY {', '.join(keys)}")
-    record.execute(f"INSERT INTO rollup_counts SELECT {', '.join(keys[:4])}, 'engine', engine, coalesce(provenance_seq, 0), count(*) FROM rollouts GROUP BY {', '.join(keys[:4])}, engine, provenance_seq")
+    record.execute(f"INSERT INTO rollup_counts SELECT {', '.join(keys[:4])}, 'engine', engine, provenance_seq, count(*) FROM rollouts GROUP BY {', '.join(keys[:4])}, engine, provenance_seq")
     record.execute(f"INSERT INTO rollups ({', '.join(names)}) SELECT {columns} FROM rollouts r JOIN groups g ON g.seq = r.group_seq GROUP BY {', '.join('r.' + key for key in keys)}")
 
 

@@ -149,7 +149,7 @@ static int write_one(struct store *store, const struct group_row *group, const s
         sqlite3_bind_double(put, 8, row->sum);
     } else {
         bind_text(put, 7, text_of(store_rollup_count_names[row->kind]));
-        bind_int(put, 8, row->provenance_seq);
+        bind_int_or_null(put, 8, row->provenance_seq ? row->provenance_seq : -1);
     }
     return database_run(put);
 }

@@ -65,7 +65,7 @@
     " WHERE seed_honoured = 0 UNION ALL SELECT " NAMES_KEY ", 'processed_logprobs', '', 0 FROM rolled"                 \
     " WHERE logprobs_mode = 'processed' UNION ALL SELECT " NAMES_KEY ", 'engine', engine, coalesce(provenance_seq, 0)" \
     " FROM rolled WHERE engine IS NOT NULL) GROUP BY " NAMES_KEY ", kind, name, provenance_seq"
-#define NAMES_KEPT "SELECT " NAMES_KEY ", kind, name, provenance_seq, n FROM rollup_counts"
+#define NAMES_KEPT "SELECT " NAMES_KEY ", kind, name, coalesce(provenance_seq, 0), n FROM rollup_counts"
 
 const struct verify_invariant verify_rollups[] = {
     {"a roll-up is not what its rollouts add up to", NAMED(DIFFERENT(COUNTED, KEPT))},
