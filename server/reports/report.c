@@ -123,6 +123,7 @@ static void finish(struct report *report)
     free(report->evaluated);
     names_finish(&report->training_tasks);
     names_finish(&report->evaluation_tasks);
+    report_parts_finish(report);
     report_engines_finish(&report->engines);
     cells_destroy(report->cells);
     store_lines_finish(&report->lines);

@@ -1,4 +1,4 @@
-/* Evaluations: pass@k, maj@k and best@k of the groups of evaluation batches, by revision. */
+/* Evaluations: pass@k, maj@k and best@k of the groups of evaluation batches, by revision and task set. */
 #include "server/reports/report_private.h"
 
 #include "server/base/cleanup.h"
@@ -10,11 +10,11 @@
 
 #define SOLVED_FROM 1.0
 
-/* The batches of one evaluation, and a value of each of their groups. */
+/* The parts of one evaluation, and a value of each of their groups. */
 struct working {
     struct report *report;
-    const struct report_batch *batches;
-    size_t batch_count, group_room;
+    const struct report_part *parts;
+    size_t part_count, group_room;
     struct pass_spec spec;
     struct pass_tally *tally;
     double *best[PASS_AT_MAX]; /* [group_room] */
@@ -50,8 +50,8 @@ static void find_ks(struct working *working)
     json_t *value;
 
     add_k(&working->spec, 1);
-    for (size_t i = 0; i < working->batch_count; i++)
-        json_object_foreach (working->batches[i].ks, name, value)
+    for (size_t i = 0; i < working->part_count; i++)
+        json_object_foreach (working->parts[i].batch->ks, name, value)
             add_k(&working->spec, strtoll(name, NULL, 10));
     qsort(working->spec.k, working->spec.count, sizeof working->spec.k[0], compare_ks);
 }
@@ -103,16 +103,16 @@ static int add_group(struct working *working, const struct store_group *group)
     return 0;
 }
 
-static int read_batch(struct working *working, const struct report_batch *batch)
+static int read_part(struct working *working, const struct report_part *part)
 {
     struct call *call = working->report->call;
     char id[ID_BYTES];
 
-    for (int64_t index = 0; index < batch->group_count; index++) {
+    for (size_t i = 0; i < part->group_count; i++) {
         _cleanup_(store_group_finish) struct store_group group = {0};
         if (call->abandoned)
             return -1;
-        id_of_group(batch->id, index, id);
+        id_of_group(part->batch->id, part->groups[i], id);
         if (store_read_group(call->reader, text_of(id), STORE_WITH_VERDICTS, &group) != STORE_OK)
             return call_refuse_unreadable(call);
         if (group.state == STORE_GROUP_COMPLETE && add_group(working, &group) < 0)
@@ -144,7 +144,7 @@ static int estimate(const struct working *working, struct report_evaluation *eva
                                      .majority = mean_of(working, pass_tally_majorities(working->tally, i), scratch),
                                      .best = mean_of(working, working->best[i], scratch)};
     evaluation->estimate_count = working->spec.count;
-    evaluation->batches = (int64_t)working->batch_count;
+    evaluation->batches = (int64_t)working->part_count;
     evaluation->groups = (int64_t)working->groups;
     evaluation->n = working->judged;
     return 0;
@@ -162,25 +162,29 @@ static bool make_room(struct working *working)
     return made && working->tasks;
 }
 
-static int evaluate(struct report *report, const struct report_batch *batches, size_t count,
+static int evaluate(struct report *report, const struct report_part *parts, size_t count,
                     struct report_evaluation *evaluation)
 {
+    const struct report_batch *batch = parts->batch;
     struct working working = {.report = report,
-                              .batches = batches,
-                              .batch_count = count,
-                              .spec = {.verifier = text_of(batches->decider), .threshold = SOLVED_FROM}};
+                              .parts = parts,
+                              .part_count = count,
+                              .spec = {.verifier = text_of(batch->decider), .threshold = SOLVED_FROM}};
     int result = 0;
 
-    *evaluation = (struct report_evaluation){
-        .incarnation = batches->incarnation, .revision = batches->revision, .decider = text_of(batches->decider)};
+    *evaluation =
+        (struct report_evaluation){.incarnation = batch->incarnation,
+                                   .revision = batch->revision,
+                                   .decider = text_of(batch->decider),
+                                   .set = parts->set == NAMES_NONE ? TEXT_NONE : names_key(&report->sets, parts->set)};
     for (size_t i = 0; i < count; i++)
-        working.group_room += (size_t)batches[i].group_count;
+        working.group_room += parts[i].group_count;
     find_ks(&working);
     if (!make_room(&working))
         result = report_refuse_memory(report);
     working.tally = pass_tally_create(&working.spec, working.group_room);
     for (size_t i = 0; result == 0 && i < count; i++)
-        result = read_batch(&working, &batches[i]);
+        result = read_part(&working, &parts[i]);
     if (result == 0)
         result = estimate(&working, evaluation);
     pass_tally_destroy(working.tally);
@@ -193,50 +197,18 @@ static int evaluate(struct report *report, const struct report_batch *batches, s
 
 /* --- the whole --- */
 
-/* By revision, incarnation and decider: what stands together is one evaluation. */
-static int compare_batches(const void *left, const void *right)
-{
-    const struct report_batch *a = left;
-    const struct report_batch *b = right;
-
-    if (a->revision != b->revision)
-        return a->revision < b->revision ? -1 : 1;
-    if (a->incarnation != b->incarnation)
-        return a->incarnation < b->incarnation ? -1 : 1;
-    return strcmp(a->decider ? a->decider : "", b->decider ? b->decider : "");
-}
-
-static size_t keep_surviving(struct report *report)
-{
-    size_t kept = 0;
-    int64_t rollouts = 0;
-
-    for (size_t i = 0; i < report->evaluation_batch_count; i++) {
-        struct report_batch batch = report->evaluations[i];
-        if (!report_survives(report, batch.incarnation, batch.revision, STORE_EVAL))
-            continue;
-        rollouts += batch.rollout_count;
-        report->evaluations[i] = report->evaluations[kept];
-        report->evaluations[kept++] = batch;
-    }
-    report->evaluated_too_many = rollouts > REPORT_EVALUATED_MAX;
-    return report->evaluated_too_many ? 0 : kept;
-}
-
 int report_read_evaluations(struct report *report)
 {
-    size_t count = keep_surviving(report);
-
-    report->evaluated = calloc(count + 1, sizeof *report->evaluated);
+    if (report_split_evaluations(report) < 0)
+        return -1;
+    report->evaluated = calloc(report->part_count + 1, sizeof *report->evaluated);
     if (!report->evaluated)
         return report_refuse_memory(report);
-    if (count > 0)
-        qsort(report->evaluations, count, sizeof *report->evaluations, compare_batches);
-    for (size_t at = 0, next; at < count; at = next) {
-        for (next = at + 1; next < count; next++)
-            if (compare_batches(&report->evaluations[at], &report->evaluations[next]) != 0)
+    for (size_t at = 0, next; at < report->part_count; at = next) {
+        for (next = at + 1; next < report->part_count; next++)
+            if (report_compare_parts(&report->parts[at], &report->parts[next]) != 0)
                 break;
-        if (evaluate(report, &report->evaluations[at], next - at, &report->evaluated[report->evaluated_count]) < 0)
+        if (evaluate(report, &report->parts[at], next - at, &report->evaluated[report->evaluated_count]) < 0)
             return -1;
         report->evaluated_count++;
     }

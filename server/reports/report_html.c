@@ -210,6 +210,8 @@ static void write_evaluation(const struct report_evaluation *evaluation, struct 
         const struct report_estimate *estimate = &evaluation->estimates[i];
         buffer_append_format(out, "<tr><th scope=\"row\">%" PRId64 "</th><td class=\"text\">", evaluation->revision);
         put_outside(out, evaluation->decider.data ? evaluation->decider : TEXT_LITERAL("the reward"));
+        put(out, "</td><td class=\"text\">");
+        put_outside(out, evaluation->set.data ? evaluation->set : TEXT_LITERAL("–"));
         buffer_append_format(out, "</td><td>%" PRId64 "</td><td>%" PRId64 "</td>", evaluation->groups, estimate->k);
         write_estimate(out, estimate->pass);
         write_estimate(out, estimate->majority);
@@ -227,7 +229,8 @@ static void write_evaluations(const struct report *report, struct buffer *out)
         return;
     }
     begin_table(out, "Evaluations by revision");
-    put(out, "<th scope=\"col\">revision</th><th scope=\"col\" class=\"text\">correct by</th>");
+    put(out, "<th scope=\"col\">revision</th><th scope=\"col\" class=\"text\">correct by</th><th scope=\"col\" "
+             "class=\"text\">task set</th>");
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
         buffer_append_format(out, "<th scope=\"col\">%s</th>", titles[i]);
     put(out, "</tr></thead>\n<tbody>\n");

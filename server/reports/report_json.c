@@ -156,7 +156,7 @@ static void put_evaluations(struct json_write *json, const struct report *report
         json_object_begin(json);
         json_put_int(json, "incarnation", evaluation->incarnation);
         json_put_int(json, "revision", evaluation->revision);
-        json_put_null(json, "set");
+        json_put_text(json, "set", evaluation->set);
         json_put_text(json, "verifier", evaluation->decider);
         json_put_int(json, "batches", evaluation->batches);
         json_put_int(json, "groups", evaluation->groups);

@@ -136,6 +136,8 @@ static void write_evaluation(const struct report_evaluation *evaluation, struct 
         const struct report_estimate *estimate = &evaluation->estimates[i];
         buffer_append_format(out, "| %" PRId64 " | ", evaluation->revision);
         markdown_text(out, evaluation->decider.data ? evaluation->decider : TEXT_LITERAL("the reward"));
+        put(out, " | ");
+        markdown_text(out, evaluation->set.data ? evaluation->set : TEXT_LITERAL("–"));
         buffer_append_format(out, " | %" PRId64 " | %" PRId64 " |", evaluation->groups, estimate->k);
         write_estimate(out, estimate->pass);
         write_estimate(out, estimate->majority);
@@ -148,8 +150,8 @@ static void write_evaluations(const struct report *report, struct buffer *out)
 {
     if (report->evaluated_count == 0)
         return;
-    put(out, "\n## Evaluations\n\n| revision | correct by | groups | k | pass@k | maj@k | best@k |");
-    write_rule(out, 7);
+    put(out, "\n## Evaluations\n\n| revision | correct by | task set | groups | k | pass@k | maj@k | best@k |");
+    write_rule(out, 8);
     for (size_t i = 0; i < report->evaluated_count; i++)
         write_evaluation(&report->evaluated[i], out);
 }

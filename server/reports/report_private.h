@@ -77,6 +77,15 @@ struct report_counts {
 int report_engines_add(struct report_engines *engines, const struct text *texts, int64_t rollouts);
 void report_engines_finish(struct report_engines *engines);
 
+/* --- report_parts.c: groups of one evaluation batch and one task set --- */
+
+struct report_part {
+    const struct report_batch *batch;
+    uint32_t set; /* of the report's sets; NAMES_NONE: none */
+    int64_t *groups;
+    size_t group_count, group_room;
+};
+
 /* --- report_evaluation.c --- */
 
 struct report_estimate {
@@ -87,6 +96,7 @@ struct report_estimate {
 struct report_evaluation {
     int64_t incarnation, revision;
     struct text decider; /* TEXT_NONE: the reward */
+    struct text set;     /* TEXT_NONE: none */
     int64_t batches, groups, n;
     struct report_estimate *estimates;
     size_t estimate_count;
@@ -123,6 +133,9 @@ struct report {
     size_t row_count;
     struct report_heldout *heldout; /* of all rows */
 
+    struct report_part *parts; /* in order: what is evaluated together stands together */
+    size_t part_count, part_room;
+    struct names sets;                   /* of evaluated groups */
     struct report_evaluation *evaluated; /* by revision and incarnation */
     size_t evaluated_count;
     bool evaluated_too_many;
@@ -141,12 +154,18 @@ int report_read_batches(struct report *report);
 int report_read_rows(struct report *report);
 int report_read_rollouts(struct report *report);
 int report_read_evaluations(struct report *report);
+/* Fills `parts`, and says in `evaluated_too_many` why it did not. */
+int report_split_evaluations(struct report *report);
 int report_find_alarms(struct report *report);
 int report_refuse_memory(struct report *report);
 /* Room for one more of `count` things. False: no memory. */
 bool report_make_room(void *array, size_t count, size_t *room, size_t size_bytes);
 /* Whether what an incarnation has of a revision counts: no later one has rollouts of it and of the purpose. */
 bool report_survives(const struct report *report, int64_t incarnation, int64_t revision, enum store_purpose purpose);
+
+/* 0: they are evaluated together. */
+int report_compare_parts(const void *left, const void *right);
+void report_parts_finish(struct report *report);
 
 #define REPORT_ANY (-1)
 /* The cell of a revision, or of all; of the reward, or of a held-out verifier. */

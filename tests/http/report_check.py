@@ -22,6 +22,7 @@ class Record:
 
     def __init__(self, get, run):
         self.get, self.run = get, run
+        self.sets = collections.defaultdict(set)  # of the groups of each batch, once rollouts() is through
 
     def pages(self, path, **query):
         cursor = None
@@ -40,8 +41,9 @@ class Record:
         """By batch and group, with what their group and batch say of them."""
         for batch in self.pages("/v1/batches", run=self.run, order="asc"):
             for group in self.pages(f"/v1/batches/{batch['id']}/groups", arrays="none"):
+                self.sets[batch["id"]].add(group["set"])
                 for rollout in (one for one in group["rollouts"] if one["state"] != "pending"):  # these have no row yet
-                    yield {**rollout, "purpose": batch["purpose"], "batch": batch["id"], "group": group["id"], "task": group["task"], "closed": group["state"] == "complete"}
+                    yield {**rollout, "purpose": batch["purpose"], "batch": batch["id"], "group": group["id"], "task": group["task"], "set": group["set"], "closed": group["state"] == "complete"}
 
 
 def mean(values):
@@ -139,23 +141,25 @@ def decider_of(batch):
     return next((one.get("id", one["name"]) for one in batch.get("verifiers") or [] if one.get("heldout")), None)
 
 
-def evaluations_of(batches, rollouts, survives):
+def evaluations_of(batches, rollouts, sets, survives):
+    """sets: {batch: the sets of its groups}"""
     found = collections.defaultdict(list)
     for batch in batches:
         if batch["purpose"] == "eval" and survives(batch["incarnation"], batch["policy_revision"], "eval"):
-            found[batch["policy_revision"], batch["incarnation"], decider_of(batch) or ""].append(batch)
-    for (revision, incarnation, decider), own in sorted(found.items()):
+            for name in sets[batch["id"]]:
+                found[batch["policy_revision"], batch["incarnation"], decider_of(batch) or "", name].append(batch)
+    for (revision, incarnation, decider, name), own in found.items():
         ids = {batch["id"] for batch in own}
         groups = collections.defaultdict(list)
         for one in rollouts:
-            if one["batch"] in ids and one["closed"]:
+            if one["batch"] in ids and one["closed"] and one["set"] == name:
                 groups[one["group"]].append(one)
         ks = sorted({1} | {int(k) for batch in own for k in (batch.get("summary") or {}).get("pass_at_k") or {}})
         estimates = {k: evaluation_of(list(groups.values()), decider or None, k) for k in ks}
-        item = {"incarnation": incarnation, "revision": revision, "verifier": decider or None, "batches": len(own), "groups": len(groups),
+        item = {"incarnation": incarnation, "revision": revision, "set": name, "verifier": decider or None, "batches": len(own), "groups": len(groups),
                 "judged": sum(one["reward"] is not None for group in groups.values() for one in group)}
-        for name in ("pass_at", "maj_at", "best_at"):
-            item[name] = {str(k): dict(zip(("mean", "se"), estimates[k][name])) for k in ks}
+        for kind in ("pass_at", "maj_at", "best_at"):
+            item[kind] = {str(k): dict(zip(("mean", "se"), estimates[k][kind])) for k in ks}
         yield item
 
 
@@ -213,7 +217,7 @@ def recompute(get, run, first=None, last=None):
                      sum((batch["policy_revision"], batch["incarnation"]) == (revision, incarnation) for batch in posted))
         revisions.append({"incarnation": incarnation, "revision": revision, **row, "trainer": {name: mean(values) for name, values in metrics[incarnation, revision].items()}})
     totals = row_of(training, groups, sums, len(posted))
-    evaluation = list(evaluations_of(batches, [one for one in line if one["purpose"] == "eval"], survives))
+    evaluation = list(evaluations_of(batches, [one for one in line if one["purpose"] == "eval"], record.sets, survives))
     hashes = "".join(f"{text}\n" for text in sorted(batch["request_sha256"] for batch in batches))
     judged = sum(one["reward"] is not None for one in training)
     return {"revisions": revisions, "totals": {**totals, "tasks": len({one["task"] for one in training}), "trainer": {}}, "failures": totals["failures"],
@@ -243,6 +247,8 @@ def check(get, run, first=None, last=None):
     query = urllib.parse.urlencode({name: value for name, value in (("from", first), ("to", last)) if value is not None})
     report = get(f"/v1/runs/{run}/report" + (f"?{query}" if query else ""))
     want = recompute(get, run, first, last)
+    for evaluations in (report["evaluation"], want["evaluation"]):
+        evaluations.sort(key=lambda one: (one["revision"], one["incarnation"], one["verifier"] or "", one["set"] or ""))
     got = {**report, "limitations": {one["code"]: one["count"] for one in report["limitations"]}}
     found = list(differences(got, want))
     for name in ("failures", "limitations"):

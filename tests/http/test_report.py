@@ -2,6 +2,7 @@
 import base64
 import hashlib
 import html.parser
+import json
 import random
 import re
 import sqlite3
@@ -134,6 +135,33 @@ def test_the_verifier_that_a_batch_names_decides_its_evaluation(plain):
     for k in ("1", "2"):
         assert close(items["exact"]["pass_at"][k]["mean"], own[k]["mean"])
     assert close(items["exact"]["pass_at"]["1"]["se"], (2 / 9) ** 0.5 / 3) and close(items["held"]["pass_at"]["1"]["mean"], 1 / 3)
+
+
+def put_set(service, name, splits):
+    """splits: {task: its split}; the prompt of a task is its name."""
+    lines = "".join(json.dumps({"task": task, "split": split, "prompt": f"what is {task}", "reference": "yes"}) + "\n" for task, split in splits.items())
+    reply = service.put(f"/v1/tasksets/{name}", lines.encode(), {"Content-Type": "application/x-ndjson"})
+    assert reply.status in (200, 201), reply
+
+
+def test_an_evaluation_is_of_one_set(plain):
+    """Two sets and tasks of no set, in one batch and in another of the revision."""
+    put_set(plain, "easy", {"e1": "test", "e2": "test"})
+    put_set(plain, "hard", {"h1": "test"})
+    members = {"e1": [1, 1, 1], "e2": [1, 0, 1], "h1": [0, 0, 1], "own": [0, 1, 0]}
+    names = {"e1": {"set": "easy"}, "e2": {"set": "easy"}, "h1": {"set": "hard"}, "own": {"reference": "yes"}}
+
+    def evaluate(*tasks):
+        groups = [{"task": task, **names[task], "completions": [completion(value, index) for index, value in enumerate(members[task])]} for task in tasks]
+        reply = plain.post("/v1/score", {"run": "sets", "policy_revision": 0, "purpose": "eval", "pass_at": [2], "verifiers": [{"name": "exact", "id": "correct", "heldout": True}], "groups": groups})
+        assert reply.status == 200, reply
+    evaluate("h1", "e1", "own")
+    evaluate("e2")
+    items = checked(plain, "sets")["evaluation"]
+    assert {item["set"]: (item["batches"], item["groups"], item["judged"]) for item in items} == {None: (1, 1, 3), "easy": (2, 2, 6), "hard": (1, 1, 3)}
+    assert {item["set"]: round(item["pass_at"]["1"]["mean"], 9) for item in items} == {None: round(1 / 3, 9), "easy": round(5 / 6, 9), "hard": round(1 / 3, 9)}
+    assert {"easy", "hard", "–"} <= set(Page(page_of(plain, "sets")[1]).texts)
+    assert re.search(r"^\| 0 \| correct \| easy \| 2 \| 1 \|", page_of(plain, "sets", "text/markdown")[1], re.M)
 
 
 def test_a_run_in_which_everything_failed_has_no_mean(service, engine):
