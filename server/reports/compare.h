@@ -7,6 +7,7 @@
 #define SERVER_REPORTS_COMPARE_H
 
 #include "server/http/call.h"
+#include "server/store/tags.h"
 
 enum compare_budget { COMPARE_TOKENS, COMPARE_ROLLOUTS, COMPARE_REVISIONS };
 extern const char *const compare_budget_names[]; /* "completion_tokens" …, NULL */
@@ -15,6 +16,9 @@ struct compare_query {
     struct text runs[2]; /* a, b */
     enum compare_budget budget;
     struct text ignore; /* keys, separated by commas, each with all below it; TEXT_NONE: none */
+    struct store_tag
+        tags[STORE_TAGS_MAX]; /* of the groups whose numbers count: all of them; what is spent is the run's */
+    size_t tag_count;
 };
 
 /* Worker. Answers or refuses the call. Reads are no longer than a batch. */

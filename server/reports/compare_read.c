@@ -161,6 +161,14 @@ struct walk {
     char *last;                       /* texts of the batch before, whose settings are known */
 };
 
+static bool has_tags(const struct compare_query *query, const struct store_group *group)
+{
+    for (size_t i = 0; i < query->tag_count; i++)
+        if (!store_tag_is(group->tags, &query->tags[i]))
+            return false;
+    return true;
+}
+
 static void take_group(struct walk *walk, const struct whole_group *group)
 {
     walk->side->groups++;
@@ -180,7 +188,7 @@ static bool visit_group(struct walk *walk, const struct whole_group *group)
     if (!fits(&side->within, group, walk->comparison->query->budget, walk->comparison->value))
         return false;
     spend(&side->within, group);
-    if (walk->purpose == WALK_TAKES)
+    if (walk->purpose == WALK_TAKES && has_tags(walk->comparison->query, group->group))
         take_group(walk, group);
     return true;
 }

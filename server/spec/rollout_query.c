@@ -120,9 +120,10 @@ static int read_revision(struct call *call, struct store_rollout_filter *filter)
 }
 
 /* tag.source=gsm8k */
-static int read_tags(struct call *call, struct store_rollout_filter *filter)
+int query_read_tags(struct call *call, struct store_tag ret_tags[STORE_TAGS_MAX], size_t *ret_count)
 {
     static const char prefix[] = "tag.";
+    *ret_count = 0;
     for (size_t i = 0; i < call->query_count; i++) {
         struct text name = call->query[i].name;
         if (name.length_bytes < sizeof(prefix) || memcmp(name.data, prefix, sizeof(prefix) - 1) != 0)
@@ -132,9 +133,9 @@ static int read_tags(struct call *call, struct store_rollout_filter *filter)
         _cleanup_free_ char *path = xstrndup(name.data, name.length_bytes);
         if (!store_tag_name_is_valid(tag.name))
             return call_refuse(call, ERR_INVALID_FIELD, path, "no tag has such a name");
-        if (filter->tag_count == STORE_TAGS_MAX)
+        if (*ret_count == STORE_TAGS_MAX)
             return call_refuse(call, ERR_INVALID_FIELD, path, "a group has at most %d tags", STORE_TAGS_MAX);
-        filter->tags[filter->tag_count++] = tag;
+        ret_tags[(*ret_count)++] = tag;
     }
     return 0;
 }
@@ -147,7 +148,7 @@ int rollout_query_read(struct call *call, struct store_rollout_filter *ret_filte
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
         if (call_query(call, rows[i].name).data && read_row(call, &rows[i], (char *)ret_filter + rows[i].offset) < 0)
             return -1;
-    return read_revision(call, ret_filter) < 0 ? -1 : read_tags(call, ret_filter);
+    return read_revision(call, ret_filter) < 0 ? -1 : query_read_tags(call, ret_filter->tags, &ret_filter->tag_count);
 }
 
 int query_read_descending(struct call *call, bool *descending)

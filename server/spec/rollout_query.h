@@ -13,6 +13,8 @@ int rollout_query_check(struct call *call, const char *const *own);
 int rollout_query_read(struct call *call, struct store_rollout_filter *ret_filter);
 /* `order` and `order_by` of lists, after the filters: an order by a value needs a run and one revision. */
 int rollout_query_read_order(struct call *call, struct store_rollout_filter *filter);
+/* Every `tag.NAME` alone; their texts are the call's. 0, or -1 with the call refused. */
+int query_read_tags(struct call *call, struct store_tag ret_tags[STORE_TAGS_MAX], size_t *ret_count);
 /* `order` alone. */
 int query_read_descending(struct call *call, bool *descending);
 

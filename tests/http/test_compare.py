@@ -214,6 +214,25 @@ def test_sets_and_evaluation_are_those_of_the_manifests(plain):
     assert differences(plain.get("/v1/compare", a="s1", b="s2")) == [("data.split", "train", "other")]
 
 
+def test_a_tag_picks_the_numbers_and_no_budget(plain):
+    def group(task, right, **tags):
+        return {"task": task, "reference": "42", "tags": tags, "completions": [{"text": "\\boxed{42}" if one else "no"} for one in right]}
+    score(plain, "tag-a", group("x", [1, 0], source="math", level="1"), group("y", [1, 1, 1], source="code"), group("z", [0], source="math"))
+    score(plain, "tag-b", group("x", [1, 1], source="math", level="1"), group("y", [0, 0, 0], source="code"), group("z", [1], source="math"))
+
+    def compare(**tags):
+        got = plain.read("/v1/compare", a="tag-a", b="tag-b", budget="rollouts", **{f"tag.{name}": value for name, value in tags.items()})
+        assert got["budget"]["value"] == 6
+        return got["a"]["n"], got["a"]["groups"], got["difference"]["reward"]["mean"], got["difference"]["reward"]["tasks"]
+    assert compare() == (6, 3, pytest.approx((0.5 - 1 + 1) / 3), 3)
+    assert compare(source="math") == (3, 2, 0.75, 2)
+    assert compare(source="code") == (3, 1, -1, 1)
+    assert compare(source="math", level="1") == (2, 1, 0.5, 1)
+    assert compare(source="nothing") == (0, 0, None, 0)
+    reply = plain.get("/v1/compare", a="tag-a", b="tag-b", **{"tag.no name": "x"})
+    assert (reply.status, reply.error["path"]) == (400, "tag.no name")
+
+
 def test_runs_without_a_rollout_have_no_mean(plain):
     frozen(plain, "none-1")
     frozen(plain, "none-2")
