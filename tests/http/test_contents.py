@@ -7,6 +7,7 @@ import pytest
 from harness import eventually
 from material import make_batch, make_group, rollouts
 from test_provenance import REQUEST, RIGHT, old_batch
+from test_rollups import verify
 from test_tasksets import body_of, put
 
 MESSAGES = [{"role": "user", "content": "What is 6*7? Ünï \u0000 \"quoted\""}]
@@ -147,3 +148,20 @@ def test_a_damaged_prompt_is_an_error_and_not_none(start, engine):
     reply = service.post("/v1/batches", make_batch({"set": "set", "task": "t"}))
     assert reply.status == 503 and len(engine.samples) == asked, reply
     assert service.read(f"/v1/rollouts/{identity}", fields="reward")["reward"] is not None
+
+
+@pytest.mark.parametrize("change, where", [
+    ("UPDATE contents SET content = substr(content, 1, length(content) - 5) WHERE codec = 'zstd'", "content 1"),
+    ("UPDATE contents SET content = CAST('\"41\"' AS BLOB) WHERE codec = 'plain'", "content 2"),
+    ("UPDATE requests SET body_bytes = body_bytes + 1", "request of b_"), ("UPDATE requests SET body_bytes = -1", "request of b_")])
+def test_verify_database_finds_a_damaged_prompt_reference_or_request(start, engine, change, where):
+    engine.rules(RIGHT)
+    service = start(engine)
+    service.batch(make_batch(make_group("t", prompt="long " * 1000)))
+    service.terminate()
+    assert verify(service).returncode == 0
+    with sqlite3.connect(service.database) as link:
+        assert link.execute(change).rowcount == 1
+    link.close()
+    done = verify(service)
+    assert done.returncode == 1 and f"a prompt, reference or request is damaged: {where}" in done.stdout, done

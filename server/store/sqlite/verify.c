@@ -1,4 +1,7 @@
 /* The whole check of a record, by `rolloutd verify-database`: what a start has no time for. */
+#include "server/base/cleanup.h"
+#include "server/base/hash.h"
+#include "server/store/packed.h"
 #include "server/store/sqlite/inspect.h"
 #include "server/store/sqlite/migrate.h"
 #include "server/store/sqlite/store_private.h"
@@ -138,6 +141,42 @@ static void compare_schema(struct verifying *verifying)
     database_close(&model);
 }
 
+/* Whether the text of a row comes out as long as the row says, and has its digest, if it has one. */
+static bool comes_out(sqlite3_stmt *row)
+{
+    uint8_t digest[SHA256_BYTES];
+    int64_t plain_bytes = sqlite3_column_int64(row, 2);
+    struct text sha256 = column_view(row, 4);
+    _cleanup_free_ char *plain = plain_bytes < 0 ? NULL : malloc((size_t)plain_bytes + 1);
+    enum store_codec codec = (enum store_codec)column_name(row, 1, store_codec_names);
+    if (!plain || !store_unpack(codec, column_view(row, 3), plain, (size_t)plain_bytes))
+        return false;
+    sha256_of(plain, (size_t)plain_bytes, digest);
+    return !sha256.data || text_same(sha256, (struct text){(const char *)digest, sizeof(digest)});
+}
+
+/* Prompts, references and requests, which may be packed. */
+static void check_texts(struct verifying *verifying)
+{
+    static const char list[] =
+        "SELECT 'content ' || seq, codec, plain_bytes, content, sha256 FROM contents UNION ALL"
+        " SELECT 'request of ' || b.id, q.codec, coalesce(q.body_bytes, length(q.body)), q.body, NULL"
+        " FROM requests q JOIN batches b ON b.seq = q.batch_seq";
+    sqlite3_stmt *rows = NULL;
+    int shown = 0;
+    int result = sqlite3_prepare_v2(verifying->database.handle, list, -1, &rows, NULL);
+    while ((result == SQLITE_OK || result == SQLITE_ROW) && shown < ROWS_SHOWN) {
+        result = sqlite3_step(rows);
+        if (result == SQLITE_ROW && !comes_out(rows)) {
+            say(verifying, "a prompt, reference or request is damaged", (const char *)sqlite3_column_text(rows, 0));
+            shown++;
+        }
+    }
+    if (result != SQLITE_DONE && result != SQLITE_ROW)
+        say(verifying, "prompts and requests cannot be read", sqlite3_errmsg(verifying->database.handle));
+    sqlite3_finalize(rows);
+}
+
 static void ask_invariant(struct verifying *verifying, const struct verify_invariant *invariant, bool deleting)
 {
     _cleanup_free_ char *sql = xasprintf("%s%s", deleting ? without_deleted : "", invariant->sql);
@@ -155,6 +194,8 @@ static void verify_all(struct verifying *verifying)
         "SELECT \"table\" || ' ' || coalesce(rowid, '') || ' in ' || parent FROM pragma_foreign_key_check" SHOWN);
     if (report->schema_version == migrate_latest())
         compare_schema(verifying);
+    if (report->schema_version == migrate_latest())
+        check_texts(verifying);
     /* -1: an older schema, which knows of no deletions. */
     bool deleting = number(verifying, "SELECT count(*) FROM runs WHERE deletion_seq IS NOT NULL") > 0;
     for (size_t i = 0; i < ARRAY_LENGTH(invariants); i++)
