@@ -82,7 +82,7 @@ static int read_all(struct report *report)
 {
     if (read_query(report) < 0 || read_notes(report) < 0 || count_other_notes(report) < 0 ||
         read_manifest(report) < 0 || report_read_batches(report) < 0 || report_read_rows(report) < 0 ||
-        report_read_evaluations(report) < 0 || report_find_alarms(report) < 0)
+        report_read_evaluations(report) < 0 || report_find_heldout_tasks(report) < 0 || report_find_alarms(report) < 0)
         return -1;
     report_find_limits(report);
     return 0;
@@ -122,7 +122,7 @@ static void finish(struct report *report)
     free(report->heldout);
     free(report->evaluated);
     names_finish(&report->training_tasks);
-    names_finish(&report->evaluation_tasks);
+    names_finish(&report->heldout_tasks);
     report_parts_finish(report);
     report_engines_finish(&report->engines);
     cells_destroy(report->cells);

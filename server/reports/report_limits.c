@@ -20,15 +20,40 @@ static _printf_(4, 5) void add(struct report *report, const char *code, int64_t 
     va_end(arguments);
 }
 
-/* Evaluated tasks that were trained on, too. */
-static int64_t trained_and_evaluated(struct report *report)
+/* Tasks that are evaluated, or of another split, and were trained on, too. */
+static int64_t trained_and_heldout(struct report *report)
 {
     size_t trained = report->training_tasks.count; /* before it grows */
     int64_t both = 0;
 
-    for (uint32_t i = 0; i < report->evaluation_tasks.count; i++)
-        both += names_number(&report->training_tasks, names_key(&report->evaluation_tasks, i)) < trained;
+    for (uint32_t i = 0; i < report->heldout_tasks.count; i++)
+        both += names_number(&report->training_tasks, names_key(&report->heldout_tasks, i)) < trained;
     return both;
+}
+
+struct heldout_visit {
+    struct report *report;
+    bool failed;
+};
+
+static bool take_heldout(void *arg, const struct store_heldout_task *task)
+{
+    struct heldout_visit *visit = arg;
+    struct report *report = visit->report;
+
+    if (task->revision >= report->from && (report->to < 0 || task->revision <= report->to) &&
+        report_survives(report, task->incarnation, task->revision, STORE_TRAIN))
+        visit->failed = names_number(&report->heldout_tasks, task->task) == NAMES_NONE;
+    return !visit->failed && !report->call->abandoned;
+}
+
+int report_find_heldout_tasks(struct report *report)
+{
+    struct heldout_visit visit = {.report = report};
+
+    if (store_visit_heldout_trained(report->call->reader, report->run, take_heldout, &visit) != STORE_OK)
+        return call_refuse_unreadable(report->call);
+    return visit.failed ? report_refuse_memory(report) : 0;
 }
 
 static void limit_rollouts(struct report *report, const struct cell_numbers *totals)
@@ -59,8 +84,8 @@ static void limit_evaluation(struct report *report, const struct cell_numbers *t
 {
     bool has_heldout = report->rows[0].heldout_count > 0 || report->evaluation_batch_count > 0;
 
-    add(report, "heldout_in_training", trained_and_evaluated(report),
-        "evaluated tasks were trained on, too: what they say is not held out");
+    add(report, "heldout_in_training", trained_and_heldout(report),
+        "tasks that are evaluated, or of a split other than train, were trained on, too: they are not held out");
     add(report, "no_heldout_metric", has_heldout ? 0 : totals->judged,
         "judged training rollouts, and no verifier is held out and nothing evaluated: a reward that is gamed looks "
         "the same");

@@ -126,7 +126,8 @@ struct report {
 
     struct store_lines lines;
     struct cells *cells; /* revision, incarnation, verifier; null stands for all of them, for the reward */
-    struct names training_tasks, evaluation_tasks;
+    struct names training_tasks;
+    struct names heldout_tasks; /* evaluated, or with the prompt of a task of a split other than train */
     struct report_engines engines;
     struct report_counts counts;
     struct report_row *rows; /* the totals first, then by revision and incarnation */
@@ -156,6 +157,7 @@ int report_read_rollouts(struct report *report);
 int report_read_evaluations(struct report *report);
 /* Fills `parts`, and says in `evaluated_too_many` why it did not. */
 int report_split_evaluations(struct report *report);
+int report_find_heldout_tasks(struct report *report);
 int report_find_alarms(struct report *report);
 int report_refuse_memory(struct report *report);
 /* Room for one more of `count` things. False: no memory. */

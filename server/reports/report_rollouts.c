@@ -84,7 +84,7 @@ static int add_training(struct report *report, const struct store_rollout *rollo
 
 static int count_task(struct report *report, enum store_purpose purpose, struct text task)
 {
-    struct names *tasks = purpose == STORE_TRAIN ? &report->training_tasks : &report->evaluation_tasks;
+    struct names *tasks = purpose == STORE_TRAIN ? &report->training_tasks : &report->heldout_tasks;
 
     return names_number(tasks, task) == NAMES_NONE ? report_refuse_memory(report) : 0;
 }

@@ -112,4 +112,15 @@ enum store_status store_list_tasks(struct store_reader *reader, struct text set,
 bool store_tasks_cursor_fits(struct text set, struct text split, struct text cursor);
 void store_tasks_finish(struct store_tasks *tasks);
 
+/* A task of training batches of a run, with the prompt of a task of a split other than `train` of some set. */
+struct store_heldout_task {
+    struct text task; /* until the next one is visited */
+    int64_t incarnation;
+    int64_t revision;
+};
+/* Each once for its incarnation and revision; false ends the visit. NOT_FOUND: no such run. */
+enum store_status store_visit_heldout_trained(struct store_reader *reader, struct text run,
+                                              bool (*take)(void *arg, const struct store_heldout_task *task),
+                                              void *arg);
+
 #endif

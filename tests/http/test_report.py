@@ -164,6 +164,21 @@ def test_an_evaluation_is_of_one_set(plain):
     assert re.search(r"^\| 0 \| correct \| easy \| 2 \| 1 \|", page_of(plain, "sets", "text/markdown")[1], re.M)
 
 
+def test_a_held_out_prompt_that_was_trained_on_is_named(plain):
+    """By its prompt, under another name; not one of the split train, not what an evaluation was made of, not another run's."""
+    put_set(plain, "leaky", {"a": "train", "b": "test", "c": "validation"})
+
+    def post(run, revision, prompts, purpose="train"):
+        groups = [{"task": f"own-{prompt}", "prompt": f"what is {prompt}", "reference": "yes", "completions": [completion(0, 0), completion(1, 1)]} for prompt in prompts]
+        assert plain.post("/v1/score", {"run": run, "policy_revision": revision, "purpose": purpose, "verifiers": [{"name": "exact"}], "groups": groups}).status == 200
+    post("clean", 0, ["a", "d"])
+    post("clean", 0, ["b"], "eval")
+    post("leaked", 0, ["a", "b"])
+    post("leaked", 1, ["b", "c"])
+    assert "heldout_in_training" not in limits(plain.read("/v1/runs/clean/report"))
+    assert [limits(plain.read(f"/v1/runs/leaked/report{query}"))["heldout_in_training"] for query in ("", "?to=0", "?from=1")] == [2, 1, 2]
+
+
 def test_a_run_in_which_everything_failed_has_no_mean(service, engine):
     """R78: 0.0 would look like a perfect step."""
     engine.rules({"raw": "null"})

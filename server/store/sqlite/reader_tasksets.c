@@ -210,3 +210,28 @@ void store_tasks_finish(struct store_tasks *tasks)
 {
     store_memory_destroy(TAKE_PTR(tasks->memory));
 }
+
+/* ---- tasks of other splits that were trained on -------------------------------------------------------------- */
+
+enum store_status store_visit_heldout_trained(struct store_reader *reader, struct text run,
+                                              bool (*take)(void *arg, const struct store_heldout_task *task), void *arg)
+{
+    int64_t run_seq = 0;
+    bool go_on = true;
+    if (reader_begin(reader) != SQLITE_OK)
+        return STORE_UNAVAILABLE;
+    int result = reader_find_seq(reader, SQL_RUN_SEQ, run, &run_seq);
+    enum store_status status = result == SQLITE_DONE ? STORE_NOT_FOUND : STORE_UNAVAILABLE;
+    if (result == SQLITE_ROW) {
+        sqlite3_stmt *rows = database_statement(&reader->database, SQL_LIST_HELDOUT_TRAINED);
+        bind_int(rows, 1, run_seq);
+        while (go_on && (result = sqlite3_step(rows)) == SQLITE_ROW) {
+            const struct store_heldout_task task = {column_view(rows, 0), sqlite3_column_int64(rows, 1),
+                                                    sqlite3_column_int64(rows, 2)};
+            go_on = take(arg, &task);
+        }
+        status = result == SQLITE_DONE || result == SQLITE_ROW ? STORE_OK : STORE_UNAVAILABLE;
+    }
+    reader_end(reader);
+    return status;
+}
