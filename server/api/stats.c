@@ -32,14 +32,14 @@ static void answer(struct call *call, const char *const *known,
 
 void get_task_history(struct call *call)
 {
-    static const char *const known[] = {"run",         "task",  "verifier", "threshold", "purpose",
-                                        "incarnation", "limit", "cursor",   NULL};
+    static const char *const known[] = {"run",         "task",     "verifier", "threshold", "purpose",
+                                        "incarnation", "tag.NAME", "limit",    "cursor",    NULL};
     answer(call, known, task_history_answer);
 }
 
 void get_flips(struct call *call)
 {
-    static const char *const known[] = {"run",     "from",        "to",    "verifier", "threshold", "rate",
-                                        "purpose", "incarnation", "limit", "cursor",   NULL};
+    static const char *const known[] = {"run",     "from",        "to",       "verifier", "threshold", "rate",
+                                        "purpose", "incarnation", "tag.NAME", "limit",    "cursor",    NULL};
     answer(call, known, flips_answer);
 }

@@ -103,3 +103,19 @@ def test_beyond_the_budget_there_is_no_half_history(start):
         post_scores(service, random.Random(revision), "large", revision, [0])
     reply = service.get("/v1/tasks/history", run="large", task="t0")
     assert reply.status == 422 and reply.error["code"] == "too_many_rollouts" and "stats_budget" in reply.error["message"], reply
+
+
+def test_a_tag_picks_the_groups_of_a_task_and_of_a_crossing(plain):
+    def group(task, draw, right, source):
+        return {"task": task, "draw": draw, "reference": "42", "tags": {"source": source},
+                "completions": [{"text": "\\boxed{42}" if one else "no"} for one in right]}
+
+    for revision, (math, code) in enumerate((([0, 0], [1]), ([1, 1], [1, 1]))):
+        body = {"run": "tagged", "policy_revision": revision, "verifiers": [{"name": "math"}], "groups": [group("t", 0, math, "math"), group("t", 1, code, "code")]}
+        assert plain.post("/v1/score", body).status == 200
+    crossings = {source: [(item["task"], item["direction"]) for item in every(plain, "/v1/flips", run="tagged", **{"from": 0, "to": 1, "tag.source": source})]
+                 for source in ("math", "code", "none")}
+    assert crossings == {"math": [("t", "gained")], "code": [], "none": []}
+    rates = {source: [(item["n"], item["rate"]) for item in every(plain, "/v1/tasks/history", run="tagged", task="t", **{"tag.source": source})] for source in ("math", "code", "none")}
+    assert rates == {"math": [(2, 0), (2, 1)], "code": [(1, 1), (2, 1)], "none": []}
+    assert [item["n"] for item in every(plain, "/v1/tasks/history", run="tagged", task="t")] == [3, 4]
