@@ -1,6 +1,6 @@
 /* compare: two runs at equal cost, task by task: GET /v1/compare.
  *
- * Runs whose sampling, verifiers, masks, data or evaluation differ are not comparable. Of each run whole groups count, in
+ * Runs whose sampling, verifiers, masks, data (task sets) or evaluation differ are not comparable. Of each run whole groups count, in
  * order of creation, until the next one would exceed the smaller run's total. What a rewind left behind is spent, but in
  * no other number: each revision counts in the latest incarnation that the budget reached. */
 #ifndef SERVER_REPORTS_COMPARE_H

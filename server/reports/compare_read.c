@@ -224,6 +224,20 @@ static int visit_members(struct walk *walk, const struct store_batch_settings *b
     return 0;
 }
 
+/* Null for what was made of no set, so that it is a value as others are. */
+static void note_data(struct walk *walk, const struct store_batch_settings *batch)
+{
+    static const char *const keys[] = {"set", "sha256", "split"};
+    for (size_t i = 0; i < batch->source_count; i++) {
+        json_auto_t *tree = settings_tree_of_data(&batch->sources[i]);
+        json_t *data = json_object_get(tree, "data");
+        for (size_t k = 0; k < ARRAY_LENGTH(keys); k++)
+            if (!json_object_get(data, keys[k]))
+                json_object_set_new(data, keys[k], json_null());
+        compare_add_settings(walk->side, tree);
+    }
+}
+
 static void note_settings(struct walk *walk, const struct store_batch_settings *batch)
 {
     char *texts = xasprintf("%.*s/%.*s/%.*s", (int)batch->objective.length_bytes, batch->objective.data,
@@ -236,6 +250,7 @@ static void note_settings(struct walk *walk, const struct store_batch_settings *
         json_auto_t *tree = settings_tree_of_record(batch, NULL);
         compare_add_settings(walk->side, tree);
     }
+    note_data(walk, batch);
     for (size_t i = 0; i < batch->override_count; i++) {
         json_auto_t *tree = settings_tree_of_record(batch, &batch->overrides[i]);
         compare_add_settings(walk->side, tree);

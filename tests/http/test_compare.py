@@ -9,6 +9,7 @@ from material import close, make_batch, make_group, sampling
 from test_manifest import frozen, score
 from test_records import pages
 from test_stats import rewind, rows_of
+from test_tasksets import body_of, line, put
 
 VERIFIERS = [{"name": "math"}, {"name": "exact", "id": "exact", "heldout": True}]
 
@@ -212,6 +213,19 @@ def test_sets_and_evaluation_are_those_of_the_manifests(plain):
         frozen(plain, run, data={"set": "gsm", "split": split}, evaluation={"k": 1}, checkpoint=run)
         score(plain, run)
     assert differences(plain.get("/v1/compare", a="s1", b="s2")) == [("data.split", "train", "other")]
+
+
+def test_runs_on_different_task_sets_are_not_comparable_without_a_manifest_either(plain):
+    digests = {name: put(plain, name, body_of(line("t"), line(f"{name}-only"))).json["sha256"] for name in ("cmp-a", "cmp-b")}
+    for run, groups in (("on-a", ["cmp-a"]), ("on-a-too", ["cmp-a"]), ("on-b", ["cmp-b"]), ("on-none", [None]), ("on-both", ["cmp-a", None])):
+        for number, name in enumerate(groups):
+            own = {"set": name} if name else {"reference": "42"}
+            assert score(plain, run, {"task": "t", "draw": number, "completions": [{"text": "\\boxed{42}"}], **own}).status == 200
+    assert plain.get("/v1/compare", a="on-a", b="on-a-too").status == 200
+    assert differences(plain.get("/v1/compare", a="on-a", b="on-b")) == [("data.set", "cmp-a", "cmp-b"), ("data.sha256", digests["cmp-a"], digests["cmp-b"])]
+    assert differences(plain.get("/v1/compare", a="on-a", b="on-none"))[0] == ("data.set", "cmp-a", None)
+    assert differences(plain.get("/v1/compare", a="on-a", b="on-both"))[0] == ("data.set", "cmp-a", ["cmp-a", None])
+    assert plain.get("/v1/compare", a="on-a", b="on-none", ignore="data").status == 200
 
 
 def test_a_tag_picks_the_numbers_and_no_budget(plain):
