@@ -23,9 +23,9 @@ def quickstart(*arguments):
     return ended.stdout
 
 
-def lines_work(output):
+def lines_work(output, count):
     lines = CURL.findall(output)
-    assert len(lines) == 10
+    assert len(lines) == count
     for line in lines:
         answer = subprocess.run(["bash", "-c", f"{line} -f"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
         assert answer.returncode == 0 and answer.stdout.startswith("{"), (line, answer)
@@ -53,7 +53,7 @@ def test_the_command_and_the_lines_it_prints_work_on_the_database_it_left():
     try:
         url = "http://" + re.search(r"--listen (\S+)", start).group(1)
         subprocess.run(["curl", "-s", "--retry", "50", "--retry-connrefused", "--retry-delay", "0", "-f", url + "/healthz"], check=True, timeout=60, capture_output=True)
-        lines_work(output)
+        lines_work(output, 10)
     finally:
         service.terminate()
         assert service.wait(60) == 0
@@ -64,7 +64,7 @@ def test_with_keep_the_lines_work_as_they_are_printed_until_the_printed_processe
     pids = [int(pid) for pid in re.search(r"^Stop them with: kill (.*)$", output, re.MULTILINE).group(1).split()]
     try:
         assert len(pids) == 2 and all(map(is_running, pids))
-        lines_work(output)
+        lines_work(output, 9)  # nothing to compare one revision with
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGTERM)
