@@ -52,5 +52,7 @@ void drafts_drop(struct server *server, int64_t from_seq, int64_t to_seq)
 
 void server_drop_old_drafts(struct server *server)
 {
-    drafts_drop(server, 0, -1);
+    int64_t last = store_last_old_draft(server->store);
+    if (last > 0)
+        drafts_drop(server, 0, last);
 }

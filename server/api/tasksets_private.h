@@ -13,8 +13,7 @@ void taskset_write(struct json_write *json, const struct store_taskset *set);
 /* 0, or -1 with the call refused: the {set} of the path is no name of a set. */
 int taskset_check_name(struct call *call);
 
-/* Drops the drafts from one seq to another, in the background; to_seq -1: all there are when the store comes to it. Loop
- * thread. */
+/* Drops the drafts from one seq to another, in the background. Loop thread. */
 void drafts_drop(struct server *server, int64_t from_seq, int64_t to_seq);
 
 #endif

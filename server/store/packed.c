@@ -6,7 +6,8 @@
 #include <string.h>
 #include <zstd.h>
 
-enum { LEVEL = 3, LEAST_BYTES = 256 };
+/* The window is what each reader of a request in pieces holds, more than once. */
+enum { LEVEL = 3, WINDOW_LOG = 17, LEAST_BYTES = 256 };
 
 const char *const store_codec_names[] = {"plain", "zstd", NULL};
 
@@ -41,6 +42,7 @@ enum store_codec store_pack(struct text plain, struct buffer *packed)
         return STORE_CODEC_PLAIN;
     _cleanup_(free_compressor) ZSTD_CCtx *compressor = ZSTD_createCCtx();
     if (compressor && !ZSTD_isError(ZSTD_CCtx_setParameter(compressor, ZSTD_c_compressionLevel, LEVEL)) &&
+        !ZSTD_isError(ZSTD_CCtx_setParameter(compressor, ZSTD_c_windowLog, WINDOW_LOG)) &&
         !ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(compressor, plain.length_bytes)) &&
         compress(compressor, plain, packed))
         return STORE_CODEC_ZSTD;

@@ -55,9 +55,11 @@ struct store_freeze_taskset {
 /* A part of the oldest draft from one seq to another. */
 struct store_drop_drafts {
     int64_t from_seq;
-    int64_t to_seq; /* in: -1: every draft that there is now. out: the last of them */
-    bool more;      /* out: something is left of these drafts */
+    int64_t to_seq;
+    bool more; /* out: something is left of these drafts */
 };
+/* Any thread. The last draft that was on record when the store was opened: no upload of this process. 0: none. */
+int64_t store_last_old_draft(const struct store *store);
 
 /* ---- read -------------------------------------------------------------------------------------------------- */
 

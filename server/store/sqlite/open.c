@@ -35,6 +35,21 @@ static int make_private(const char *path, char message[STORE_MESSAGE_BYTES])
     return 0;
 }
 
+/* Drafts of uploads that a death cut off. */
+static int find_old_drafts(struct store *store)
+{
+    sqlite3_stmt *find = database_statement(&store->writer, SQL_FIND_LAST_DRAFT);
+    int result = database_first(find);
+    store->last_old_draft = result == SQLITE_ROW ? sqlite3_column_int64(find, 0) : 0;
+    sqlite3_reset(find);
+    return result == SQLITE_ROW ? SQLITE_OK : result;
+}
+
+int64_t store_last_old_draft(const struct store *store)
+{
+    return store->last_old_draft;
+}
+
 static int register_owner(struct store *store)
 {
     struct database *database = &store->writer;
@@ -65,6 +80,8 @@ static int open_database(struct store *store, bool durability_normal, char messa
         result = database_prepare(database, true, false);
     if (result == SQLITE_OK)
         result = register_owner(store);
+    if (result == SQLITE_OK)
+        result = find_old_drafts(store);
     if (result == SQLITE_OK)
         result = indexes_find_missing(database, &store->missing);
     if (result == SQLITE_OK && !(store->deletion = deletion_create(database, &store->retention)))

@@ -23,6 +23,7 @@ struct store {
     char *path;
     char *owner;
     int64_t owner_epoch;
+    int64_t last_old_draft; /* 0: none */
     int lock_fd;
     struct database writer; /* the writer thread's, once it runs */
     struct store_metrics metrics;

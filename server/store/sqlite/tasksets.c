@@ -121,15 +121,6 @@ static int find_draft(struct store *store, const struct store_drop_drafts *drop,
     return result;
 }
 
-static int find_last_draft(struct store *store, int64_t *ret_seq)
-{
-    sqlite3_stmt *find = database_statement(&store->writer, SQL_FIND_LAST_DRAFT);
-    int result = database_first(find);
-    *ret_seq = result == SQLITE_ROW ? sqlite3_column_int64(find, 0) : 0;
-    sqlite3_reset(find);
-    return result == SQLITE_ROW ? SQLITE_OK : result;
-}
-
 static int leave_content(struct store *store, int64_t seq)
 {
     sqlite3_stmt *drop = database_statement(&store->writer, SQL_DELETE_CONTENT);
@@ -182,9 +173,7 @@ enum store_status operation_drop_drafts(struct store *store, struct store_op *op
 {
     struct store_drop_drafts *drop = &op->drop_drafts;
     int64_t seq = 0;
-    int result = drop->to_seq < 0 ? find_last_draft(store, &drop->to_seq) : SQLITE_OK;
-    if (result == SQLITE_OK)
-        result = find_draft(store, drop, &seq);
+    int result = find_draft(store, drop, &seq);
     if (result == SQLITE_ROW)
         result = drop_part(store, seq);
     if (result == SQLITE_OK)
