@@ -8,10 +8,9 @@
 
 void audits_parse(struct call *call)
 {
-    static const char *const no_parameters[] = {NULL};
     struct json_input input;
 
-    if (call_check_query(call, no_parameters) < 0 || json_input_init(&input, call, NULL) < 0)
+    if (json_input_init(&input, call, NULL) < 0)
         return;
     const json_t *kind = json_object_get(input.root, "kind");
     if (json_is_string(kind) && strcmp(json_string_value(kind), "adversarial") == 0)

@@ -56,14 +56,12 @@ static const struct field put_table[] = {
 
 static int read_body(struct call *call)
 {
-    static const char *const no_parameters[] = {NULL};
     struct putting *putting = xcalloc(1, sizeof(*putting));
     call->parsed = putting;
     call->parsed_destroy = putting_destroy;
     putting->run = xstrndup(call->args[0].data, call->args[0].length_bytes);
     putting->base_version = -1;
-    if (call_check_query(call, no_parameters) < 0 || run_name_check(call, call->args[0]) < 0 ||
-        json_input_init(&putting->input, call, NULL) < 0)
+    if (run_name_check(call, call->args[0]) < 0 || json_input_init(&putting->input, call, NULL) < 0)
         return -1;
     putting->read = true;
     return json_read_object(&putting->input, putting->input.root, "", put_table, ARRAY_LENGTH(put_table), putting);

@@ -52,14 +52,13 @@ static int check_note(struct call *call, const struct store_note *note)
 
 void parse_note(struct call *call)
 {
-    static const char *const no_parameters[] = {NULL};
     struct noting *noting = xcalloc(1, sizeof(*noting));
     struct store_add_note *add = &noting->wait.op.add_note;
     noting->run = xstrndup(call->args[0].data, call->args[0].length_bytes);
     call->parsed = noting;
     call->parsed_destroy = noting_destroy;
     add->run = (struct text){noting->run, call->args[0].length_bytes};
-    if (call_check_query(call, no_parameters) < 0 || json_input_init(&noting->input, call, NULL) < 0)
+    if (json_input_init(&noting->input, call, NULL) < 0)
         return;
     noting->read = true;
     if (json_read_object(&noting->input, noting->input.root, "", note_table, ARRAY_LENGTH(note_table), &add->note) == 0)

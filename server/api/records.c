@@ -393,11 +393,10 @@ static void put_objectives(struct json_write *json, const struct store_run_detai
 
 void get_run(struct call *call)
 {
-    static const char *const known[] = {NULL};
     _cleanup_(store_run_detail_finish) struct store_run_detail run = {0};
     _cleanup_(store_manifest_finish) struct store_manifest manifest = {0};
     struct json_write json;
-    if (enter(call, known) < 0 ||
+    if (enter_record(call) < 0 ||
         check_status(call, store_read_run(call->reader, call->args[0], &run), "run", "run") < 0)
         return;
     if (store_read_manifest(call->reader, call->args[0], &manifest) == STORE_UNAVAILABLE) {

@@ -38,11 +38,8 @@ static int request_stream_produce(struct stream *stream, struct store_reader *re
 /* The body as it was posted, under its own type. */
 void get_batch_request(struct call *call)
 {
-    static const char *const known[] = {NULL};
     static const char *const types[] = {"application/json", "application/x-safetensors", "application/x-ndjson", NULL};
     struct store_request_pieces pieces = {0};
-    if (call_check_query(call, known) < 0)
-        return;
     enum store_status status =
         call->reader ? store_find_request(call->reader, call->args[0], &pieces) : STORE_UNAVAILABLE;
     if (status != STORE_OK) {

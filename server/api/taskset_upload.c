@@ -200,8 +200,7 @@ static int read_piece(struct call *call, struct upload *upload)
 
 static int begin(struct call *call)
 {
-    static const char *const known[] = {NULL};
-    if (call_check_query(call, known) < 0 || taskset_check_name(call) < 0)
+    if (taskset_check_name(call) < 0)
         return -1;
     struct upload *upload = xcalloc(1, sizeof(*upload));
     call->parsed = upload;

@@ -34,11 +34,14 @@ int taskset_check_name(struct call *call)
                        TASKSET_NAME_BYTES);
 }
 
+static int check_reader(struct call *call)
+{
+    return call->reader ? 0 : call_refuse_unreadable(call);
+}
+
 static int enter(struct call *call, const char *const *known)
 {
-    if (call_check_query(call, known) < 0)
-        return -1;
-    return call->reader ? 0 : call_refuse_unreadable(call);
+    return call_check_query(call, known) < 0 ? -1 : check_reader(call);
 }
 
 static int refuse_cursor(struct call *call)
@@ -87,10 +90,9 @@ static int read_set(struct call *call, struct store_tasksets *ret_set)
 
 void get_taskset(struct call *call)
 {
-    static const char *const known[] = {NULL};
     _cleanup_(store_tasksets_finish) struct store_tasksets set = {0};
     struct json_write json;
-    if (enter(call, known) < 0 || read_set(call, &set) < 0)
+    if (check_reader(call) < 0 || read_set(call, &set) < 0)
         return;
     json_write_init(&json, &call->reply.body);
     taskset_write(&json, set.sets);
@@ -152,11 +154,10 @@ void list_tasks(struct call *call)
 
 void get_task(struct call *call)
 {
-    static const char *const known[] = {NULL};
     _cleanup_(store_tasksets_finish) struct store_tasksets set = {0};
     _cleanup_(store_tasks_finish) struct store_tasks task = {0};
     struct json_write json;
-    if (enter(call, known) < 0 || read_set(call, &set) < 0)
+    if (check_reader(call) < 0 || read_set(call, &set) < 0)
         return;
     enum store_status status = store_find_task(call->reader, call->args[0], call->args[1], &task);
     if (status == STORE_NOT_FOUND) {

@@ -147,12 +147,15 @@ static int check_route(struct request *request, const char *method, const struct
 
 static int check_query(struct request *request)
 {
+    static const char *const none[] = {NULL};
     struct text raw = buffer_text(&request->raw_uri);
     const char *mark = memchr(raw.data, '?', raw.length_bytes);
     size_t path_bytes = mark ? (size_t)(mark + 1 - raw.data) : raw.length_bytes;
 
-    return query_parse((struct text){raw.data + path_bytes, raw.length_bytes - path_bytes}, &request->call,
-                       &request->decoded);
+    if (query_parse((struct text){raw.data + path_bytes, raw.length_bytes - path_bytes}, &request->call,
+                    &request->decoded) < 0)
+        return -1;
+    return request->route->flags & ROUTE_BARE ? call_check_query(&request->call, none) : 0;
 }
 
 /* "application/json; charset=utf-8" -> "application/json" among the known ones, or "". */

@@ -17,6 +17,7 @@ enum route_flags {
     ROUTE_RECORD = 64,     /* the worker part reads the record: it has threads of its own */
     ROUTE_ALWAYS = 128,    /* answered while the database is migrated, too */
     ROUTE_PIECES = 512,    /* a body of any size, of lines of JSON: both parts are called for each piece (call.h) */
+    ROUTE_BARE = 1024,     /* takes no parameters: `?` with any of them is refused */
     ROUTE_REPORT = 256,    /* the worker part may take seconds: it waits for others of the kind, never for the rest */
 };
 

@@ -49,6 +49,19 @@ def test_the_document_lists_exactly_the_routes_of_the_binary(document):
     assert {tuple(line.split()) for line in done.stdout.splitlines()} == set(operations(document))
 
 
+LENIENT = {"/healthz", "/readyz", "/metrics", "/openapi.yaml"}  # probes and scrapers may add what they like
+
+
+def test_a_parameter_that_a_route_does_not_know_is_refused(document, plain):
+    for method, path in operations(document):
+        if path in LENIENT:
+            continue
+        body = {} if "requestBody" in operations(document)[method, path] else None
+        headers = {"Content-Type": "application/x-ndjson"} if path == "/v1/tasksets/{set}" and body is not None else {}
+        reply = plain.request(method, re.sub(r"{\w+}", "x", path) + "?surely_unknown=1", body, headers)
+        assert (reply.status, reply.error["code"], reply.error["path"]) == (400, "unknown_field", "surely_unknown"), (method, path)
+
+
 def test_every_reference_leads_somewhere(document):
     for reference in set(references(document)):
         resolve(document, {"$ref": reference})
