@@ -187,7 +187,6 @@ static enum store_status count_passes(struct closing *closing, const struct clos
                                       struct store_reader *reader)
 {
     const struct batch_spec *spec = close->spec;
-    unsigned with = spec->pass.verifier.data ? STORE_WITH_VERDICTS : 0;
     char id[ID_BYTES];
 
     if (spec->pass.count == 0)
@@ -202,7 +201,7 @@ static enum store_status count_passes(struct closing *closing, const struct clos
             continue;
         }
         id_of_group(close->batch_id, g, id);
-        enum store_status status = store_read_group(reader, text_of(id), with, &group);
+        enum store_status status = store_read_group(reader, text_of(id), STORE_WITH_VERDICTS, &group);
         if (status == STORE_OK)
             pass_tally_add(closing->pass, spec->groups[g].task, group.rollouts, group.rollout_count);
         store_group_finish(&group);

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SOLVED_FROM 1.0
-
 /* The parts of one evaluation, and a value of each of their groups. */
 struct working {
     struct report *report;
@@ -169,7 +167,7 @@ static int evaluate(struct report *report, const struct report_part *parts, size
     struct working working = {.report = report,
                               .parts = parts,
                               .part_count = count,
-                              .spec = {.verifier = text_of(batch->decider), .threshold = SOLVED_FROM}};
+                              .spec = {.verifier = text_of(batch->decider), .threshold = PASS_THRESHOLD}};
     int result = 0;
 
     *evaluation =

@@ -380,6 +380,8 @@ static int read_pass(struct batch_spec *spec, const struct batch_fields *fields)
         return -1;
     if (spec->pass.count == 0 && (spec->pass.verifier.data || !isnan(spec->pass.threshold)))
         return call_refuse(call, ERR_MISSING_FIELD, "pass_at", "pass_verifier and pass_threshold belong to a pass_at");
+    if (isnan(spec->pass.threshold))
+        spec->pass.threshold = PASS_THRESHOLD;
     return 0;
 }
 

@@ -98,21 +98,28 @@ static void add_vote(struct pass_tally *tally, struct votes *votes, double score
 {
     if (isnan(score))
         return;
-    bool correct = isnan(tally->spec->threshold) ? score > 0 : score >= tally->spec->threshold;
+    bool correct = score >= tally->spec->threshold;
     tally->has_answers = tally->has_answers || json_is_string(answer);
     votes->votes[votes->count++] = correct ? CORRECT : wrong_vote(votes, answer);
 }
 
+static json_t *load(struct text json)
+{
+    return json.data ? json_loadb(json.data, json.length_bytes, JSON_ALLOW_NUL, NULL) : NULL;
+}
+
 static void add_member(struct pass_tally *tally, struct votes *votes, const struct store_rollout *rollout)
 {
-    if (!tally->spec->verifier.data) {
+    json_auto_t *heldout = tally->spec->verifier.data ? NULL : load(rollout->heldout);
+    void *first = json_object_iter(heldout);
+    if (!tally->spec->verifier.data && !first) {
         add_vote(tally, votes, rollout->reward, NULL);
         return;
     }
-    if (!rollout->verdicts.data)
-        return;
-    json_auto_t *verdicts = json_loadb(rollout->verdicts.data, rollout->verdicts.length_bytes, JSON_ALLOW_NUL, NULL);
-    const json_t *verdict = find_verdict(verdicts, tally->spec->verifier);
+    struct text id =
+        first ? (struct text){json_object_iter_key(first), json_object_iter_key_len(first)} : tally->spec->verifier;
+    json_auto_t *verdicts = load(rollout->verdicts);
+    const json_t *verdict = find_verdict(verdicts, id);
     const json_t *score = json_object_get(verdict, "score");
     add_vote(tally, votes, json_is_number(score) ? json_number_value(score) : NAN,
              json_object_get(json_object_get(verdict, "detail"), "extracted"));
@@ -182,7 +189,7 @@ const double *pass_tally_majorities(const struct pass_tally *tally, size_t place
 /* --- over groups --------------------------------------------------------------------------------------- */
 
 struct estimate {
-    double mean, standard_error; /* NAN: over nothing, or over one task */
+    double mean, se; /* NAN: over nothing, or over one task */
     size_t groups, tasks;
 };
 
@@ -217,13 +224,12 @@ static void add_clusters(const struct pass_tally *tally, const double *values, c
     squares += cluster * cluster;
     estimate->tasks += last != NULL;
     if (estimate->tasks > 1)
-        estimate->standard_error =
-            sqrt(squares * (double)estimate->tasks / (double)(estimate->tasks - 1)) / (double)estimate->groups;
+        estimate->se = sqrt(squares) / (double)estimate->groups;
 }
 
 static struct estimate estimate_of(const struct pass_tally *tally, const double *values, const size_t *order)
 {
-    struct estimate estimate = {.mean = NAN, .standard_error = NAN};
+    struct estimate estimate = {.mean = NAN, .se = NAN};
     double sum = 0;
 
     for (size_t g = 0; g < tally->count; g++) {
@@ -251,7 +257,7 @@ static void write_estimates(const struct pass_tally *tally, double *const *value
         json_key(json, name);
         json_object_begin(json);
         json_put_double(json, "mean", estimate.mean);
-        json_put_double(json, "standard_error", estimate.standard_error);
+        json_put_double(json, "se", estimate.se);
         json_put_int(json, "groups", (int64_t)estimate.groups);
         json_put_int(json, "tasks", (int64_t)estimate.tasks);
         json_object_end(json);

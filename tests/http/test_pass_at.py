@@ -1,4 +1,6 @@
 """pass@k and maj@k of a batch and of a score, on paper."""
+import math
+
 import pytest
 
 from material import close, make_batch, sampling
@@ -28,7 +30,7 @@ def test_draws_without_replacement_and_errors_by_task(plain, store):
     batch = score(plain, make_score(*three_groups(), verifiers=[{"name": "exact"}, JUDGE], pass_at=[1, 2, 4], pass_verifier="correct", store=store))
     passed, voted = batch["summary"]["pass_at_k"], batch["summary"]["maj_at_k"]
     assert close(of(passed, "mean"), [1.25 / 3, 1.5 / 3, 2 / 3])
-    assert close(passed["1"]["standard_error"], 1 / 9) and close(passed["4"]["standard_error"], 2 / 9)
+    assert close(passed["1"]["se"], math.sqrt(2) / 18) and close(passed["4"]["se"], math.sqrt(2) / 9)
     assert of(passed, "groups") == [3, 3, 3] and of(passed, "tasks") == [2, 2, 2]
     assert close(of(voted, "mean"), [2 / 3, 2 / 3, 1 / 3]), "3 alone; 3 before 4; then 4 twice"
 
@@ -37,6 +39,14 @@ def test_the_record_says_the_same_as_the_reply(plain):
     batch = score(plain, make_score(*three_groups(), verifiers=[JUDGE], pass_at=[2], pass_verifier="correct"))
     assert plain.read(f"/v1/batches/{batch['id']}")["summary"] == batch["summary"]
     assert batch["summary"]["pass_at_k"]["2"]["mean"] == 0.5 and batch["summary"]["reward_mean"] is None
+
+
+def test_without_a_name_the_first_held_out_verifier_decides(plain):
+    later = {**JUDGE, "id": "later"}
+    asked = make_score(*three_groups(), verifiers=[{"name": "regex", "options": {"pattern": "[3-8]"}}, JUDGE, later], pass_at=[1, 2])
+    named = score(plain, {**asked, "pass_verifier": "correct"})["summary"]
+    summary = score(plain, asked)["summary"]
+    assert summary["pass_at_k"] == named["pass_at_k"] and summary["maj_at_k"] == named["maj_at_k"] and summary["reward_mean"] == 1
 
 
 def test_without_a_verifier_the_reward_decides_and_nobody_votes(plain):
@@ -48,10 +58,10 @@ def test_without_a_verifier_the_reward_decides_and_nobody_votes(plain):
 def test_a_threshold_says_what_is_right(plain):
     given = [completion("x", rewards={"env": {"score": value, "weight": 1}}) for value in (0.25, 0.5, 0.75, -1)]
     asked = make_score(make_group("t", None, given), verifiers=[], pass_at=[1], pass_verifier="env")
-    assert score(plain, asked)["summary"]["pass_at_k"]["1"]["mean"] == 0.75, "above 0"
+    assert score(plain, asked)["summary"]["pass_at_k"]["1"]["mean"] == 0, "from 1 on"
     assert score(plain, {**asked, "pass_threshold": 0.5})["summary"]["pass_at_k"]["1"]["mean"] == 0.5
     alone = score(plain, asked)["summary"]["pass_at_k"]["1"]
-    assert alone["standard_error"] is None and alone["tasks"] == 1, "one task has no spread"
+    assert alone["se"] is None and alone["tasks"] == 1, "one task has no spread"
 
 
 def test_lost_members_are_not_wrong_ones(plain):
