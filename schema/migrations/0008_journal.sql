@@ -1,4 +1,4 @@
--- What a trainer and the people around it say of a run.
+-- The trainer's own numbers of a run, and notes on it.
 -- trainer_metrics: goes with its run (run_seq). run_notes: goes with its run (run_seq).
 
 -- The trainer's own numbers, one row for each optimizer step of an incarnation.

@@ -1,4 +1,4 @@
--- What lists of rollouts are filtered and ordered by. No new table: a column of rollouts, which goes with its run.
+-- Filters and orders of lists of rollouts. No new table: a column of rollouts, which goes with its run.
 
 -- Whether a member repeats an earlier member of its group: the same ids, or the same text where there are no ids. Set when the group
 -- is closed; NULL: it is not closed, or was before there was this column.

@@ -1,5 +1,5 @@
--- Which model, which programs and which settings made a rollout, as they were when it was sampled. Each distinct combination is one
--- row, to which rollouts point; a value that is not known is NULL. Rollouts and batches from before this have NULL: nobody knows.
+-- The model, the programs and the settings that made a rollout, with their values at sampling. Each distinct combination is one
+-- row, to which rollouts point; a value that is not known is NULL. Older rollouts and batches have NULL: not known.
 --
 -- settings_in_force: shared, stays (a few rows).     provenances: shared, stays (a few rows).
 -- batch_provenances: goes with its batch (batch_seq).
@@ -21,7 +21,7 @@ CREATE TABLE provenances (
 CREATE UNIQUE INDEX provenances_distinct ON provenances (coalesce(engine_model, ''), coalesce(engine_version, ''),
     coalesce(tokenizer_sha256, ''), coalesce(rolloutd_version, ''), coalesce(settings_seq, 0));
 
--- The distinct values of a batch's rollouts, so that nobody reads all of them to know. engine '': none.
+-- The distinct values of a batch's rollouts, so that a reader need not read all of them. engine '': none.
 CREATE TABLE batch_provenances (
     batch_seq INTEGER NOT NULL REFERENCES batches (seq) ON DELETE CASCADE,
     engine TEXT NOT NULL,

@@ -1,5 +1,5 @@
--- Deletions of runs: who asked for each, when, and what went. A run with a deletion is deleted in slices, and its row goes last.
--- run_deletions: kept for ever; it names its run by text alone, so that nothing points to what is gone.
+-- Deletions of runs: the requester, the time and the size of each. A run with a deletion is deleted in slices, and its row goes last.
+-- run_deletions: kept for ever; it names its run by text alone, so that no row refers to a deleted one.
 CREATE TABLE run_deletions (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     run TEXT NOT NULL,

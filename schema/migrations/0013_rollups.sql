@@ -1,5 +1,5 @@
--- What the rollouts of a task add up to, for each weights and purpose, so that numbers over a whole run need not read its rollouts. A
--- group is in them from the transaction that closes it, or that ends its batch, on.
+-- Sums over the rollouts of a task, by weights and purpose, so that numbers over a whole run need not read its rollouts. A
+-- group enters them in the transaction that closes it or that ends its batch.
 -- rollups, rollup_groups: go with their run. rollup_start: one row, stays.
 CREATE TABLE rollups (
     run_seq INTEGER NOT NULL REFERENCES runs (seq),
@@ -48,5 +48,5 @@ CREATE INDEX rollup_groups_by_group ON rollup_groups (group_seq);
 CREATE TABLE rollup_start (last_batch INTEGER NOT NULL) STRICT;
 INSERT INTO rollup_start (last_batch) SELECT coalesce(max(seq), 0) FROM batches;
 
--- The verifier whose score says what is solved. NULL: the first held-out one, else the reward.
+-- The verifier whose score decides what is solved. NULL: the first held-out one, else the reward.
 ALTER TABLE batches ADD COLUMN pass_verifier TEXT;

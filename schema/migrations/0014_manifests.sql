@@ -1,4 +1,4 @@
--- What a run has frozen, and what its training has spent.
+-- The frozen settings of a run, and the costs of its training.
 -- manifests: goes with its run (run_seq).
 
 CREATE TABLE manifests (

@@ -1,5 +1,5 @@
--- Task sets: tasks under a name that never change. A set without a digest is a draft: it is being written, and nobody sees it; one
--- that a death left behind goes with the next start.
+-- Task sets: named, immutable sets of tasks. A set without a digest is a draft: it is being written, and readers do not see it;
+-- the next start drops a draft that a crash left behind.
 -- tasksets, taskset_splits, taskset_tasks: belong to no run, and stay; groups refer to the tasks they were made of.
 CREATE TABLE tasksets (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,5 +1,5 @@
--- What the rollouts of closed groups add up to beyond rollups: held-out scores by task, and counts by name, so that a report need not
--- read rollouts. In step with rollups (rollup_start), which begin anew here: what there was has no such details.
+-- Sums over the rollouts of closed groups beside rollups: held-out scores by task, and counts by name, so that a report need not
+-- read rollouts. In step with rollups (rollup_start), which begin anew here: older ones have no details.
 -- rollup_scores, rollup_counts: go with their run.
 CREATE TABLE rollup_scores (
     run_seq INTEGER NOT NULL REFERENCES runs (seq),

@@ -61,7 +61,7 @@ void alarms_destroy(struct alarms *alarms)
     free(alarms);
 }
 
-/* --- what was found ---------------------------------------------------------------------------------------------- */
+/* --- findings ---------------------------------------------------------------------------------------------------- */
 
 static void say(const struct watched_run *run, enum alarm_kind kind, const struct alarm_finding *finding, bool raised)
 {
@@ -76,7 +76,7 @@ static void say(const struct watched_run *run, enum alarm_kind kind, const struc
               "engine", finding->engine[0] ? finding->engine : NULL, "evidence", evidence, NULL);
 }
 
-/* What nobody knows leaves an alarm as it is. */
+/* An unknown value leaves an alarm unchanged. */
 static void take_finding(struct watched_run *run, enum alarm_kind kind)
 {
     const struct alarm_finding *finding = &run->found[kind];
@@ -122,7 +122,7 @@ static void run_job(struct job *job, struct store_reader *reader)
         reader ? alarms_find(reader, text_of(run->name), &run->alarms->limits, run->found) : STORE_UNAVAILABLE;
 }
 
-/* A lane that is full is one batch too late, at worst. */
+/* A full lane delays the look by one batch at worst. */
 static void look(struct watched_run *run)
 {
     run->again = false;
@@ -134,7 +134,7 @@ static void look(struct watched_run *run)
         drop(run);
 }
 
-/* --- what is told ------------------------------------------------------------------------------------------------- */
+/* --- replies ------------------------------------------------------------------------------------------------------ */
 
 void alarms_batch_ended(struct alarms *alarms, const char *name)
 {

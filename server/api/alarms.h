@@ -1,5 +1,5 @@
-/* alarms: which runs go wrong now. Looked at when a training batch has ended, on a worker; an alarm ends when what raised
- * it ends. Loop thread. In memory: after a start a run is looked at when its next batch has ended. */
+/* alarms: the raised alarms of all runs. A worker checks a run after each training batch; an alarm ends with its cause.
+ * Loop thread. In memory: after a start a run is checked at the end of its next batch. */
 #ifndef SERVER_API_ALARMS_H
 #define SERVER_API_ALARMS_H
 

@@ -93,7 +93,7 @@ static void look_up_key(struct call *call)
     recorded->same_body = memcmp(sha256, new_batch->spec->body_sha256, SHA256_BYTES) == 0;
 }
 
-/* What a known key has made is on record, whatever the run has frozen since. */
+/* The batch of a known key is on record, also if the run's manifest has changed since. */
 static void look_at_manifest(struct call *call)
 {
     struct new_batch *new_batch = call->parsed;

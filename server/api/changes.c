@@ -1,4 +1,4 @@
-/* GET /v1/runs/{run}/changes: what is asked. */
+/* GET /v1/runs/{run}/changes: the parameters. */
 #include "server/reports/changes.h"
 
 #include "server/api/page.h"

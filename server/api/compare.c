@@ -1,4 +1,4 @@
-/* GET /v1/compare: what is asked. */
+/* GET /v1/compare: the parameters. */
 #include "server/reports/compare.h"
 
 #include "server/api/routes.h"

@@ -1,4 +1,4 @@
-/* DELETE /v1/runs/{run}: what would go, or the order to delete it. GET /v1/deletions: what was deleted, and by whom. */
+/* DELETE /v1/runs/{run}: the deletion of a run, or a dry run of it. GET /v1/deletions: the deletions on record. */
 #include "server/api/alarms.h"
 #include "server/api/page.h"
 #include "server/api/routes.h"
@@ -27,7 +27,7 @@ static void put_size(struct json_write *json, const struct store_run_size *size)
     json_put_int(json, "rollouts", size->rollouts);
 }
 
-/* ---- what would go ----------------------------------------------------------------------------------------------- */
+/* ---- the dry run ------------------------------------------------------------------------------------------------- */
 
 static void answer_dry(struct call *call, const struct store_run_size *size)
 {
@@ -76,7 +76,7 @@ struct order {
     struct store_wait wait; /* first */
     struct server *server;
     char *run;
-    char *said_by; /* NULL: nobody said */
+    char *said_by; /* NULL: not given */
     char client[CLIENT_BYTES];
     char request_id[REQUEST_ID_BYTES];
 };

@@ -1,4 +1,4 @@
-/* GET /v1/disagreements: what is asked. */
+/* GET /v1/disagreements: the parameters. */
 #include "server/reports/disagreements.h"
 
 #include "server/api/routes.h"

@@ -1,4 +1,4 @@
-/* PUT /v1/runs/{run}, and the refusal of what its manifest does not allow. */
+/* PUT /v1/runs/{run}, and the refusal of requests that contradict the run's manifest. */
 #include "server/api/manifest.h"
 
 #include "server/api/routes.h"
@@ -6,7 +6,7 @@
 #include "server/api/store_wait.h"
 #include "server/http/http.h"
 
-/* --- held against what comes ---------------------------------------------------------------------------------- */
+/* --- requests against the manifest ---------------------------------------------------------------------------- */
 
 void manifest_refuse(struct request *request, const struct store_op *op, const struct manifest_hold *hold)
 {
@@ -30,10 +30,10 @@ struct putting {
     struct json_input input; /* `given` lives there */
     bool read;
     json_t *given;
-    struct manifest manifest; /* with what was frozen before */
+    struct manifest manifest; /* with the keys frozen before */
     struct buffer given_text;
     struct buffer frozen_text;
-    int64_t base_version;  /* of what was frozen before; -1: not looked at yet */
+    int64_t base_version;  /* of the manifest on record; -1: not read yet */
     int64_t checked_batch; /* seq of the newest batch on record that agrees */
     bool checked;          /* there is no newer one */
 };
@@ -89,7 +89,7 @@ static void write_tree(struct buffer *out, json_t *tree)
     settings_write(&json, tree);
 }
 
-/* What was frozen before, and the new keys. 0, or -1 with the call refused, or answered if nothing is new. */
+/* The keys frozen before, and the new ones. 0, or -1 with the call refused, or answered if nothing is new. */
 static int combine(struct call *call, struct putting *putting)
 {
     _cleanup_(store_manifest_finish) struct store_manifest before = {0};
@@ -123,7 +123,7 @@ static int check_batch(struct call *call, const struct putting *putting, const s
                        difference.found);
 }
 
-/* Some of the batches on record: no worker is held by a long run. */
+/* Checks some of the batches on record: a long run holds no worker. */
 static int check_record(struct call *call, struct putting *putting)
 {
     _cleanup_(store_settings_page_finish) struct store_settings_page page = {0};
@@ -140,7 +140,7 @@ static int check_record(struct call *call, struct putting *putting)
     return 0;
 }
 
-/* Comes back until the whole record is looked at, and again when something came meanwhile. */
+/* Repeats until the whole record is checked, and again after a write in between. */
 void parse_manifest(struct call *call)
 {
     if (!call->parsed && read_body(call) < 0)

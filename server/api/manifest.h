@@ -1,4 +1,4 @@
-/* manifest: the refusal of what a run's manifest does not allow. */
+/* manifest: the refusal of requests that contradict the run's manifest. */
 #ifndef SERVER_API_MANIFEST_H
 #define SERVER_API_MANIFEST_H
 
@@ -7,7 +7,7 @@
 struct request;
 struct store_op;
 
-/* Loop: refuses by MANIFEST_CONFLICT or OVER_BUDGET. hold NULL: of no difference. */
+/* Loop: refuses with MANIFEST_CONFLICT or OVER_BUDGET. hold NULL: the refusal names no difference. */
 void manifest_refuse(struct request *request, const struct store_op *op, const struct manifest_hold *hold);
 
 #endif

@@ -1,4 +1,4 @@
-/* /v1/runs/{run}/notes: what people say of a run. A note is never changed: the next one stands behind it. */
+/* /v1/runs/{run}/notes: notes on a run. A note never changes; a correction is a new note. */
 #include "server/api/page.h"
 #include "server/api/routes.h"
 #include "server/api/server.h"

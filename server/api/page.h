@@ -1,4 +1,4 @@
-/* page: what lists are asked for: ?limit, ?cursor, ?fields. */
+/* page: the parameters of lists: ?limit, ?cursor, ?fields. */
 #ifndef SERVER_API_PAGE_H
 #define SERVER_API_PAGE_H
 

@@ -95,7 +95,7 @@ void get_rollout(struct call *call)
 /* ---- groups
  * ----------------------------------------------------------------------------------------------------------------- */
 
-/* Of a group `fields` adds what it leaves out otherwise. 0, or -1 with the call refused. */
+/* `fields` of a group adds members that it omits by default. 0, or -1 with the call refused. */
 static int query_group_fields(struct call *call, render_fields *fields)
 {
     render_fields named = 0;

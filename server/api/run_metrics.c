@@ -1,4 +1,4 @@
-/* /v1/runs/{run}/metrics: the numbers that a trainer has of its own, by optimizer step. */
+/* /v1/runs/{run}/metrics: the trainer's own numbers, by optimizer step. */
 #include "server/api/page.h"
 #include "server/api/routes.h"
 #include "server/api/server.h"

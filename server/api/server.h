@@ -41,8 +41,8 @@ struct server {
     struct batches *batches;
     struct alarms *alarms;
     struct draft_drop *draft_drops; /* on their way (taskset_drafts.c) */
-    char *token;                    /* what requests must carry; NULL: nothing */
-    int argc;                       /* as the settings were read, and are read again */
+    char *token;                    /* required of requests; NULL: none */
+    int argc;                       /* of the first reading of the settings, for the next ones */
     char **argv;
     char url[128];
     bool failed; /* it ran, but the start was not completed */
@@ -63,7 +63,7 @@ struct server {
  * they were read from, for SIGHUP. */
 int server_run(const struct settings *settings, int argc, char **argv);
 
-/* taskset_drafts.c: what a death left of task sets goes, in the background. Before the first request. */
+/* taskset_drafts.c: drops drafts that a crash left behind, in the background. Before the first request. */
 void server_drop_old_drafts(struct server *server);
 
 /* drain.c: the first call stops admission and lets running batches end; the second one stops at once. */

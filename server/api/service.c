@@ -229,7 +229,7 @@ void get_refusals(void *owner, struct request *request)
     end(&json, request, 200);
 }
 
-/* What a commit or a cancel would be in time for. */
+/* The wait that a commit or a cancel would end. */
 static const char *update_waits_for(const struct update_view *update)
 {
     if (update->phase == HOLD_STOPPING)

@@ -66,7 +66,7 @@ void get_settings(struct call *call)
         call_answer_json(call, 200);
 }
 
-/* More than one where the service was started again, or its engines changed, while the batch ran. */
+/* More than one if the service was restarted or its engines changed while the batch ran. */
 void list_batch_settings(struct call *call)
 {
     _cleanup_(store_provenance_finish) struct store_provenance provenance = {0};

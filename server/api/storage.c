@@ -15,7 +15,7 @@
 #include <sys/statvfs.h>
 
 #define US_PER_HOUR (3600 * US_PER_S)
-#define GROWTH_MIN_US (10 * US_PER_S) /* a shorter time says nothing of a day */
+#define GROWTH_MIN_US (10 * US_PER_S) /* a shorter time is too little for a rate */
 
 void storage_look(struct storage_history *history, const struct store *store)
 {

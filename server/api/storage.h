@@ -1,4 +1,4 @@
-/* storage: how large the record is, how much room it has, and when that is used up. Loop thread. */
+/* storage: the size of the record, its free space, and the time until that is full. Loop thread. */
 #ifndef SERVER_API_STORAGE_H
 #define SERVER_API_STORAGE_H
 
@@ -19,7 +19,7 @@ struct storage_history {
     size_t count; /* taken since the start */
 };
 
-/* Now and then; at most one sample a minute is kept. */
+/* Called periodically; keeps at most one sample a minute. */
 void storage_look(struct storage_history *history, const struct store *store);
 
 #endif

@@ -23,7 +23,7 @@ struct upload {
     char *set;
     struct sha256 *sha256;
     struct store_tasksets recorded; /* the set of this name, if there is one: then only the digest counts */
-    struct buffer rest;             /* a line whose end has not come */
+    struct buffer rest;             /* a line whose end has not arrived */
     int64_t line;                   /* how many were read */
     struct store_new_task *tasks;   /* of this piece */
     size_t count;
@@ -33,7 +33,7 @@ struct upload {
     size_t split_count;
     int64_t set_seq; /* of the draft; 0: none yet, or none any more */
     bool busy;       /* the store has its operation */
-    bool abandoned;  /* and nobody waits for it any more */
+    bool abandoned;  /* its client has hung up */
 };
 
 /* ---- its life ---------------------------------------------------------------------------------------------- */
@@ -95,7 +95,7 @@ static enum error_code code_of(const char *code)
     return (enum error_code)i;
 }
 
-/* What was said of a line by itself, of the line in its body. */
+/* The refusal of a line alone becomes that of the line in its body. */
 static int refuse_line(struct call *call, int64_t line, const struct reply *said)
 {
     char path[PATH_BYTES];

@@ -144,7 +144,7 @@ static int refuse_item(struct call *call, const char *path, const char *name, en
     return call_refuse(call, code, where, "%s", message);
 }
 
-/* What an item takes from a task of a set. */
+/* The fields that an item takes from a task of a set. */
 struct item_task {
     json_t *prompt;
     json_t *reference;

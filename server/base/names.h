@@ -1,6 +1,6 @@
 /* names: keys of bytes to numbers, dense, in order of appearance: 0, 1, 2 …
  *
- * No locking: one thread at a time. The hash has a random seed, so that nobody can write keys that all collide. */
+ * No locking: one thread at a time. The hash has a random seed, so that no client can write keys that all collide. */
 #ifndef BASE_NAMES_H
 #define BASE_NAMES_H
 

@@ -80,7 +80,7 @@
     WORD(DEADLINE, "deadline")                                                                                         \
     WORD(CANCELLED, "cancelled")
 
-/* What of a run may go wrong: reward and truth part, groups teach nothing, completions are cut off or fail, an engine has
+/* The alarms of a run: reward and truth part, groups teach nothing, completions are cut off or fail, an engine has
  * other weights. */
 #define ALARM_WORDS(WORD)                                                                                              \
     WORD(DIVERGENCE, "divergence")                                                                                     \

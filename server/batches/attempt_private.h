@@ -26,7 +26,7 @@ struct attempt {
     struct sample_request request;
     char request_id[ID_BYTES + 64];
     char *model;                         /* the engine's, as it was when this was sent: a probe may find another */
-    char engine_model[PROBE_NAME_BYTES]; /* likewise, as these: what the probe had found; "": not known */
+    char engine_model[PROBE_NAME_BYTES]; /* likewise, as these: by the probe; "": not known */
     char engine_version[64];
     char tokenizer_sha256[SHA256_HEX_BYTES];
     char cache_salt[64];

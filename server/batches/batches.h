@@ -38,7 +38,7 @@ struct batches_options {
     struct engines *engines;
     struct verify_pool *verify_pool;
     struct memory_trim *trim;
-    /* A batch is on record with its end; may be NULL. */
+    /* The end of a batch is on record; may be NULL. */
     void (*batch_ended)(void *arg, const struct live_batch *live);
     void *batch_ended_arg;
 };
@@ -69,7 +69,7 @@ struct batches {
     struct pool_queue **queues; /* one for each named pool of which there were batches */
     size_t queue_count;
     struct live_batch *given_ring; /* those whose completions came with the request */
-    size_t turn;                   /* of several that want the next place: 0 the given, then the queues */
+    size_t turn;                   /* the source of the next place among several: 0 the given, then the queues */
     struct loop_timer dispatch_timer;
 
     /* places in the later queues, bytes of the budget (budget.c) */

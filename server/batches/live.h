@@ -83,7 +83,7 @@ struct live_batch *live_create(struct batches *batches, struct batch_spec *spec,
 void live_start(struct live_batch *live);
 /* Copies the event; it is worked off soon, behind those that were posted before. */
 void live_post(struct live_batch *live, const struct batch_event *event);
-/* One reason less to keep the batch: step.c looks whether it is done. */
+/* Drops one reason to keep the batch: step.c checks whether it is done. */
 void live_look(struct live_batch *live);
 /* A worker or the store has one thing less of it. */
 void live_leave(struct live_batch *live);

@@ -33,7 +33,7 @@ static void write_counts(struct json_write *json, const struct batch *batch)
     json_object_end(json);
 }
 
-/* By the pace since it was admitted, or read back; -1: nothing has ended yet. */
+/* By the pace since its admission or read-back; -1: no rollout has ended yet. */
 static int64_t expected_end_us(const struct live_batch *live)
 {
     size_t done = live->batch.in_phase[PHASE_DONE] - live->done_before;

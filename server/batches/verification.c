@@ -78,7 +78,7 @@ static void verdicts_are_read(struct job *job)
                                   });
 }
 
-/* Worker: reads the verdicts, combines the reward, writes what the record keeps. */
+/* Worker: reads the verdicts, combines the reward, writes the texts for the record. */
 static void read_verdicts(struct job *job, struct store_reader *reader)
 {
     (void)reader;

@@ -61,7 +61,7 @@ int verify_database_command(int argc, char **argv)
         return 1;
     }
     message[0] = '\0';
-    if (!report.problems) /* of a damaged file nothing is recomputed */
+    if (!report.problems) /* a damaged file is not recomputed */
         (void)recompute_advantages(arguments.file, &problems, &recomputed, message);
     printf("%.*s", (int)problems.length_bytes, problems.data ? problems.data : "");
     if (report.problems || recomputed.wrong)

@@ -56,11 +56,11 @@ static void tell(struct recomputing *self, const char *group_id, int64_t sample_
     }
     if (self->report->wrong++ < PROBLEMS_MAX)
         buffer_append_format(self->problems,
-                             "an advantage is not what its rewards make: %s sample %" PRId64 ": %.17g, not %.17g\n",
+                             "an advantage differs from that of its rewards: %s sample %" PRId64 ": %.17g, not %.17g\n",
                              group_id, sample_index, recorded, computed);
 }
 
-/* The first member that differs speaks for its group. */
+/* Only the first differing member of a group is reported. */
 static void compare(struct recomputing *self, const struct together *together,
                     const struct objective_sequence *computed)
 {

@@ -1,4 +1,4 @@
-/* verify_once: a text worker for a command, without a loop: one question after the other, each waited for.
+/* verify_once: a text worker for a command, without a loop: one blocking request after the other.
  *
  * The same spawner, the same lock-down, the same frames as in the service. One thread. */
 #ifndef SERVER_COMMANDS_VERIFY_ONCE_PRIVATE_H

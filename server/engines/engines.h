@@ -60,7 +60,7 @@ struct engines {
     int64_t settings_tried_at_us;                /* UTC: likewise, or tried to be */
     char settings_error[SETTINGS_MESSAGE_BYTES]; /* why the last try failed; "": it did not */
     struct reload *reload;                       /* one that is under way */
-    const struct store_settings *in_force;       /* never NULL; what it points to stays as long as the engines */
+    const struct store_settings *in_force;       /* never NULL; its texts live as long as the engines */
     struct settings_text *settings_texts;        /* all that were in force since the start */
     bool reload_again;
 };

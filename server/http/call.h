@@ -62,7 +62,7 @@ struct reply {
     char *message;
 };
 
-/* What people read. */
+/* The formats for a browser or a terminal. */
 enum call_page { PAGE_JSON, PAGE_MARKDOWN, PAGE_HTML };
 
 struct call {

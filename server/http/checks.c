@@ -120,7 +120,7 @@ static int check_token(struct request *request, const struct headers *headers)
                            : "the token in the header Authorization is not this service's");
 }
 
-/* A service with a token tells nobody without it which paths exist. */
+/* Without the token, a client must not learn which paths exist. */
 static int check_route(struct request *request, const char *method, const struct headers *headers)
 {
     struct call *call = &request->call;
@@ -217,7 +217,7 @@ static int check_body(struct request *request, const struct headers *headers, si
     return 0;
 }
 
-/* Browsers name text/html before anything else; who names none of them gets JSON. */
+/* Browsers name text/html first; a client that names none of them gets JSON. */
 static enum call_page page_of(const char *accept)
 {
     static const char *const types[] = {

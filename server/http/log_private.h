@@ -22,7 +22,7 @@ enum { HTTP_LOG_REFUSED, HTTP_LOG_FAILED, HTTP_LOG_KINDS };
 struct refusals;
 
 struct http_log {
-    struct refusals *refusals; /* keeps the last ones; not owned; NULL: nobody does */
+    struct refusals *refusals; /* keeps the last ones; not owned; NULL: none are kept */
     struct log_budget budgets[HTTP_LOG_KINDS];
     struct loop *loop;
     struct loop_timer timer; /* for the count of lines left out */

@@ -8,7 +8,7 @@
 
 #define STORE_RETRY_US 250000 /* between two attempts */
 
-/* Lives beside what its operation points to, until `done` has come and store_desk_send_again() said false. Its
+/* Lives beside the data of its operation, until `done` has come and store_desk_send_again() said false. Its
  * user sets the first three members; the timer begins as zeroes. */
 struct store_errand {
     struct store_op op;

@@ -1,6 +1,6 @@
 /* store_health: whether the store can write, from what its operations say. Loop thread.
  *
- * While it cannot write, an attempt is made now and then, so that the service becomes ready again without a request. */
+ * While it cannot write, an attempt is made periodically, so that the service becomes ready again without a request. */
 #ifndef SERVER_RECORD_STORE_HEALTH_H
 #define SERVER_RECORD_STORE_HEALTH_H
 

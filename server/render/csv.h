@@ -1,4 +1,4 @@
-/* csv: which members of a rollout have columns in comma-separated values. */
+/* csv: the members of a rollout that have a column in comma-separated values. */
 #ifndef SERVER_RENDER_CSV_H
 #define SERVER_RENDER_CSV_H
 

@@ -1,5 +1,5 @@
 /* csv: rollouts as lines of comma-separated values (RFC 4180): a text is quoted where it must be, null is nothing, an
- * empty text is "", and what is an object in JSON is that JSON. Pure, any thread. */
+ * empty text is "", and an object is its JSON. Pure, any thread. */
 #ifndef SERVER_RENDER_CSV_PRIVATE_H
 #define SERVER_RENDER_CSV_PRIVATE_H
 

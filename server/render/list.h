@@ -9,7 +9,7 @@
 
 struct record_list;
 
-/* What stands around the items, written to json.out. */
+/* The text around the items, written to json.out. */
 struct record_list_frame {
     void (*begin)(struct record_list *list);
     void (*end)(struct record_list *list);

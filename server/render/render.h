@@ -52,7 +52,7 @@ struct render_scope {
     bool alone; /* not inside its group or batch: says which run, batch, group and task it is of */
 };
 
-/* Members of an object that the caller has opened: what `fields` names of the task. */
+/* Members of an object that the caller has opened: those of the task that `fields` names. */
 void render_task(struct json_write *json, render_fields fields, struct text prompt, struct text reference);
 /* One object each. */
 void render_rollout(struct json_write *json, const struct store_rollout *rollout, const struct render_scope *scope);

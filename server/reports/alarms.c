@@ -22,7 +22,7 @@ void alarm_limits_init(struct alarm_limits *limits, const struct settings *setti
                                     .logprob_gap = settings->alarms_logprob_gap};
 }
 
-/* What one task of one revision adds up to. */
+/* The sums of one task at one revision. */
 struct row {
     int64_t revision;
     int64_t n, failed, cancelled;
@@ -77,7 +77,7 @@ static bool skip_group(void *arg, const struct store_rollup_group *group)
     return false;
 }
 
-/* Groups that are not closed yet say nothing here. */
+/* Running groups do not count here. */
 static bool skip_rollout(void *arg, const struct store_rollout *rollout)
 {
     (void)arg;

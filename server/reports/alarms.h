@@ -17,7 +17,7 @@ extern const char *const alarm_names[]; /* ended by NULL */
 /* Shares from 0 to 1; 0: no such alarm. */
 struct alarm_limits {
     int64_t revisions; /* the window of `divergence` */
-    int64_t rollouts;  /* a revision with fewer judged ones says nothing */
+    int64_t rollouts;  /* revisions with fewer judged ones do not count */
     double divergence; /* standard errors by which both means moved */
     double zero_variance;
     double truncated;

@@ -257,7 +257,7 @@ void cells_add_failures(struct cells *cells, size_t cell, struct text code, int6
     failure->count += count;
 }
 
-/* --- what rollouts add up to --- */
+/* --- sums of rollouts --- */
 
 static void add_sum(struct task_scratch *to, const struct task_scratch *from)
 {

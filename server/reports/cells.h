@@ -1,11 +1,11 @@
-/* cells: numbers over many rollouts, one cell for each key: what stats, reports and comparisons show.
+/* cells: numbers over many rollouts, one cell for each key, for stats, reports and comparisons.
  *
- * Pure: rollouts, or what they add up to, in; cells out. No store, no clock, no text of JSON. One thread at a time. The
- * order of what is added changes nothing but the last digit of a mean.
+ * Pure: rollouts or their sums in, cells out. No store, no clock, no text of JSON. One thread at a time. The order of
+ * adding changes only the last digit of a mean.
  *
  * How numbers are counted. A failure is in `n`, never in a mean: means and errors are over the judged, those with a
  * reward. Errors are clustered by task (server/statistics). `truncated` is of the judged; `straddles`, `duplicates` and
- * what was spent (tokens_sum, tokens_max, engine_us) are of all. A cell's groups are whole groups: each that has a
+ * the costs (tokens_sum, tokens_max, engine_us) are of all. A cell's groups are whole groups: each that has a
  * member in it counts once.
  *
  * A rollout may be added to several cells, e.g. one for each of its verdicts. Means of several scores side by side are
@@ -41,7 +41,7 @@ int cell_text_order(struct text left, struct text right);
 
 enum cell_state { CELL_SCORED, CELL_FAILED, CELL_CANCELLED };
 enum cell_group {
-    CELL_GROUP_RUNNING,  /* not closed, so that nobody knows */
+    CELL_GROUP_RUNNING,  /* not closed: not known yet */
     CELL_GROUP_UNJUDGED, /* no member has a reward */
     CELL_GROUP_VARIED,
     CELL_GROUP_ZERO_VARIANCE
@@ -65,7 +65,7 @@ struct cell_rollout {
 };
 void cell_rollout_init(struct cell_rollout *rollout);
 
-/* What many rollouts of one task add up to: a row of the roll-ups. Zero-initialised. `groups` are none that have a
+/* The sums of many rollouts of one task: a row of the roll-ups. Zero-initialised. `groups` are none that have a
  * member in another row: those are named by cells_add_group(). */
 struct cell_sums {
     int64_t n, scored, failed, cancelled;
@@ -85,17 +85,17 @@ struct cells *cells_create(void); /* NULL: no memory */
 void cells_destroy(struct cells *cells);
 void cells_destroyp(struct cells **cells);
 
-/* The cell of a key, empty at first. CELLS_NONE: no memory; what is added to it is nothing, and cells_close() says so. */
+/* The cell of a key, empty at first. CELLS_NONE: no memory; adding to it has no effect, and cells_close() fails. */
 size_t cells_find(struct cells *cells, const struct cell_key *key);
 void cells_add(struct cells *cells, size_t cell, const struct cell_rollout *rollout);
 void cells_add_sums(struct cells *cells, size_t cell, struct text task, const struct cell_sums *sums);
 /* A group with a member in the cell, however often it is named. */
 void cells_add_group(struct cells *cells, size_t cell, struct text group, enum cell_group state);
 void cells_add_failures(struct cells *cells, size_t cell, struct text code, int64_t count);
-/* What is kept of objective calls: by the sample's revision and engine (slice). */
+/* The sums of objective calls on record: by the sample's revision and engine (slice). */
 void cells_add_objective(struct cells *cells, size_t cell, const struct store_objective_sum *sum);
 
-/* Puts the cells in the order of their keys, and what belongs to each side by side. Nothing can be added afterwards. 0;
+/* Sorts the cells by key, and the rows of each cell side by side. Nothing can be added afterwards. 0;
  * -1: there was no memory, now or before, and there is no result. */
 int cells_close(struct cells *cells);
 
@@ -109,7 +109,7 @@ struct cell_numbers {
     int64_t n, scored, failed, cancelled, judged;
     int64_t groups, judged_groups, zero_variance_groups; /* share: zero_variance_groups / judged_groups */
     struct clustered_mean reward, score, tokens;         /* NAN: null */
-    double reward_min, reward_max;                       /* NAN: nobody is judged */
+    double reward_min, reward_max;                       /* NAN: none is judged */
     int64_t tokens_sum, tokens_max;                      /* tokens_max -1: n is 0 */
     int64_t truncated, straddles, duplicates;
     int64_t decided, solved; /* rate: solved / decided */
@@ -130,7 +130,7 @@ void cells_numbers(const struct cells *cells, size_t cell, struct cell_numbers *
 size_t cells_groups(struct cells *cells, size_t cell);
 struct text cells_group(const struct cells *cells, size_t cell, size_t place);
 
-/* One task of a cell. A mean is NAN where nobody has a value. */
+/* One task of a cell. A mean without values is NAN. */
 struct cell_task {
     struct text task;
     int64_t n, judged;

@@ -1,4 +1,4 @@
-/* What cells come to, when everything is added. */
+/* The numbers of cells, when all rollouts are added. */
 #include "server/reports/cells_private.h"
 
 #include <math.h>

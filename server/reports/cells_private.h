@@ -5,7 +5,7 @@
 #include "server/base/names.h"
 #include "server/reports/cells.h"
 
-/* What a cell knows of one task. */
+/* The sums of one task in a cell. */
 struct cell_pair {
     uint32_t cell, task;
     int64_t n, judged_tokens, decided, solved;

@@ -13,7 +13,7 @@
 
 enum { PAGE_BATCHES = 64, SCAN_BATCHES = 2048, CURSOR_BYTES = 48 };
 
-/* One batch, as it is compared. */
+/* One batch, in the form that is compared. */
 struct side {
     int64_t seq; /* 0: there is none yet */
     uint8_t sha256[SHA256_BYTES];
@@ -46,7 +46,7 @@ struct scan {
 
 static const char *const maker_keys[] = {"engine_model", "engine_version", "rolloutd_version"};
 
-/* One name, or the list of several; NULL: nobody knows. */
+/* One name, or the list of several; NULL: not known. */
 static json_t *names_tree(const struct store_names *names)
 {
     json_t *list = json_array();
@@ -68,7 +68,7 @@ static void add_makers(json_t *tree, const struct store_makers *makers)
             json_object_set_new(tree, maker_keys[i], values[i]);
 }
 
-/* A batch that does not say counts as the one before: no maker is known yet, and a score samples nothing. */
+/* A missing value counts as that of the batch before: no maker is known yet, or a score has no sampling. */
 static void carry(json_t *tree, json_t *before)
 {
     static const char *const carried[] = {"engine_model", "engine_version", "rolloutd_version", "sampling"};
@@ -86,7 +86,7 @@ static json_t *tree_of(const struct store_batch_settings *batch, json_t *before)
     return tree;
 }
 
-/* What the verdicts say of their verifiers, and nothing of a completion; NULL: there is no verdict. */
+/* The verifiers and versions of the verdicts, without the completions; NULL: there is no verdict. */
 static char *versions_of(struct text verdicts)
 {
     json_auto_t *list = verdicts.data ? json_loadb(verdicts.data, verdicts.length_bytes, JSON_ALLOW_NUL, NULL) : NULL;
@@ -186,7 +186,7 @@ static void take_batch(struct scan *scan, struct store_batch_settings *batch)
 
 /* ---- a page ------------------------------------------------------------------------------------------------ */
 
-/* The batch that the page begins behind knows what the batches before it knew. */
+/* The batch before the page inherits the missing values of earlier batches. */
 static int take_first(struct scan *scan, struct store_batch_settings *batch)
 {
     _cleanup_(store_known_makers_finish) struct store_known_makers known = {0};

@@ -1,7 +1,7 @@
-/* changes: what was changed within a run, batch by batch: GET /v1/runs/{run}/changes.
+/* changes: the changes of settings, models and programs within a run, batch by batch: GET /v1/runs/{run}/changes.
  *
- * A batch is compared with the one before it of the same purpose: the settings it has for all its groups, and what made
- * its rollouts. Where a batch does not know what made it (nothing was sampled yet), it counts as the one before. */
+ * A batch is compared with the one before it of the same purpose: the settings of all its groups, and the models and
+ * programs that made its rollouts. A batch without rollouts has the models and programs of the one before. */
 #ifndef SERVER_REPORTS_CHANGES_H
 #define SERVER_REPORTS_CHANGES_H
 

@@ -1,8 +1,8 @@
 /* compare: two runs at equal cost, task by task: GET /v1/compare.
  *
  * Runs whose sampling, verifiers, masks, data (task sets) or evaluation differ are not comparable. Of each run whole groups count, in
- * order of creation, until the next one would exceed the smaller run's total. What a rewind left behind is spent, but in
- * no other number: each revision counts in the latest incarnation that the budget reached. */
+ * order of creation, until the next one would exceed the smaller run's total. Revisions that a rewind left behind count
+ * as spent and in no other number: each revision counts in the latest incarnation that the budget reached. */
 #ifndef SERVER_REPORTS_COMPARE_H
 #define SERVER_REPORTS_COMPARE_H
 
@@ -15,9 +15,8 @@ extern const char *const compare_budget_names[]; /* "completion_tokens" …, NUL
 struct compare_query {
     struct text runs[2]; /* a, b */
     enum compare_budget budget;
-    struct text ignore; /* keys, separated by commas, each with all below it; TEXT_NONE: none */
-    struct store_tag
-        tags[STORE_TAGS_MAX]; /* of the groups whose numbers count: all of them; what is spent is the run's */
+    struct text ignore;                    /* keys, separated by commas, each with all below it; TEXT_NONE: none */
+    struct store_tag tags[STORE_TAGS_MAX]; /* of the groups whose numbers count: all of them; costs are the run's */
     size_t tag_count;
 };
 

@@ -1,4 +1,4 @@
-/* What the files of a comparison share. */
+/* Shared by the files of a comparison. */
 #ifndef SERVER_REPORTS_COMPARE_PRIVATE_H
 #define SERVER_REPORTS_COMPARE_PRIVATE_H
 
@@ -6,7 +6,7 @@
 #include "server/reports/compare.h"
 #include "server/spec/settings_tree.h"
 
-/* What a run has spent, or may. */
+/* The costs of a run, or its budget. */
 struct compare_spent {
     int64_t counts[3]; /* by enum compare_budget */
     struct compare_weights {
@@ -32,7 +32,7 @@ struct comparison {
     json_t *ignored;
 };
 
-/* compare_read.c: what the run has spent, and its settings; then its groups within the budget. 0, or -1 with the call
+/* compare_read.c: the run's costs and settings; then its groups within the budget. 0, or -1 with the call
  * refused. */
 int compare_measure(struct comparison *comparison, struct compare_side *side, const char *parameter);
 int compare_take(struct comparison *comparison, struct compare_side *side);

@@ -1,4 +1,4 @@
-/* The groups of a run in order of creation, batch by batch: once for what they cost, once for those within the budget. */
+/* The groups of a run in order of creation, batch by batch: once for their costs, once for those within the budget. */
 #include "server/reports/compare_private.h"
 
 #include "server/base/cleanup.h"
@@ -22,7 +22,7 @@ static json_t *load(struct text text)
     return text.data ? json_loadb(text.data, text.length_bytes, JSON_ALLOW_NUL, NULL) : NULL;
 }
 
-/* ---- what a group costs ------------------------------------------------------------------------------------ */
+/* ---- the costs of a group ---------------------------------------------------------------------------------- */
 
 static bool has_weights(const struct compare_spent *spent, const struct compare_weights *weights)
 {
@@ -115,7 +115,7 @@ static bool is_rewound(const struct compare_spent *spent)
     return false;
 }
 
-/* ---- what a group is worth --------------------------------------------------------------------------------- */
+/* ---- the numbers of a group -------------------------------------------------------------------------------- */
 
 static void add_score(struct cells *cells, const char *verifier, struct cell_rollout *rollout)
 {
@@ -153,8 +153,8 @@ struct walk {
     struct compare_side *side;
     enum walk_purpose {
         WALK_MEASURES, /* the whole run */
-        WALK_CUTS,     /* what is spent within the budget */
-        WALK_TAKES     /* the numbers of what it was spent on */
+        WALK_CUTS,     /* costs within the budget */
+        WALK_TAKES     /* numbers of the groups within it */
     } purpose;
     const struct compare_spent *line; /* says which members survive; NULL: all */
     bool ended;                       /* the budget is spent */
@@ -224,7 +224,7 @@ static int visit_members(struct walk *walk, const struct store_batch_settings *b
     return 0;
 }
 
-/* Null for what was made of no set, so that it is a value as others are. */
+/* Null stands for a task of no set, so that it is a value like any other. */
 static void note_data(struct walk *walk, const struct store_batch_settings *batch)
 {
     static const char *const keys[] = {"set", "sha256", "split"};
@@ -317,7 +317,7 @@ int compare_measure(struct comparison *comparison, struct compare_side *side, co
     return result;
 }
 
-/* What a rewind left behind was paid for, and says nothing about the run: its line is that of what the budget reached. */
+/* Revisions that a rewind left behind count as spent; the surviving line is that of the groups within the budget. */
 int compare_take(struct comparison *comparison, struct compare_side *side)
 {
     struct walk cut = {.comparison = comparison, .side = side, .purpose = WALK_CUTS};

@@ -1,4 +1,4 @@
-/* Which settings two runs had, and which of them keep the runs from being compared. */
+/* The settings of two runs, and the differences that make the runs not comparable. */
 #include "server/reports/compare_private.h"
 
 #include "server/base/cleanup.h"

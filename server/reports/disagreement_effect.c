@@ -30,7 +30,7 @@ static double reward_with(const struct effect_part *part, json_t *rewards, const
                                         : NAN;
 }
 
-/* A member that is not judged by both, or in whose reward a has no part, keeps what it has. */
+/* A member keeps its reward if one of the two did not judge it, or if a has no part in its reward. */
 static struct effect_member member_of(const struct effect_part *part, const struct store_rollout *rollout,
                                       const json_t *gates, const struct opinions *opinions)
 {

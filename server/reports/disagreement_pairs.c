@@ -1,4 +1,4 @@
-/* How often each pair of reasons and scores was given. */
+/* The count of each pair of reasons and scores. */
 #include "server/reports/disagreements_private.h"
 
 #include "server/base/cleanup.h"

@@ -67,7 +67,7 @@ static int count_opinions(struct working *working, const struct opinions *opinio
 
 /* --- one group --- */
 
-/* Which of a group's rollouts were picked: those from first on, below last; the counts are theirs. */
+/* The picked rollouts of a group: from first on, below last; the counts are theirs. */
 struct picked {
     size_t first, last;
 };
@@ -239,7 +239,7 @@ static int compare(struct working *working)
     return 0;
 }
 
-/* A name that nobody has is a typing error. */
+/* An unknown name is a typing error. */
 static int check_names(const struct working *working)
 {
     bool has_a = working->n + working->only_a > 0;

@@ -1,4 +1,4 @@
-/* disagreements: two verifiers over the same rollouts, and what it would have changed had one stood in the other's place.
+/* disagreements: two verifiers over the same rollouts, and the advantages with one in place of the other.
  *
  * From the record: verdicts as they were given. Nothing is stored. A verdict without a score is no number: it agrees only
  * with another one without. */

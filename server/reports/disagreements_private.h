@@ -40,7 +40,7 @@ struct opinion_pairs {
 
 /* place: of the rollout, in the picks. -1: no memory. */
 int opinion_pairs_add(struct opinion_pairs *pairs, const struct opinions *opinions, size_t place);
-/* Members `items` and `unlisted`; what disagrees comes first, then what is frequent. */
+/* Members `items` and `unlisted`; disagreeing pairs come first, then frequent ones. */
 void opinion_pairs_write(struct opinion_pairs *pairs, const struct picks *picks, struct json_write *json);
 void opinion_pairs_finish(struct opinion_pairs *pairs);
 
@@ -75,7 +75,7 @@ struct effect {
     size_t compared, changes, sign_changes;
 };
 
-/* Takes the group over, whatever comes of it. gates: {id: true}; opinions[rollout_count], counted[rollout_count]. -1: no
+/* Takes the group over, also on failure. gates: {id: true}; opinions[rollout_count], counted[rollout_count]. -1: no
  * memory. */
 int effect_part_add(struct effect_part *part, struct store_group *group, const json_t *gates,
                     const struct opinions *opinions, const bool *counted);

@@ -1,4 +1,4 @@
-/* picks: which rollouts a report looks at, found page by page, in the order in which their groups are read. */
+/* picks: the rollouts of a report, found page by page, in the order in which their groups are read. */
 #ifndef SERVER_REPORTS_PICKS_PRIVATE_H
 #define SERVER_REPORTS_PICKS_PRIVATE_H
 

@@ -314,7 +314,7 @@ bool plot_is_empty(const struct plot *plot)
     return true;
 }
 
-/* What a series looks like, small. */
+/* A small sample of the line of a series, for the legend. */
 static void write_key(const struct plot_series *series, size_t s, struct buffer *out)
 {
     buffer_append_string(out, "<svg class=\"key\" viewBox=\"0 0 22 10\" aria-hidden=\"true\">");

@@ -1,7 +1,7 @@
 /* plot: numbers over revisions as SVG inside a page of HTML.
  *
  * Pure: series in, text out; any thread. Lines with a band of one standard error, marks, or bars that stand on each
- * other. A value that is NAN is a gap. The picture has a title and a description that says what it shows in words; the
+ * other. A value that is NAN is a gap. The picture has a title and a description of it in words; the
  * colours are classes (s0 … s7) of the page's style, and no attribute needs a style of its own. */
 #ifndef SERVER_REPORTS_PLOT_PRIVATE_H
 #define SERVER_REPORTS_PLOT_PRIVATE_H

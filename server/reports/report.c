@@ -26,7 +26,7 @@ bool report_make_room(void *array, size_t count, size_t *room, size_t size_bytes
     return true;
 }
 
-/* --- what is asked --- */
+/* --- parameters --- */
 
 static int read_query(struct report *report)
 {

@@ -1,4 +1,4 @@
-/* report: what a run is on record: its numbers by revision, evaluations, settings, limitations, and what was said of it. */
+/* report: the numbers by revision, evaluations, settings, alarms, limitations and notes of a run. */
 #ifndef SERVER_REPORTS_REPORT_H
 #define SERVER_REPORTS_REPORT_H
 

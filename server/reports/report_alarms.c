@@ -1,4 +1,4 @@
-/* Alarms of a report: what is wrong with the run's newest revisions, whichever the report is of. */
+/* Alarms of a report: those of the run's newest revisions, also if the report is of older ones. */
 #include "server/reports/report_private.h"
 #include "server/reports/report_text_private.h"
 

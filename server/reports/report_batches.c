@@ -1,4 +1,4 @@
-/* What was posted in a run: its settings, its requests, and the batches that are evaluations. */
+/* The batches of a run: their settings, their requests, and the evaluations among them. */
 #include "server/reports/report_private.h"
 
 #include "server/base/buffer.h"
@@ -25,7 +25,7 @@ static int add_setting(struct report *report, struct report_settings *settings, 
     return 0;
 }
 
-/* What makes two batches comparable, in one text. */
+/* The settings that two comparable batches share, in one text. */
 static int add_together(struct report *report, const struct store_batch *batch)
 {
     const struct text parts[] = {batch->objective, batch->sampling, batch->verifiers};

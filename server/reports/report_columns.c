@@ -1,4 +1,4 @@
-/* The columns of tables for people. */
+/* The columns of the tables in HTML and Markdown. */
 #include "server/reports/report_private.h"
 #include "server/reports/report_text_private.h"
 

@@ -1,4 +1,4 @@
-/* The engines of a report, each with what it was made of. */
+/* The engines of a report, each with its model, version and tokenizer. */
 #include "server/reports/report_private.h"
 
 #include "server/base/cleanup.h"

@@ -139,7 +139,7 @@ static void write_alarms(const struct report *report, struct buffer *out)
 static void write_limitations(const struct report *report, struct buffer *out)
 {
     if (report->limit_count == 0) {
-        put(out, "<p class=\"none\">None of what is looked for was found.</p>\n");
+        put(out, "<p class=\"none\">No limitation was found.</p>\n");
         return;
     }
     put(out, "<ul class=\"limits\">\n");

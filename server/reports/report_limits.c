@@ -1,10 +1,10 @@
-/* What the numbers of a report do not show, as far as it can be computed. */
+/* The limitations of a report's numbers, as far as they can be computed. */
 #include "server/reports/report_private.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-/* A limitation, if there is something to it. */
+/* A limitation, if its count is above 0. */
 static _printf_(4, 5) void add(struct report *report, const char *code, int64_t count, const char *format, ...)
 {
     struct report_limit *limit = &report->limits[report->limit_count];
@@ -59,7 +59,7 @@ int report_find_heldout_tasks(struct report *report)
 static void limit_rollouts(struct report *report, const struct cell_numbers *totals)
 {
     add(report, "unscored", totals->n - totals->judged,
-        "training rollouts have no reward: they are in no mean, and nobody knows what they would have got");
+        "training rollouts have no reward: they are in no mean, so the means may be biased");
     add(report, "truncated", totals->truncated,
         "judged completions ended at their largest length: their rewards are those of texts cut off");
     add(report, "straddling", totals->straddles,

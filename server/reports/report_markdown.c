@@ -35,7 +35,7 @@ static void write_said(struct buffer *out, const char *name, struct text text)
 
 static void write_notes(const struct report *report, struct buffer *out)
 {
-    put(out, "\n## What was said of it\n");
+    put(out, "\n## Notes\n");
     for (size_t i = 0; i < report->notes.count; i++) {
         const struct store_note *note = &report->notes.notes[i];
         put(out, "\n");
@@ -69,12 +69,12 @@ static void write_alarms(const struct report *report, struct buffer *out)
 
 static void write_limitations(const struct report *report, struct buffer *out)
 {
-    put(out, "\n## What these numbers do not show\n\n");
+    put(out, "\n## Limitations\n\n");
     for (size_t i = 0; i < report->limit_count; i++)
         buffer_append_format(out, "- **%" PRId64 "** %s (`%s`)\n", report->limits[i].count, report->limits[i].message,
                              report->limits[i].code);
     if (report->limit_count == 0)
-        put(out, "None of what is looked for was found.\n");
+        put(out, "No limitation was found.\n");
 }
 
 /* --- tables --- */

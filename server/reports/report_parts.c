@@ -1,4 +1,4 @@
-/* Evaluations in parts: what is evaluated together is of one revision, one decider and one task set. */
+/* Evaluations in parts: each part has one revision, one decider and one task set. */
 #include "server/reports/report_private.h"
 
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static int split(struct report *report, const struct report_batch *batch)
     return 0;
 }
 
-/* --- what stands together --- */
+/* --- parts of one evaluation --- */
 
 static int compare_numbers(int64_t a, int64_t b)
 {

@@ -14,7 +14,7 @@
 #define REPORT_FEW_TASKS 30
 #define REPORT_EVALUATED_MAX 200000 /* rollouts of evaluations */
 
-/* --- report_batches.c: what was posted --- */
+/* --- report_batches.c: batches and settings --- */
 
 /* Different texts of one kind, and how many batches have each. */
 struct report_settings {
@@ -52,7 +52,7 @@ struct report_row {
     json_t *trainer; /* {name: mean of the trainer's own numbers}; NULL: none */
 };
 
-/* What sampled training rollouts. */
+/* The engines of training rollouts. */
 struct report_engines {
     struct names keys;  /* of the texts of a row */
     struct names makes; /* of its model, version and tokenizer */
@@ -63,7 +63,7 @@ struct report_engines {
     size_t room;
 };
 
-/* What is counted of training rollouts beside their numbers. */
+/* Counts of training rollouts beside their numbers. */
 struct report_counts {
     int64_t seeds_not_honoured, processed_logprobs;
     int64_t tasks;                        /* that were trained on */
@@ -134,7 +134,7 @@ struct report {
     size_t row_count;
     struct report_heldout *heldout; /* of all rows */
 
-    struct report_part *parts; /* in order: what is evaluated together stands together */
+    struct report_part *parts; /* in order: parts of one evaluation side by side */
     size_t part_count, part_room;
     struct names sets;                   /* of evaluated groups */
     struct report_evaluation *evaluated; /* by revision and incarnation */
@@ -162,7 +162,7 @@ int report_find_alarms(struct report *report);
 int report_refuse_memory(struct report *report);
 /* Room for one more of `count` things. False: no memory. */
 bool report_make_room(void *array, size_t count, size_t *room, size_t size_bytes);
-/* Whether what an incarnation has of a revision counts: no later one has rollouts of it and of the purpose. */
+/* Whether a revision of an incarnation counts: no later incarnation has rollouts of it and of the purpose. */
 bool report_survives(const struct report *report, int64_t incarnation, int64_t revision, enum store_purpose purpose);
 
 /* 0: they are evaluated together. */
@@ -175,7 +175,7 @@ size_t report_cell(const struct report *report, int64_t revision, int64_t incarn
 
 void report_find_limits(struct report *report);
 
-/* --- report_alarms.c: what is raised, an item each --- */
+/* --- report_alarms.c: raised alarms, an item each --- */
 
 struct report_alarm_form {
     const char *before, *behind, *end; /* of the value; of the item */
@@ -189,7 +189,7 @@ void report_write_json(const struct report *report);
 void report_write_markdown(const struct report *report);
 void report_write_html(const struct report *report);
 
-/* --- report_columns.c: the columns that tables for people have in common --- */
+/* --- report_columns.c: the columns that HTML and Markdown share --- */
 
 #define REPORT_CELL_BYTES 96
 

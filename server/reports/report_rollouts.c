@@ -1,4 +1,4 @@
-/* Rollouts into the cells of a report: from the roll-ups where they know all of the run, else a page at a time. */
+/* Rollouts into the cells of a report: from the roll-ups if they cover the run, else a page at a time. */
 #include "server/reports/report_private.h"
 
 #include "server/base/cleanup.h"
@@ -105,7 +105,7 @@ static int add_rollout(struct report *report, const struct store_rollout *rollou
 struct visiting {
     struct report *report;
     size_t rows;
-    int result; /* -1: refused, or nobody waits any more */
+    int result; /* -1: refused, or its client has hung up */
 };
 
 static bool go_on(struct visiting *visiting)

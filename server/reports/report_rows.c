@@ -1,4 +1,4 @@
-/* Numbers by revision: what the cells come to; objective calls and the trainer's own numbers beside the rollouts. */
+/* Numbers by revision: the cells, objective calls and the trainer's own numbers. */
 #include "server/reports/report_private.h"
 #include "server/reports/stats_private.h"
 

@@ -1,6 +1,6 @@
-/* report_text: texts and numbers of a report for people. Pure; any thread.
+/* report_text: texts and numbers in HTML and Markdown. Pure; any thread.
  *
- * What comes from outside (names, codes, notes) goes through one of the escapes, so that it can be nothing but text:
+ * Texts from outside (names, codes, notes) go through one of the escapes, so that they are text and no markup:
  * control bytes become U+FFFD, and no character of HTML or Markdown keeps its meaning. */
 #ifndef SERVER_REPORTS_REPORT_TEXT_PRIVATE_H
 #define SERVER_REPORTS_REPORT_TEXT_PRIVATE_H

@@ -1,4 +1,4 @@
-/* Stats: what is read, and the objective calls beside it. */
+/* Stats: the choice between roll-ups and a scan, and the objective calls. */
 #include "server/reports/stats_private.h"
 
 #include "server/base/cleanup.h"
@@ -41,7 +41,7 @@ int stats_refuse_budget(struct stats_scan *scan)
 
 /* --- objective calls --- */
 
-/* What is kept of objective calls is known by revision, incarnation and engine alone. */
+/* The record keeps sums of objective calls by revision, incarnation and engine only. */
 static bool objective_fits(const struct stats_scan *scan)
 {
     static const enum stats_key keys[] = {STATS_RUN, STATS_REVISION, STATS_INCARNATION, STATS_ENGINE};

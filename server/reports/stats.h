@@ -31,7 +31,7 @@ enum stats_key {
 };
 extern const char *const stats_key_names[]; /* ended by NULL */
 
-/* Which rollouts, in which cells. */
+/* The rollouts of a query, and the keys of its cells. */
 struct stats_query {
     struct store_rollout_filter filter;
     enum stats_key keys[CELL_PARTS_MAX];
@@ -49,8 +49,8 @@ int stats_query_read(struct call *call, struct stats_query *ret_query);
 int stats_query_read_by(struct call *call, struct stats_query *query);
 bool stats_query_has(const struct stats_query *query, enum stats_key key);
 
-/* Adds what the query means to the cells. 0, or -1 with the call refused: more than `stats_budget` rows would have to be
- * read, the record cannot be read, or the client has gone. */
+/* Adds the query's rollouts to the cells. 0, or -1 with the call refused: more than `stats_budget` rows would have to
+ * be read, the record cannot be read, or the client has gone. */
 int stats_collect(struct call *call, const struct stats_query *query, struct cells *cells);
 int stats_refuse_memory(struct call *call);
 

@@ -1,4 +1,4 @@
-/* Cursors of stats: the number of the next cell is no place to go on from while cells are added, the key of the last one is. */
+/* Cursors of stats: the key of the last cell, because a cell's number changes while cells are added. */
 #include "server/reports/stats_private.h"
 
 #include "server/base/cleanup.h"
@@ -27,7 +27,7 @@ static void append_parts(struct buffer *out, const struct cell_key *key)
         append_part(out, &key->parts[i]);
 }
 
-/* Which list and which key it is of: every parameter but the page's. */
+/* The list and the key of a cursor: every parameter except the page's. */
 static void append_digest(struct buffer *out, const struct call *call, struct text parts)
 {
     _cleanup_buffer_ struct buffer list = {0};

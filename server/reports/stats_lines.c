@@ -12,7 +12,7 @@ static int read_new(struct stats_scan *scan, struct text run, struct store_lines
     return call_refuse_unreadable(scan->call);
 }
 
-/* Room for one more; what is not read yet is zero. */
+/* Room for one more; unread members are zero. */
 static int make_room(struct stats_scan *scan)
 {
     size_t room = scan->line_room ? 2 * scan->line_room : 8;
@@ -45,7 +45,7 @@ int lines_read(struct stats_scan *scan, struct text run, const struct store_line
     return 0;
 }
 
-/* Negative: the line stands before. */
+/* Negative: the line comes before. */
 static int64_t compare(const struct store_line *line, int64_t revision, enum store_purpose purpose)
 {
     return line->revision != revision ? line->revision - revision : (int64_t)line->purpose - (int64_t)purpose;

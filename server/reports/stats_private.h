@@ -32,12 +32,12 @@ int lines_read(struct stats_scan *scan, struct text run, const struct store_line
 bool lines_have(const struct store_lines *lines, int64_t incarnation, int64_t revision, enum store_purpose purpose);
 void lines_finish(struct stats_scan *scan);
 
-/* stats_query.c: whether the call has no parameter but these, so that nothing else narrows what it means. */
+/* stats_query.c: whether the call has only these parameters, so that nothing else narrows the query. */
 bool stats_asks_only(const struct call *call, const char *const *names);
 
 bool stats_keys_are_among(const struct stats_query *query, const enum stats_key *keys, size_t count);
 
-/* stats_rollups.c: whether the roll-ups know what is asked for: 0, or -1 with the call refused. And from them. */
+/* stats_rollups.c: whether the roll-ups can answer the query: 0, or -1 with the call refused. Then the reading. */
 int stats_rollups_know(const struct stats_scan *scan, bool *ret_know);
 int stats_visit_rollups(struct stats_scan *scan);
 

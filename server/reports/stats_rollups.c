@@ -1,4 +1,4 @@
-/* Stats from the roll-ups, where they know enough. */
+/* Stats from the roll-ups. */
 #include "server/reports/stats_private.h"
 
 #include "server/settings/settings.h"
@@ -31,7 +31,7 @@ int stats_rollups_know(const struct stats_scan *scan, bool *ret_know)
                : call_refuse_unreadable(scan->call);
 }
 
-/* What both kinds of rows of the roll-ups are told apart by. */
+/* The key of a roll-up's row, of both kinds. */
 struct rollup_place {
     int64_t incarnation, revision;
     enum store_purpose purpose;
@@ -63,7 +63,7 @@ static bool survives(const struct visiting *visiting, int64_t incarnation, int64
     return visiting->scan->query->every_incarnation || lines_have(visiting->lines, incarnation, revision, purpose);
 }
 
-/* False: enough was read, or nobody waits any more. */
+/* False: the budget is used up, or the client has hung up. */
 static bool count_row(struct visiting *visiting)
 {
     visiting->beyond = visiting->scan->rows_left == 0;

@@ -98,7 +98,7 @@ static enum cell_group group_state(const struct store_rollout *rollout)
     return rollout->group_zero_variance ? CELL_GROUP_ZERO_VARIANCE : CELL_GROUP_VARIED;
 }
 
-/* All but what depends on a verdict. */
+/* All parts except those that depend on a verdict. */
 static struct cell_rollout cell_rollout_of(const struct store_rollout *rollout)
 {
     static const enum cell_state states[] = {[STORE_ROLLOUT_SCORED] = CELL_SCORED,

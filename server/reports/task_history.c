@@ -143,7 +143,7 @@ static int read_flips(struct call *call, struct flips *flips)
     return 0;
 }
 
-/* A task in both: *place_from and *place_to are its places, and go on. False: there are no more. */
+/* The next task in both: *place_from and *place_to are its places. False: there are no more. */
 static bool next_task(const struct flips *flips, size_t *place_from, size_t *place_to, struct cell_task *ret_from,
                       struct cell_task *ret_to)
 {

@@ -1,7 +1,7 @@
 /* limits: the kernel's limits of this process (ulimit), and whether they suffice.
  *
  * A limit that is too small must not be seen first as a crash of a verifier or as an engine that is down. Soft limits
- * are raised to the hard ones; if that does not suffice, nothing is started. */
+ * are raised to the hard ones; if that does not suffice, the service does not start. */
 #ifndef SERVER_RUNTIME_LIMITS_H
 #define SERVER_RUNTIME_LIMITS_H
 

@@ -97,7 +97,7 @@ struct batch_spec {
     struct buffer packed; /* the body as the record keeps it; empty: `body` itself */
     enum store_codec body_codec;
     size_t body_bytes;
-    size_t set_bytes; /* of what was taken from task sets */
+    size_t set_bytes; /* taken from task sets */
     uint8_t body_sha256[SHA256_BYTES];
 
     struct json_input input; /* the texts above point into it */

@@ -4,7 +4,7 @@
 
 #include "server/input/input.h"
 
-/* At least one, each an object with a role. path: of what has the `messages`. 0, or -1 with the call refused. */
+/* At least one, each an object with a role. path: of the object with the `messages`. 0, or -1 with the call refused. */
 int chat_check(struct call *call, const json_t *messages, const char *path);
 
 #endif

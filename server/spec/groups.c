@@ -112,7 +112,7 @@ static struct text own_text(struct batch_spec *spec, struct text text)
     return (struct text){copy, text.length_bytes};
 }
 
-/* What a group takes from a task of a set, parsed where the request would be. */
+/* The fields that a group takes from a task of a set, parsed like those of a request. */
 struct set_values {
     json_t *prompt;
     json_t *reference;

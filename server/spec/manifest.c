@@ -66,7 +66,7 @@ static const struct field budget_table[] = {
 };
 #undef AT
 
-/* ---- what is given, as it is compared ---------------------------------------------------------------------- */
+/* ---- given keys, in the compared form ---------------------------------------------------------------------- */
 
 /* Of a complete tree, the keys that were given. */
 static json_t *given_keys(json_t *complete, json_t *given)
@@ -135,7 +135,7 @@ static json_t *freeze_sampling(struct json_input *input, json_t *given)
     return kept;
 }
 
-/* The version is the record's word, which no request has: it is taken off before the list is read. */
+/* Versions are in the record only, never in a request: each is removed before the list is read. */
 static json_t *without_versions(json_t *given)
 {
     json_t *copy = json_deep_copy(given);
@@ -177,7 +177,7 @@ static int freeze_budget(struct json_input *input, json_t *given, struct store_b
     return json_read_object(input, given, FREEZES("budget"), budget_table, ARRAY_LENGTH(budget_table), budget);
 }
 
-/* Keys that nothing but another manifest is held against. */
+/* Keys that are checked against other manifests only. */
 static void freeze_as_given(json_t *given, json_t *frozen)
 {
     static const char *const names[] = {"checkpoint", "tokenizer_sha256", "data",  "reference_policy",
@@ -324,7 +324,7 @@ int manifest_add(struct json_input *input, struct text given_before, struct text
     return result;
 }
 
-/* ---- held against what comes ------------------------------------------------------------------------------- */
+/* ---- requests against the manifest ------------------------------------------------------------------------- */
 
 /* Gives up the tree. */
 static bool agrees(json_t *frozen, json_t *tree, struct manifest_difference *ret_difference)

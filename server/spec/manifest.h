@@ -1,6 +1,6 @@
-/* manifest: what a run has frozen: read, added to, held against what comes.
+/* manifest: the frozen settings of a run: read, extended, compared with requests.
  *
- * A manifest is kept as it was given, and as it is compared ("frozen"): a settings tree (settings_tree.h) of the given
+ * A manifest is kept in two forms, as given and as compared ("frozen"): a settings tree (settings_tree.h) of the given
  * keys alone, with `checkpoint`, `tokenizer_sha256`, `data`, `reference_policy`, `evaluation` and `budget` beside.
  * One thread at a time. */
 #ifndef SERVER_SPEC_MANIFEST_H
@@ -11,7 +11,7 @@
 #define MANIFEST_BYTES_MAX 262144
 #define MANIFEST_DEPTH_MAX 24
 
-/* A key that is another one than the manifest's. */
+/* A key whose value differs from the manifest's. */
 struct manifest_difference {
     char key[PATH_BYTES];
     char wanted[SETTINGS_TEXT_BYTES]; /* by the manifest */
@@ -27,7 +27,7 @@ void manifest_finish(struct manifest *manifest); /* zeroed is fine */
 
 /* Reads the member `manifest` of a request. 0, or -1 with the call refused. */
 int manifest_read(struct json_input *input, json_t *given, struct manifest *ret_manifest);
-/* Adds what is new to what the run has frozen before (texts of the record; TEXT_NONE: nothing). 0; -1: it changes a
+/* Adds the new keys to the run's frozen ones (texts of the record; TEXT_NONE: nothing). 0; -1: it changes a
  * frozen key, or both together are no manifest, and the call is refused. */
 int manifest_add(struct json_input *input, struct text given_before, struct text frozen_before,
                  struct manifest *manifest);

@@ -1,4 +1,4 @@
-/* manifest_hold: what comes, held against its run's manifest.
+/* manifest_hold: the check of a request against its run's manifest.
  *
  * A worker looks at the manifest on record and refuses early. A manifest that came meanwhile is looked at again inside
  * the store's transaction, by the guard of the operation. */
@@ -7,7 +7,7 @@
 
 #include "server/spec/manifest.h"
 
-/* What was held against a manifest. It must stay where it is until the operation is handed back. */
+/* The request that is checked against a manifest. It must not move until the operation is handed back. */
 struct manifest_hold {
     const struct batch_spec *spec; /* NULL: an objective call */
     struct text objective;         /* JSON, of an objective call */

@@ -37,7 +37,7 @@ void pass_tally_destroy(struct pass_tally *tally); /* NULL is fine */
  * tally. */
 void pass_tally_add(struct pass_tally *tally, struct text task, const struct store_rollout *rollouts, size_t count);
 /* A value for each group in the order of adding, of the place-th k: pass@k, maj@k. NAN: too few judged members. NULL for
- * maj@k if no verdict says what was answered. The tally's. */
+ * maj@k if no verdict names the answer. The tally's. */
 const double *pass_tally_passes(const struct pass_tally *tally, size_t place);
 const double *pass_tally_majorities(const struct pass_tally *tally, size_t place);
 /* Members of an open object: "pass_at_k" and "maj_at_k" (null if no verdict says what was answered). */

@@ -144,7 +144,7 @@ int rollout_query_read(struct call *call, struct store_rollout_filter *ret_filte
 {
     store_rollout_filter_init(ret_filter);
     if (text_equals(call_query(call, "state"), "pending"))
-        return call_refuse(call, ERR_INVALID_FIELD, "state", "what is pending has no row yet: see /v1/pending");
+        return call_refuse(call, ERR_INVALID_FIELD, "state", "pending rollouts have no row yet: see /v1/pending");
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
         if (call_query(call, rows[i].name).data && read_row(call, &rows[i], (char *)ret_filter + rows[i].offset) < 0)
             return -1;

@@ -1,4 +1,4 @@
-/* rollout_query: which rollouts a request means, by its query parameters: the filters and orders of GET /v1/rollouts,
+/* rollout_query: the query parameters that choose rollouts: the filters and orders of GET /v1/rollouts,
  * for every route that takes them. Pure, any thread. */
 #ifndef SERVER_SPEC_ROLLOUT_QUERY_H
 #define SERVER_SPEC_ROLLOUT_QUERY_H

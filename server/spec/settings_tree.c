@@ -91,7 +91,7 @@ json_t *settings_tree_of_objective(struct text objective)
     return tree;
 }
 
-/* What a group says over what the batch says. A stop that is one text is a list of one; null says nothing. */
+/* The group's settings override the batch's. A stop that is one text becomes a list; null overrides nothing. */
 static void overlay(json_t *sampling, struct text overrides)
 {
     json_auto_t *given = load(overrides);

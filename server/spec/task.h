@@ -24,8 +24,8 @@ void task_finish(struct store_new_task *task);
 /* A prompt or a reference of a task on record; the caller's. */
 json_t *task_value(struct text json);
 
-/* The task of a set on record, for what is at `path` (`groups[3]`). 0, or -1 with the call refused; *ret_task is to be
- * finished after both. */
+/* The task of a set on record, for the object at `path` (`groups[3]`). 0, or -1 with the call refused; *ret_task is to
+ * be finished after both. */
 int task_find(struct call *call, struct text set, struct text task, const char *path, struct store_tasks *ret_task);
 
 #endif

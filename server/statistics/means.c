@@ -77,7 +77,7 @@ struct clustered_mean clustered_mean(size_t n, const double *values, const uint3
     return result;
 }
 
-/* What a task's values exceed n times the mean by. */
+/* The excess of a task's values over n times the mean. */
 static double excess_of(const struct task_scratch *task, double mean)
 {
     struct precise_sum excess = task->sum;

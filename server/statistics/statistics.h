@@ -29,7 +29,7 @@ struct clustered_mean {
 struct clustered_mean clustered_mean(size_t n, const double *values, const uint32_t *tasks, size_t task_count,
                                      struct task_scratch *scratch);
 
-/* The same from what the values of each task add up to; an entry of count 0 is no task. minimum, maximum: of all values;
+/* The same from the sums of each task's values; an entry of count 0 is no task. minimum, maximum: of all values;
  * where they are equal the mean is that value, without rounding (NAN: not known). */
 struct clustered_mean clustered_mean_of_sums(size_t tasks, const struct task_scratch *sums, double minimum,
                                              double maximum);

@@ -48,8 +48,8 @@ struct store_create_batch {
     bool must_exist; /* nothing is made: NOT_FOUND if the key is new in the run's incarnation */
     uint8_t request_sha256[SHA256_BYTES];
     int64_t arithmetic_version; /* OBJECTIVE_ARITHMETIC_VERSION */
-    struct text pass_verifier; /* whose score says what is solved; TEXT_NONE: the first held-out one, else the reward */
-    struct text request;       /* the body as posted, or packed */
+    struct text pass_verifier;  /* decides what is solved; TEXT_NONE: the first held-out one, else the reward */
+    struct text request;        /* the body as posted, or packed */
     enum store_codec request_codec;
     size_t request_bytes; /* as posted; counts if it is packed */
     struct text content_type;

@@ -1,4 +1,4 @@
-/* content: a text that the record keeps once, by its digest, however often it is pointed to. */
+/* content: a text that the record keeps once, by its digest, for all groups that refer to it. */
 #ifndef STORE_CONTENT_H
 #define STORE_CONTENT_H
 

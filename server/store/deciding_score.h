@@ -1,4 +1,4 @@
-/* deciding_score: the score that says whether a rollout is solved. Pure. */
+/* deciding_score: the score that decides whether a rollout is solved. Pure. */
 #ifndef STORE_DECIDING_SCORE_H
 #define STORE_DECIDING_SCORE_H
 

@@ -1,4 +1,4 @@
-/* deletion: a run goes, with all that belongs to it, in slices between the commits of others. */
+/* deletion: the removal of a run and all its rows, in slices between the commits of other operations. */
 #ifndef STORE_DELETION_H
 #define STORE_DELETION_H
 
@@ -15,7 +15,7 @@
 enum store_deletion_reason { DELETION_REASON_WORDS(STORE_DELETION_REASON) };
 extern const char *const store_deletion_reason_names[];
 
-/* What a run has on record. */
+/* The size of a run on record. */
 struct store_run_size {
     int64_t batches;
     int64_t groups;
@@ -31,7 +31,7 @@ enum store_status store_measure_run(struct store_reader *reader, struct text run
  * batch or an open weight update. */
 struct store_delete_run {
     struct text run;
-    struct text said_by; /* who asks, by his own words; TEXT_NONE: not said */
+    struct text said_by; /* `by` of the request; TEXT_NONE: not given */
     struct text client;  /* address */
     struct text request_id;
     /* in: as measured. out: of the deletion. Its bytes are not on record. */
@@ -45,11 +45,11 @@ struct store_deletion {
     int64_t number;
     struct text run;
     enum store_deletion_reason reason;
-    struct text said_by; /* TEXT_NONE: nobody said, as of the next two */
+    struct text said_by; /* TEXT_NONE: not given, as for the next two */
     struct text client;
     struct text request_id;
     int64_t requested_at_us;
-    int64_t ended_at_us; /* -1: it goes on */
+    int64_t ended_at_us; /* -1: still running */
     int64_t batches;
     int64_t groups;
     int64_t rollouts;
@@ -70,7 +70,7 @@ void store_deletions_finish(struct store_deletions *deletions);
 struct store_retention {
     int64_t keep_us;    /* since a run's last activity; 0: for ever */
     int64_t most_bytes; /* of the file in use; 0: any number */
-    int64_t spare_us;   /* what was active within it stays, however large the file is */
+    int64_t spare_us;   /* runs active within it stay, however large the file is */
     const char *except; /* names with blanks between them, `*` for any end of one; NULL: none. Outlives the store */
 };
 

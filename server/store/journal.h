@@ -1,4 +1,4 @@
-/* journal: what a trainer and the people around it put on record about a run: the trainer's own numbers, and notes. */
+/* journal: the trainer's own numbers of a run, and notes on it. */
 #ifndef STORE_JOURNAL_H
 #define STORE_JOURNAL_H
 

@@ -1,7 +1,7 @@
-/* manifest: what a run has frozen, and the settings that its batches had.
+/* manifest: the frozen settings of a run, and the settings of its batches.
  *
- * The store decides what needs its transaction: whether a manifest is still the one that somebody has looked at, and
- * whether a budget is spent. What a manifest says is JSON, which it never reads. */
+ * The store checks two things inside its transaction: whether a manifest is still the one that the caller has read, and
+ * whether a budget is spent. It never reads the JSON of a manifest. */
 #ifndef STORE_MANIFEST_H
 #define STORE_MANIFEST_H
 
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How an operation says which manifest it was held against. If the run's is another one by now, `agrees` is asked again,
+/* The manifest that an operation was checked against. If the run has another one by now, `agrees` is asked again,
  * on the writer thread: false ends the operation with MANIFEST_CONFLICT. */
 struct store_manifest_guard {
     int64_t version; /* 0: the run had none */
@@ -27,7 +27,7 @@ struct store_budget {
 
 /* Makes the run if there is none, and the manifest its own. CHANGED: it was decided by a manifest or by batches that are
  * no longer the newest: decide and submit again. OVER_BUDGET: more is spent already;
- * `spent` says what. */
+ * `spent` has the sums. */
 struct store_put_manifest {
     struct text run;
     struct text given;
@@ -64,7 +64,7 @@ void store_manifest_finish(struct store_manifest *manifest);
 
 /* ---- the settings of batches ------------------------------------------------------------------------------- */
 
-/* What a group says for itself; TEXT_NONE: the batch's. */
+/* A group's own settings; TEXT_NONE: the batch's. */
 struct store_group_settings {
     struct text sampling;
     struct text verifiers;
@@ -77,7 +77,7 @@ struct store_data_source {
     struct text split;
 };
 
-/* Programs and models behind the rollouts of a batch, each list distinct and sorted; empty: nobody knows. */
+/* Programs and models behind the rollouts of a batch, each list distinct and sorted; empty: not known. */
 struct store_makers {
     struct text verdicts; /* JSON, of the first rollout that has some; TEXT_NONE: none has */
     struct store_names engine_models;
@@ -111,7 +111,7 @@ enum store_status store_list_settings(struct store_reader *reader, struct text r
                                       struct store_settings_page *ret_page);
 void store_settings_page_finish(struct store_settings_page *page);
 
-/* What is known of a run's batches up to one: each from the latest batch that knows it. NOT_FOUND: no such
+/* The known values of a run's batches up to one: each from the latest batch that has it. NOT_FOUND: no such
  * run. */
 struct store_known_makers {
     struct store_makers makers;

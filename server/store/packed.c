@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zstd.h>
 
-/* The window is what each reader of a request in pieces holds, more than once. */
+/* Each reader of a request in pieces holds more than one window. */
 enum { LEVEL = 3, WINDOW_LOG = 17, LEAST_BYTES = 256 };
 
 const char *const store_codec_names[] = {"plain", "zstd", NULL};
@@ -50,7 +50,7 @@ enum store_codec store_pack(struct text plain, struct buffer *packed)
     return STORE_CODEC_PLAIN;
 }
 
-/* So that a wrong length on record is never the size of what is written to. The largest two lengths stand for none. */
+/* A wrong length on record must never become the size of a buffer. The largest two lengths stand for none. */
 static bool says_length(struct text packed, size_t plain_bytes)
 {
     return plain_bytes < ZSTD_CONTENTSIZE_ERROR &&

@@ -21,8 +21,8 @@ bool store_unpack(enum store_codec codec, struct text packed, char *ret_plain, s
 struct store_unpacking;
 struct store_unpacking *store_unpacking_create(void);            /* of zstd. NULL: there is no memory */
 void store_unpacking_destroy(struct store_unpacking *unpacking); /* NULL is fine */
-/* Reads from *packed (moved behind what was used) and fills at most plain_bytes. Returns how many; fewer only if *packed
- * was used up or the text has ended. -1: it is not of this codec. */
+/* Reads from *packed (moved behind the used bytes) and fills at most plain_bytes. Returns how many; fewer only if
+ * *packed was used up or the text has ended. -1: it is not of this codec. */
 ssize_t store_unpack_some(struct store_unpacking *unpacking, struct text *packed, char *ret_plain, size_t plain_bytes);
 
 #endif

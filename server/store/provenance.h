@@ -1,4 +1,4 @@
-/* provenance: which models, programs and settings made the rollouts of a batch. */
+/* provenance: the models, programs and settings that made the rollouts of a batch. */
 #ifndef STORE_PROVENANCE_H
 #define STORE_PROVENANCE_H
 
@@ -15,7 +15,7 @@ struct store_settings {
     uint8_t sha256[SHA256_BYTES];
 };
 
-/* Distinct values, in the order in which they came; what is not known is not among them. */
+/* Distinct values, in the order in which they came, without unknown ones. */
 struct store_names {
     struct text *names;
     size_t count;

@@ -17,7 +17,7 @@ struct store_memory; /* what a result owns: its texts and arrays live until the 
 
 /* One for each thread, which may be another than the one that made it. NULL: cannot be opened (message says why). */
 struct store_reader *store_reader_create(struct store *store, char message[STORE_MESSAGE_BYTES]);
-/* Of a file that this process has not opened, as it is, beside a service or not: nothing is written. NULL, too, if it is
+/* Reads a file that this process has not opened, also beside a running service, and writes nothing. NULL, too, if it is
  * of an older schema. */
 struct store_reader *store_reader_open(const char *path, char message[STORE_MESSAGE_BYTES]);
 void store_reader_destroy(struct store_reader *reader); /* NULL is fine */

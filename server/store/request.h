@@ -32,7 +32,7 @@ struct store_request_pieces {
 };
 enum store_status store_find_request(struct store_reader *reader, struct text batch_id,
                                      struct store_request_pieces *ret_pieces);
-/* The next piece_bytes, of those that are left. Walks over what is stored before them: few large pieces are cheaper than
+/* The next piece_bytes, of those that are left. Walks over the bytes before them: few large pieces are cheaper than
  * many small ones. */
 enum store_status store_read_request_piece(struct store_reader *reader, struct store_request_pieces *pieces,
                                            size_t piece_bytes, char *ret_bytes);

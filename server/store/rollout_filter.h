@@ -1,4 +1,4 @@
-/* rollout_filter: which rollouts a list, an export, a report or a second judgement is about, and in what order. */
+/* rollout_filter: the choice and the order of rollouts for lists, exports and reports. */
 #ifndef STORE_ROLLOUT_FILTER_H
 #define STORE_ROLLOUT_FILTER_H
 

@@ -1,7 +1,7 @@
-/* rollup: what the rollouts of closed groups add up to, by incarnation, revision, purpose and task.
+/* rollup: sums over the rollouts of closed groups, by incarnation, revision, purpose and task.
  *
- * A group is in the roll-ups from the transaction that closes it, or that ends its batch, on. Runs that have batches from
- * before there were roll-ups have none that say everything. */
+ * A group enters the roll-ups in the transaction that closes it or that ends its batch. The roll-ups of a run with
+ * older batches are incomplete. */
 #ifndef STORE_ROLLUP_H
 #define STORE_ROLLUP_H
 
@@ -17,7 +17,7 @@ struct store_rollup {
     int64_t groups, judged_groups, zero_variance_groups; /* without those with members in another roll-up */
     int64_t judged;                                      /* have a reward */
     struct precise_sum reward;
-    double reward_min, reward_max; /* NAN: nobody is judged */
+    double reward_min, reward_max; /* NAN: none is judged */
     int64_t judged_tokens, tokens, tokens_max;
     int64_t truncated; /* of the judged */
     int64_t straddles, duplicates;
@@ -77,7 +77,7 @@ struct store_rollup_filter {
     int purpose;                        /* enum store_purpose, -1: any */
 };
 
-/* What is read is handed to these, one after the other; false ends the visit. Texts live until they return. */
+/* Called for each row, one after the other; false ends the visit. Texts live until they return. */
 struct store_rollup_visitor {
     void *arg;
     bool (*rollup)(void *arg, const struct store_rollup *rollup);
@@ -87,7 +87,7 @@ struct store_rollup_visitor {
     bool (*count)(void *arg, const struct store_rollup_count *count);
 };
 
-/* Whether the roll-ups say everything about a run. NOT_FOUND: no such run. */
+/* Whether the roll-ups cover all batches of a run. NOT_FOUND: no such run. */
 enum store_status store_rollups_are_whole(struct store_reader *reader, struct text run, bool *ret_whole);
 /* Every roll-up of the run that fits, every group that is split, every rollout of a running group (with its verdicts):
  * together each rollout once, from one snapshot. In no order. */

@@ -73,7 +73,7 @@ enum store_status store_read_standing(struct store_reader *reader, struct text r
                                       struct store_standing *ret_standing);
 
 /* Where the latest incarnation that has rollouts of a revision and purpose is not the first: by revision, then purpose.
- * What an earlier one has of them is no part of the surviving line. */
+ * Those of an earlier incarnation are no part of the surviving line. */
 struct store_line {
     int64_t revision;
     enum store_purpose purpose;

@@ -1,6 +1,6 @@
-/* taskset: tasks under a name that never change.
+/* taskset: named, immutable sets of tasks.
  *
- * A set is written as a draft, in bounded operations, and seen by nobody until it is frozen. A draft that is not frozen
+ * A set is written as a draft, in bounded operations, and readers see it once it is frozen. A draft that is not frozen
  * is dropped, in bounded operations, too. */
 #ifndef STORE_TASKSET_H
 #define STORE_TASKSET_H

@@ -15,8 +15,8 @@ enum store_status {
                                    weight update is open */
     STORE_RUN_IS_DELETED,       /* the run is being deleted: nothing enters it */
     STORE_MANIFEST_CONFLICT,    /* the run's manifest says otherwise */
-    STORE_OVER_BUDGET,          /* what the run's manifest allows is spent */
-    STORE_CHANGED,              /* what it was decided by is no longer so: decide again */
+    STORE_OVER_BUDGET,          /* the budget of the run's manifest is spent */
+    STORE_CHANGED,              /* the manifest or the batches have changed since: decide again */
     STORE_REFUSED,              /* a constraint of the record forbids it: a bug of the caller */
     STORE_INVALID_CURSOR,       /* reads only: not a cursor of this list, filter and order */
     STORE_DISK_FULL,

@@ -112,7 +112,7 @@ void verdict_set_read(const struct verify_job *job, struct verdict_set *ret_set)
 /* Appends what `given` says: the score, or for NAN unscored with not_given. */
 void verdict_set_add_given(struct verdict_set *set, const double *scores, size_t count);
 void verdict_set_finish(struct verdict_set *set);
-/* The number of verdicts that reached a limit of what can be decided. */
+/* The number of verdicts that reached a limit of the verifier. */
 size_t verdict_set_undecided(const struct verdict_set *set);
 
 /* {"id","name","version","options_sha256","score","verdict","reason","detail","failure","duration_us"} */

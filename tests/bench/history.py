@@ -23,7 +23,7 @@ from urllib.parse import urlencode, urlsplit
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 GROUPS, MEMBERS, TOKENS, BATCHES_A_REVISION = 125, 8, 32, 10
-# What is another than the template's, by table: k counts the copies from 1, t is the template's row.
+# Columns that differ from the template's, by table: k counts the copies from 1, t is the template's row.
 OWN = {
     "batches": {"seq": "t.seq + k", "id": "substr(t.id, 1, 20) || printf('%08d', k)", "policy_revision": f"k / {BATCHES_A_REVISION}", "idempotency_key": "NULL"},
     "batch_contents": {"batch_seq": "t.batch_seq + k"},

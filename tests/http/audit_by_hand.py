@@ -64,7 +64,7 @@ def sign(left, right):
 
 
 def row(groups, weights, verifier, weight, truth, threshold=1):
-    """groups: [(task, [scores])]. What a row of the reply must say; `promoted` as places (group, completion)."""
+    """groups: [(task, [scores])]. The expected row of the reply; `promoted` as places (group, completion)."""
     changed = {**weights, verifier: weight}
     rewards, truths, tasks, promoted, demoted, changes = [], [], [], [], 0, 0
     for place, (task, members) in enumerate(groups):

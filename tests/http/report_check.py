@@ -4,7 +4,7 @@
     tests/http/report_check.py URL RUN [FROM [TO]]
 
 It reads /v1/rollouts, /v1/batches, /v1/runs/{run}/objective and /v1/runs/{run}/metrics, shares no code with the service, and
-prints what differs."""
+prints the differences."""
 import collections
 import hashlib
 import itertools
@@ -38,7 +38,7 @@ class Record:
         return [self.get(f"/v1/batches/{batch['id']}?arrays=none&wait=0s") for batch in self.pages("/v1/batches", run=self.run)]
 
     def rollouts(self):
-        """By batch and group, with what their group and batch say of them."""
+        """By batch and group, with the members of their group and batch."""
         for batch in self.pages("/v1/batches", run=self.run, order="asc"):
             for group in self.pages(f"/v1/batches/{batch['id']}/groups", arrays="none"):
                 self.sets[batch["id"]].add(group["set"])
@@ -228,7 +228,7 @@ def recompute(get, run, first=None, last=None):
 
 
 def differences(got, want, place=""):
-    """What the report says otherwise; keys that are not recomputed are texts."""
+    """The differing values of the report; keys that are not recomputed are texts."""
     if isinstance(want, dict) and isinstance(got, dict):
         for name in want:
             yield from differences(got.get(name, "missing"), want[name], f"{place}.{name}")
@@ -243,7 +243,7 @@ def differences(got, want, place=""):
 
 
 def check(get, run, first=None, last=None):
-    """The report, and the list of what differs."""
+    """The report, and the list of differences."""
     query = urllib.parse.urlencode({name: value for name, value in (("from", first), ("to", last)) if value is not None})
     report = get(f"/v1/runs/{run}/report" + (f"?{query}" if query else ""))
     want = recompute(get, run, first, last)

@@ -47,7 +47,7 @@ def test_rounding_does_not_make_the_truth_fall(plain):
 
 
 def test_each_revision_may_have_tasks_of_its_own(plain):
-    """The errors are over the tasks of the revision, whatever others the run has."""
+    """The errors are over the tasks of the revision alone."""
     means = [([0.1, 0.3, 0.2], 3), ([1.1, 1.3, 1.2], 2), ([2.1, 2.5, 2.2], 1)]
     for revision, (rewards, right) in enumerate(means):
         tasks = [(f"r{revision}-{place % 2}", [{"correct": int(place < right), "style": value}]) for place, value in enumerate(rewards)]

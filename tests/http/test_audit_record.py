@@ -76,7 +76,7 @@ TOKENS = [[5, 6, 7], [5, 5, 5, 5], [9], [1, 2, 1, 2, 1]]
                                        {"advantage": {"estimator": "opo"}}, {"shaping": [{"kind": "repetition", "ngram": 2, "max_penalty": -0.5}]},
                                        {"shaping": [{"kind": "linear_length_penalty", "w_in": 0.1, "w_out": 0.25, "w_turns": 0}]}, {"shaping": [{"kind": "stop_properly", "coef": 0.5}]}])
 def test_recorded_weights_give_the_recorded_advantages_where_tokens_count(plain, objective):
-    """The record has what an audit without one lacks."""
+    """Members that only an audit of the record has."""
     run = "tokens-" + re.sub("[^a-z0-9.]+", "-", str(objective))[:100]
     completions = [{"text": str(index), "completion_ids": ids, "logprobs": [-1] * len(ids), "completion_mask": [1] + [0] * (len(ids) > 1) + [1] * max(0, len(ids) - 2),
                     "finish_reason": "length" if index == 1 else "stop", "rewards": {"correct": {"score": index % 2, "weight": 1}, "format": {"score": index / 4, "weight": 0.5}}}

@@ -1,4 +1,4 @@
-"""POST /v1/audits: what it refuses, with which path, and the limits of texts and lists."""
+"""POST /v1/audits: refusals with their paths, and the limits of texts and lists."""
 import pytest
 
 from audit_by_hand import audit, inline, refused

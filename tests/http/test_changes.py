@@ -1,4 +1,4 @@
-"""GET /v1/runs/{run}/changes: what was changed within a run, from which batch on."""
+"""GET /v1/runs/{run}/changes: the changes within a run, each with its first batch."""
 import json
 import sqlite3
 
@@ -30,7 +30,7 @@ def by_hand(service, *statements):
     service.start()
 
 
-def test_a_run_whose_settings_stay_has_no_change(plain):
+def test_a_run_with_constant_settings_has_no_change(plain):
     for _ in range(5):
         assert score(plain, "steady").status == 200
     assert changes(plain, "steady") == []
@@ -76,7 +76,7 @@ def test_evaluations_are_compared_with_evaluations(plain):
     assert short(changes(plain, "both", purpose="eval")) == [(odd["id"], "verifiers.exact.weight", 1, 2)]
 
 
-def test_another_model_and_version_of_the_engine_are_told_also_behind_a_batch_that_nobody_sampled(start):
+def test_another_model_and_version_of_the_engine_are_told_also_after_a_batch_without_samples(start):
     engine = ScriptedEngine()
     engine.rules(RIGHT)
     service = start(engine, settings={"engine.backoff_min": "10ms", "engine.backoff_max": "50ms", "engine.check_interval": "100ms"})
@@ -140,7 +140,7 @@ def test_pages_are_stable_while_batches_are_made(plain):
 
 
 def test_a_long_run_is_looked_at_in_short_pages(start):
-    """5,000 batches by hand: the page ends early, and the list goes on to the change at the end."""
+    """5,000 batches by hand: the page ends early, and the next pages reach the change at the end."""
     service = start()
     score(service, "long")
     odd = score(service, "long", objective={"preset": "grpo", "loss": {"eps_high": 0.28}}).json["id"]
@@ -170,7 +170,7 @@ def test_a_long_run_is_looked_at_in_short_pages(start):
 
 @pytest.mark.parametrize("query", [{"cursor": "x"}, {"cursor": "0.0"}, {"cursor": "1"}, {"cursor": "1.2.3"}, {"cursor": "-1.0"}, {"cursor": "999999999.0"}, {"cursor": "1" * 60},
                                    {"cursor": ""}, {"limit": 0}, {"purpose": "test"}, {"run": "x"}])
-def test_what_the_list_does_not_know_is_refused(plain, query):
+def test_unknown_parameters_and_values_are_refused(plain, query):
     score(plain, "asked")
     reply = plain.get("/v1/runs/asked/changes", **query)
     assert reply.status == 400 and reply.error["path"] in query
@@ -185,7 +185,7 @@ def test_a_cursor_of_another_run_is_none(plain):
     assert (reply.status, reply.error["path"]) == (400, "cursor")
 
 
-def test_a_run_that_nobody_has_made_is_not_found_and_one_without_batches_is_empty(plain):
+def test_an_unknown_run_is_not_found_and_one_without_batches_is_empty(plain):
     assert plain.get("/v1/runs/nobody/changes").status == 404
     frozen(plain, "empty")
     assert plain.read("/v1/runs/empty/changes") == {"items": [], "next": None}

@@ -59,7 +59,7 @@ def cut(groups, budget, value):
 
 
 def surviving(groups):
-    """Of each revision what the latest incarnation sampled."""
+    """The rollouts of each revision's latest incarnation."""
     spent = set().union(*map(weights, groups))
     latest = {revision: max(incarnation for incarnation, other in spent if other == revision) for _, revision in spent}
     return [[rollout for rollout in group if rollout["incarnation"] == latest[rollout["policy_revision"]]] for group in groups]
@@ -127,7 +127,7 @@ def test_every_number_is_that_of_an_independent_computation(plain, budget, seed)
 
 
 @pytest.mark.parametrize("budget", ["completion_tokens", "rollouts", "revisions"])
-def test_what_a_rewind_left_behind_is_spent_and_in_no_other_number(plain, budget):
+def test_revisions_that_a_rewind_left_behind_count_as_spent_and_in_no_other_number(plain, budget):
     """The steady run spends less, so that the rewound one is cut before its rewind, after it, or not at all."""
     for steady, more in ((1, 3), (3, 3), (5, 1), (9, 2)):
         source, names = random.Random(steady), [f"rewound-{budget}-{steady}", f"steady-{budget}-{steady}"]
@@ -151,7 +151,7 @@ def test_what_a_rewind_left_behind_is_spent_and_in_no_other_number(plain, budget
 
 
 def test_every_revision_of_a_group_s_members_is_spent(service, engine):
-    """Mode abort: a sample in flight goes on at the new revision, beside a sibling of the old one."""
+    """Mode abort: a sample in flight continues at the new revision, beside a sibling of the old one."""
     engine.rules({"times": 1, "text": "\\boxed{42}"}, {"times": 1, "hold": True}, {"text": "\\boxed{41}"})
     assert service.put("/v1/runs/split/policy", {"revision": 1}).status == 200
     made = service.post("/v1/batches", make_batch(make_group("one"), run="split", policy_revision=1, sampling=sampling(2)), {"Prefer": "respond-async"}).json["id"]
@@ -258,7 +258,7 @@ def test_runs_without_a_rollout_have_no_mean(plain):
 @pytest.mark.parametrize("query, status, path", [({"a": "x"}, 400, "b"), ({"b": "x"}, 400, "a"), ({"a": "nobody", "b": "known"}, 404, "a"), ({"a": "known", "b": "nobody"}, 404, "b"),
                                                  ({"a": "known", "b": "known", "budget": "steps"}, 400, "budget"), ({"a": "known", "b": "known", "c": "x"}, 400, "c"),
                                                  ({"a": "", "b": "known"}, 400, "a")])
-def test_what_cannot_be_asked_is_refused(plain, query, status, path):
+def test_an_invalid_query_is_refused(plain, query, status, path):
     score(plain, "known")
     reply = plain.get("/v1/compare", **query)
     assert (reply.status, reply.error["path"]) == (status, path)

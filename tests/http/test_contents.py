@@ -113,7 +113,7 @@ def test_with_its_last_group_a_prompt_goes_too(start, engine):
     service.batch(make_batch(make_group("a", prompt="shared"), run="second"))
     assert len(contents(service)) == 3
     assert service.delete("/v1/runs/first").status == 202
-    eventually(lambda: len(contents(service)) == 2, "what nobody points to any more to go")
+    eventually(lambda: len(contents(service)) == 2, "unreferenced contents to be deleted")
     row, = {json.dumps(row["prompt"]) for row in service.read("/v1/rollouts", run="second", fields="prompt")["items"]}
     assert row == '"shared"'
 

@@ -1,4 +1,4 @@
-"""Pages of curl lines (docs/audits.md …): each line is run as it stands, and what it prints is what the page says."""
+"""Pages of curl lines (docs/audits.md …): each line is run unchanged, and its output must be that of the page."""
 import json
 import os
 import re
@@ -27,7 +27,7 @@ def printed(service, line):
 
 @pytest.mark.skipif(not (shutil.which("jq") and shutil.which("curl")), reason="there is no jq or no curl")
 @pytest.mark.parametrize("page", PAGES)
-def test_each_line_of_the_page_prints_what_the_page_says(start, page):
+def test_each_line_prints_the_output_on_the_page(start, page):
     service = start()
     training(service)
     found = blocks(page)

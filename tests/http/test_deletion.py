@@ -1,4 +1,4 @@
-"""DELETE /v1/runs/{run}: what would go is said first; then all of it goes, in slices, whatever happens meanwhile."""
+"""DELETE /v1/runs/{run}: a dry run counts the rows; a deletion removes all of them, in slices, across kills and full disks."""
 import itertools
 import json
 import os
@@ -18,7 +18,7 @@ from test_restart import check_database
 RIGHT = {"text": "\\boxed{42}", "ids": [11, 12, 2], "lp": [-0.5, -0.25, -0.125]}
 # Shared by all runs: their rows stay while a row of any run points to them, or for good where they hold no text of a run.
 SWEPT = {"tasks", "tags", "contents"}
-OF_NO_RUN = {"tasksets", "taskset_splits", "taskset_tasks"}  # what they refer to is kept by them
+OF_NO_RUN = {"tasksets", "taskset_splits", "taskset_tasks"}  # their references keep contents
 LARGE = 1 if os.environ.get("ROLLOUTD_SANITIZED") else 6  # batches of a thousand rollouts
 
 
@@ -121,14 +121,14 @@ def test_every_table_goes_with_its_run_or_is_shared(schema):
 
 
 def test_every_number_of_a_row_is_a_foreign_key(schema):
-    """Otherwise neither SQLite nor the deletion knows what points where."""
+    """Without the key, neither SQLite nor the deletion finds the referring rows."""
     for table in schema.tables:
         for name, *_ in schema.columns[table]:
             if name.endswith("_seq") and name != "run_seq":
                 assert name in schema.arrows.get(table, {}), f"{table}.{name} is no foreign key"
 
 
-def test_what_points_to_a_row_of_a_run_is_found_by_an_index(schema):
+def test_every_reference_to_a_row_of_a_run_has_an_index(schema):
     for table, arrows in schema.arrows.items():
         for own, (parent, _) in arrows.items():
             if parent in schema.held | SWEPT and (table, own) not in schema.second:
@@ -160,7 +160,7 @@ def test_nothing_of_a_run_is_left_in_any_table_and_nothing_of_another_is_missing
 
 # -- the request -----------------------------------------------------------------------------------------------------------------
 
-def test_what_would_go_is_said_and_stays(plain):
+def test_a_dry_run_counts_the_rows_and_deletes_none(plain):
     score(plain, "dry", tasks=3, members=5)
     size = plain.request("DELETE", "/v1/runs/dry", dry_run="true")
     assert size.status == 200 and size.json["bytes"] > 3 * 5 * 100
@@ -168,7 +168,7 @@ def test_what_would_go_is_said_and_stays(plain):
     assert len(plain.read("/v1/rollouts", run="dry")["items"]) == 15 and plain.read("/v1/runs/dry")["deletion"] is None
 
 
-def test_it_goes_and_its_name_is_free(plain):
+def test_a_deleted_run_is_gone_and_its_name_is_free(plain):
     made = score(plain, "once")
     rollout = made["groups"][0]["rollouts"][0]["id"]
     done = deleted(plain, "once", by="maria")
@@ -181,7 +181,7 @@ def test_it_goes_and_its_name_is_free(plain):
     assert plain.read("/v1/runs/once")["counts"]["batches"] == 1
 
 
-def test_who_when_and_what_are_on_record_and_in_the_log(plain):
+def test_the_requester_time_and_size_of_a_deletion_are_on_record_and_in_the_log(plain):
     score(plain, "audited")
     reply = plain.request("DELETE", "/v1/runs/audited", headers={"X-Request-Id": "ticket-17"}, by="maria")
     gone(plain, "audited")
@@ -233,7 +233,7 @@ def fill(service, run, batches=LARGE):
 
 
 class Held:
-    """A service whose deletion of `large` stands after each slice: its disk syncs only when it is told to."""
+    """A service whose deletion of `large` stops after each slice: the test releases each sync of its disk."""
 
     def __init__(self, service, file):
         self.service, self.file = service, file
@@ -280,7 +280,7 @@ def held(start, slow_sync, tmp_path):
         held.go()
 
 
-def test_nothing_of_it_is_seen_meanwhile_but_that_it_is_deleted(held):
+def test_readers_see_only_the_deletion_of_a_run_that_is_being_deleted(held):
     service = held.service
     assert service.read("/v1/runs/large")["deletion"] == held.deletion["deletion"] and held.deletion["rollouts"] == LARGE * 1000
     assert service.read("/v1/deletions")["items"][0]["ended_at"] is None
@@ -306,7 +306,7 @@ def test_every_post_to_it_is_refused_meanwhile_and_a_second_delete_finds_the_fir
     assert service.put("/v1/runs/large/policy", {"revision": 5}).status == 200
 
 
-def test_a_deletion_goes_on_after_kill_9(held):
+def test_a_deletion_continues_after_kill_9(held):
     service = held.service
     held.meanwhile(lambda: service.put("/v1/runs/other/policy", {"revision": 5}))
     service.kill()
@@ -345,18 +345,18 @@ def test_batches_of_others_run_beside_a_deletion(start, toy):
     assert service.read("/v1/runs/busy")["counts"]["rollouts"] == 16 * len(made)
 
 
-def test_a_deletion_goes_on_when_a_full_disk_has_room_again(held):
+def test_a_deletion_continues_when_a_full_disk_has_room_again(held):
     service = held.service
     limit_files(service, os.path.getsize(service.log_file) + 4096)
     held.go()
-    eventually(lambda: "a deletion cannot go on" in service.log(), "the disk to be full")
+    eventually(lambda: "a deletion failed and is retried" in service.log(), "the disk to be full")
     assert service.read("/v1/runs/large")["deletion"] == held.deletion["deletion"]
     limit_files(service, None)
     gone(service, "large")
     assert score(service, "next")["state"] == "complete"
 
 
-def test_its_pages_are_used_again(start):
+def test_the_pages_of_a_deleted_run_are_used_again(start):
     service = start()
     fill(service, "first")
     service.terminate()
@@ -407,7 +407,7 @@ def test_the_run_that_was_idle_for_longest_goes_when_the_record_is_too_large(sta
         assert link.execute("SELECT name FROM runs").fetchall() == [("second",)]
 
 
-def test_a_record_that_is_too_large_is_said_once_when_no_run_may_go(start):
+def test_a_record_that_is_too_large_is_logged_once_when_no_run_may_go(start):
     service = start(settings={"retention.max_bytes": "100KiB", "retention.idle": "60s"})
     fill(service, "young", 1)
     eventually(lambda: "no run may go" in service.log(), "the warning")
@@ -415,7 +415,7 @@ def test_a_record_that_is_too_large_is_said_once_when_no_run_may_go(start):
 
 
 @pytest.mark.skipif(not (shutil.which("jq") and shutil.which("curl")), reason="there is no jq or no curl")
-def test_each_line_of_the_page_prints_what_the_page_says(plain):
+def test_each_line_prints_the_output_on_the_page(plain):
     training(plain)
     with open(os.path.join(ROOT, "docs", "keeping.md"), encoding="utf-8") as file:
         found = re.findall(r"^```sh\n(.*?)\n```\n(?:\n```\n(.*?)\n```$)?", file.read(), re.M | re.S)

@@ -35,7 +35,7 @@ def sign(value):
 
 
 def counted(groups, a="old", b="exact", weights=None):
-    """What a reply must say of whole groups of rollouts with a grpo objective."""
+    """The expected reply for whole groups of rollouts with a grpo objective."""
     weights = weights or {"old": 1}
     pairs, examples = collections.Counter(), collections.defaultdict(list)
     n = agree = changes = signs = 0
@@ -81,7 +81,7 @@ def groups_of(*batches):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_each_number_is_what_the_verdicts_give(plain, seed):
+def test_each_number_follows_from_the_verdicts(plain, seed):
     batch = score(plain, f"drawn-{seed}", made_up(seed))
     check(disagreements(plain, f"drawn-{seed}"), groups_of(batch))
 
@@ -139,7 +139,7 @@ def test_an_objective_over_the_whole_batch(plain):
 
 
 def test_scores_that_are_normalised_by_name(plain):
-    """gdpo: what stands in is normalised in the place of the other."""
+    """gdpo: the score of b is normalised in the place of a's."""
     groups = [("a", [{"old": 1, "more": 0, "exact": 0}, {"old": 0, "more": 1, "exact": 1}, {"old": 0, "more": 0, "exact": 0}])]
     objective = {"preset": "grpo", "advantage": {"estimator": "gdpo"}}
     first = score(plain, "names", groups, weights={"old": 1, "more": 1}, objective=objective)
@@ -183,7 +183,7 @@ def test_a_revision_is_that_of_its_latest_incarnation(plain):
 
 
 def test_a_revision_is_that_of_its_latest_incarnation_for_tasks_that_it_had_not(plain):
-    """As in stats: the task t1 at revision 5 is of weights that the trainer threw away, though nobody sampled it anew."""
+    """As in stats: the task t1 at revision 5 is of weights that the trainer threw away, though no later sample replaced it."""
     score(plain, "partly", made_up(24, tasks=2, members=3), revision=5)
     before = score(plain, "partly", made_up(25, tasks=2, members=3), revision=4)
     assert plain.put("/v1/runs/partly/policy", {"revision": 5, "rewind_to_step": 5}).status == 200
@@ -208,7 +208,7 @@ def test_verifiers_of_single_groups(service, engine):
     ("run=refused&a=old&b=exatc", 400, "invalid_field", "b"), ("run=refused&a=old&b=exact&revision=1&revision_min=1", 400, "invalid_field", "revision"),
     ("run=refused&a=old&b=exact&purpose=both", 400, "invalid_field", "purpose"), ("run=refused&a=old&b=exact&revision=x", 400, "invalid_field", "revision"),
     ("run=refused&a=old&b=exact&limit=1", 400, "unknown_field", "limit"), ("run=refused&a=old&b=exact&revision=99", 400, "invalid_field", "a")])
-def test_what_cannot_be_asked_is_refused_with_its_place(plain, query, status, code, path):
+def test_an_invalid_query_is_refused_with_its_path(plain, query, status, code, path):
     score(plain, "refused", made_up(1, tasks=1, members=2))
     reply = plain.get(f"/v1/disagreements?{query}")
     assert (reply.status, reply.error["code"], reply.error["path"]) == (status, code, path), reply

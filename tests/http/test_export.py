@@ -137,7 +137,7 @@ def test_rows_that_are_written_meanwhile_neither_repeat_nor_hide_others(start):
 
 
 def test_r52_an_export_that_is_read_slowly_keeps_no_snapshot(service, engine):
-    """R52: what is written meanwhile goes from the log into the database. The record is larger than what sockets hold."""
+    """R52: rows written during an export move from the log into the database. The record is larger than what sockets hold."""
     text = "x" * 100_000
     engine.rules({"text": text, "ids": [1], "lp": [-0.5]})
     many = make_batch(*[make_group(f"k{index}") for index in range(10)], run="slow", sampling=sampling(4))
@@ -171,7 +171,7 @@ def test_r53_a_text_with_nul_is_found_and_exported_whole(service, engine):
 
 
 def checkpointed(service):
-    """Whether nobody's snapshot holds a checkpoint back."""
+    """Whether no snapshot holds a checkpoint back."""
     with sqlite3.connect(service.database, timeout=0) as database:
         busy, pages_in_log, moved = database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     database.close()

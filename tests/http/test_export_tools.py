@@ -10,7 +10,7 @@ import pytest
 from harness import ROOT
 from test_curl_pages import training
 
-SEED = 9007199254740993  # beyond what a double holds
+SEED = 9007199254740993  # not exact as a double
 PYTHON = os.environ.get("ROLLOUTD_SCHEMATHESIS_PYTHON")
 MISSING = os.environ.get("ROLLOUTD_SCHEMATHESIS_MISSING", "ROLLOUTD_SCHEMATHESIS_PYTHON names no interpreter with pandas and duckdb")
 

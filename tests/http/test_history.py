@@ -39,7 +39,7 @@ def found(service, **query):
     ({"duplicate": "false", "task": "a"}, [("a", 0), ("a", 1), ("a", 3), ("a", 4)]),
     ({"text": "need"}, [("a", 3)]), ({"text": "NEED"}, []),
     ({"engine_revision": "step-1"}, [])])
-def test_filters_find_what_fits(record, query, wanted):
+def test_filters_find_the_matching_rollouts(record, query, wanted):
     assert sorted(found(record, **query)) == wanted
 
 

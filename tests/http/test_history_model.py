@@ -96,7 +96,7 @@ def fits(row, query):
 
 
 def ordered(rows, query, rank):
-    """By value, then by row; what has no value comes last, whatever the direction."""
+    """By value, then by row; rows without a value come last in both directions."""
     down = query.get("order") == "desc"
     rows = sorted(rows, key=lambda row: rank[row["id"]], reverse=down)
     if "order_by" not in query:
@@ -141,7 +141,7 @@ def ask(service, dice, query):
 
 def check(query, before, found, after, rank):
     assert len(set(found)) == len(found), "a row came twice"
-    assert set(found) <= set(after), "a row that nobody wrote"
+    assert set(found) <= set(after), "a row that was never written"
     wanted = [row["id"] for row in ordered((row for row in before.values() if fits(row, query)), query, rank)]
     assert [identity for identity in found if identity in before] == wanted
 

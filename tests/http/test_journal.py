@@ -1,4 +1,4 @@
-"""What is said of a run: the trainer's own numbers, and notes."""
+"""The trainer's own numbers of a run, and notes on it."""
 import json
 import threading
 
@@ -76,7 +76,7 @@ def test_pages_are_whole_while_other_steps_are_recorded(plain):
     ({"optimizer_step": 1, "revision": 1, "values": {f"x{i}": i for i in range(257)}}, "invalid_field", "values"),
     ({"optimizer_step": 1, "revision": 1, "values": {"loss": 1}, "step": 1}, "unknown_field", "step"),
 ])
-def test_what_is_no_number_is_refused_by_its_path(plain, body, code, path):
+def test_invalid_numbers_are_refused_with_their_path(plain, body, code, path):
     run_of(plain, "refused")
     reply = plain.post("/v1/runs/refused/metrics", body)
     assert (reply.status, reply.error["code"], reply.error["path"]) == (400, code, path)
@@ -138,7 +138,7 @@ def test_the_same_note_from_many_at_once_is_one(plain):
 @pytest.mark.parametrize("body, code, path", [
     ({}, "missing_field", "prediction"), ({"prediction": ""}, "invalid_field", "prediction"), ({"prediction": None}, "invalid_field", "prediction"),
     ({"result": 1}, "invalid_field", "result"), ({"result": "x" * 65537}, "invalid_field", "result"), ({"conclusion": "x"}, "unknown_field", "conclusion")])
-def test_what_is_no_note_is_refused_by_its_path(plain, body, code, path):
+def test_an_invalid_note_is_refused_with_its_path(plain, body, code, path):
     run_of(plain, "wrong")
     reply = plain.put("/v1/runs/wrong/notes", body)
     assert (reply.status, reply.error["code"], reply.error["path"]) == (400, code, path)
@@ -182,7 +182,7 @@ def test_a_question_that_the_list_does_not_know_is_refused(plain, kind, query):
     assert plain.get(f"/v1/runs/asked/{kind}{query}").status == 400
 
 
-def test_what_is_said_has_no_parameters(plain):
+def test_posts_of_numbers_and_notes_take_no_parameters(plain):
     run_of(plain, "bare")
     for reply in (plain.put("/v1/runs/bare/notes?dry_run=true", {"result": "x"}),
                   plain.post("/v1/runs/bare/metrics?replace=false", {"optimizer_step": 1, "revision": 1, "values": {"loss": 1}})):
@@ -191,7 +191,7 @@ def test_what_is_said_has_no_parameters(plain):
 
 
 def test_a_client_that_hangs_up_has_said_it(start):
-    """The operation is the store's once it was sent, whoever reads the answer."""
+    """A sent operation is stored, also if its client has hung up."""
     service = start()
     run_of(service, "hung")
     body = json.dumps({"result": "gone"}).encode()

@@ -1,4 +1,4 @@
-"""What a run has frozen: no batch, score or objective call leaves it, whoever comes first."""
+"""Manifests: no batch, score or objective call contradicts a frozen setting, in any order of arrival."""
 import json
 import sqlite3
 import threading
@@ -120,7 +120,7 @@ def test_the_same_value_in_other_words_is_no_change(plain, change):
     ({"budget": {"completion_tokens": 0.5}}, "invalid_field", "manifest.budget.completion_tokens"), ({"budget": 7}, "invalid_field", "manifest.budget"),
     ({"data": {"set": 1}}, "invalid_field", "manifest.data.set"), ({"data": {"sets": "a"}}, "unknown_field", "manifest.data.sets"),
     ({"seed": 1}, "unknown_field", "manifest.seed"), ({"tokenizer_sha256": 1}, "invalid_field", "manifest.tokenizer_sha256")])
-def test_what_is_no_manifest_is_refused_by_its_path_and_makes_no_run(plain, manifest, code, path):
+def test_an_invalid_manifest_is_refused_with_its_path_and_makes_no_run(plain, manifest, code, path):
     reply = freeze(plain, "none", **manifest)
     assert reply.status in (400, 422) and (reply.error["code"], reply.error["path"]) == (code, path), reply
     assert plain.get("/v1/runs/none").status == 404
@@ -189,7 +189,7 @@ def test_a_batch_that_contradicts_is_refused_and_one_that_keeps_to_it_is_taken(s
     assert sampled.post("/v1/batches", make_batch(**change, run="other")).status == 200
 
 
-def test_what_a_manifest_does_not_name_is_free(sampled):
+def test_settings_outside_the_manifest_are_free(sampled):
     frozen(sampled, "test", sampling={"temperature": 1}, verifiers=[{"name": "math"}], checkpoint="a", reference_policy="b", tokenizer_sha256="c", masks={"mine": 1},
            evaluation={"sampling": {"n": 64}})
     for change in ({}, {"sampling": sampling(4, max_tokens=8)}, {"objective": {"preset": "dapo"}}, {"verifiers": [{"name": "math", "weight": 3}]}):
@@ -349,7 +349,7 @@ def test_a_budget_that_is_spent_already_contradicts_the_record(start, budget, fi
 
 
 def test_tokens_from_before_they_were_counted_are_counted_once(start):
-    """45,000 rollouts as a file has them whose migration is new: more than two slices."""
+    """45,000 rollouts of a file that was just migrated: more than two slices."""
     service = start()
     assert score(service, "old", tokens(2)).status == 200
     service.terminate()

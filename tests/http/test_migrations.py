@@ -47,7 +47,7 @@ def said(service):
 
 @pytest.fixture(scope="module")
 def newest(shared_factory):
-    """A record with two runs, a weight update and a rewind; and what it says."""
+    """A record with two runs, a weight update and a rewind; and its replies."""
     service = shared_factory()
     score(service, "first", revision=1)
     score(service, "second", tasks=3, revision=1)

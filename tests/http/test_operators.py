@@ -1,4 +1,4 @@
-"""docs/operators.md: what an operator asks is one line each, and the line says what is true."""
+"""docs/operators.md: each question of an operator is one line, and its output is correct."""
 import json
 import os
 import re
@@ -16,7 +16,7 @@ RIGHT = {"text": "\\boxed{42}", "ids": [11, 12, 2], "lp": [-0.5, -0.25, -0.125]}
 
 
 @pytest.mark.skipif(not (shutil.which("jq") and shutil.which("curl")), reason="there is no jq or no curl")
-def test_each_line_of_the_page_prints_what_the_page_says(service, engine):
+def test_each_line_prints_the_output_on_the_page(service, engine):
     training(service)
     body = {"run": "demo", "policy_revision": 0, "verifiers": [{"name": "math"}], "groups": [{"task": "t", "reference": "1", "completions": [{"text": "1"}]}]}
     assert service.post("/v1/score", body, {"Idempotency-Key": "step-1"}).status == 200
@@ -74,7 +74,7 @@ def test_a_refusal_of_a_broken_head_is_kept_without_its_path(plain):
     assert any(item["status"] == 400 for item in plain.read("/v1/refusals")["items"])
 
 
-def test_storage_grows_with_what_is_stored_and_has_free_pages_after_a_deletion(start):
+def test_storage_grows_with_the_record_and_has_free_pages_after_a_deletion(start):
     service = start()
     before = service.read("/v1/storage")
     assert before["growth"]["bytes_per_hour"] is None and before["full_at"] is None and before["disk_free_bytes"] > 0
@@ -97,7 +97,7 @@ def test_the_growth_of_the_record_says_when_the_disk_is_full(start):
     assert storage["full_at"] is None or datetime.fromisoformat(storage["full_at"]) > datetime.fromisoformat("2026-01-01T00:00:00Z")
 
 
-def test_the_progress_of_a_batch_goes_by_what_has_ended(service, engine):
+def test_the_progress_of_a_batch_counts_ended_rollouts(service, engine):
     engine.rules({"in": "SLOW", **RIGHT, "hold": True}, {**RIGHT})
     groups = [make_group("fast"), make_group("slow", "SLOW")]
     identity = service.post("/v1/batches", make_batch(*groups, sampling=sampling(2)), {"Prefer": "respond-async"}).json["id"]
@@ -112,7 +112,7 @@ def test_the_progress_of_a_batch_goes_by_what_has_ended(service, engine):
     assert service.settled(identity)["state"] == "complete"
 
 
-def test_an_open_update_says_what_it_waits_for(service, engine):
+def test_an_open_update_names_the_cause_of_its_wait(service, engine):
     engine.rules({**RIGHT, "hold": True})
     identity = service.post("/v1/batches", make_batch(run="live"), {"Prefer": "respond-async"}).json["id"]
     eventually(lambda: engine.open == 2, "samples")

@@ -1,4 +1,4 @@
-"""Which model, programs and settings made a rollout: on record as they were when it was sent, whatever comes later."""
+"""Provenance: the model, programs and settings of a rollout are on record with their values at its dispatch."""
 import json
 import re
 import shutil
@@ -47,7 +47,7 @@ def test_a_rollout_names_model_and_version_of_its_engine_and_of_the_service_ever
     assert len(seen) == 11 and {made_by(rollout) for rollout in seen} == {want}
 
 
-def test_the_digest_of_the_tokenizer_is_what_the_probe_found(start, toy):
+def test_the_digest_of_the_tokenizer_is_that_of_the_probe(start, toy):
     service = start(toy, settings={"engine.probe_samples": "true"})
     batch = service.batch(make_batch(sampling={"n": 2, "max_tokens": 8}))
     shown, = service.read("/v1/engines")["items"]

@@ -41,11 +41,11 @@ def test_an_advantage_that_was_changed_is_found_and_named(start):
     service.terminate()
     assert change(service, "UPDATE rollouts SET advantage = advantage + 0.001 WHERE sample_index = 2 AND group_seq = (SELECT min(seq) FROM groups)") == 1
     code, said = verify(service)
-    assert code == 1 and f"an advantage is not what its rewards make: {made['groups'][0]['id']} sample 2:" in said
+    assert code == 1 and f"an advantage differs from that of its rewards: {made['groups'][0]['id']} sample 2:" in said
     assert "1 found wrong" in said
 
 
-def test_what_an_older_arithmetic_computed_is_told_and_no_fault(start):
+def test_advantages_of_an_older_arithmetic_are_reported_and_no_fault(start):
     service = start()
     score(service, "older")
     service.terminate()

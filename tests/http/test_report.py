@@ -1,4 +1,4 @@
-"""GET /v1/runs/{run}/report: every number again from the rows (report_check.py), and what its pages look like to a parser."""
+"""GET /v1/runs/{run}/report: every number again from the rows (report_check.py), and its pages through a parser."""
 import base64
 import hashlib
 import html.parser
@@ -69,7 +69,7 @@ def limits(report):
 
 # -- numbers -----------------------------------------------------------------------------------------------------------------------
 
-def test_each_number_is_what_the_rows_give(plain):
+def test_each_number_follows_from_the_rows(plain):
     """Failures, truncation, zero variance, objective calls of several epochs, evaluations, the trainer's own numbers."""
     for revision in range(5):
         batch = score(plain, "whole", revision, drawn(revision, 5) + [("same", [1, 1, 1, 1]), ("lost", ["invalid_reply"] * 4)])
@@ -112,7 +112,7 @@ def test_a_revision_is_that_of_its_latest_incarnation_and_all_was_spent(plain):
 
 
 def test_answers_of_a_sampled_run_are_evaluated(service, engine):
-    """maj@k needs what was answered, which a verdict of math says."""
+    """maj@k needs the answer, which a verdict of math has."""
     engine.rules({"in": "P0", "text": "\\boxed{42}"}, {"in": "P1", "text": "\\boxed{41}"}, {"in": "P2", "raw": "null"})
     body = make_batch(make_group("a", "P0"), make_group("b", "P1"), make_group("c", "P2"), run="sampled", sampling=sampling(4), purpose="eval", pass_at=[1, 3],
                       verifiers=[{"name": "math", "id": "correct", "heldout": True}, {"name": "format", "options": {"template": "boxed_once"}}])
@@ -165,7 +165,7 @@ def test_an_evaluation_is_of_one_set(plain):
 
 
 def test_a_held_out_prompt_that_was_trained_on_is_named(plain):
-    """By its prompt, under another name; not one of the split train, not what an evaluation was made of, not another run's."""
+    """By its prompt, under another name; not a task of the split train, of an evaluation, or of another run."""
     put_set(plain, "leaky", {"a": "train", "b": "test", "c": "validation"})
 
     def post(run, revision, prompts, purpose="train"):
@@ -202,7 +202,7 @@ def test_a_run_without_rollouts(plain):
         assert plain.get("/v1/runs/empty/report", headers={"Accept": kind}).status == 200
 
 
-def test_each_limitation_counts_what_it_names(plain):
+def test_each_limitation_counts_its_rollouts(plain):
     score(plain, "limited", 0, [("t", [0, 1, 1, "engine_error"])], objective={"preset": "grpo"})
     score(plain, "limited", 1, [("t", [0, 1])], objective={"preset": "rloo"}, verifiers=[])
     found = limits(checked(plain, "limited"))
@@ -246,7 +246,7 @@ def test_notes_stand_in_the_report(plain):
 @pytest.mark.parametrize("path, status, code, place", [
     ("nobody/report", 404, "not_found", "run"), ("asked/report?from=x", 400, "invalid_field", "from"), ("asked/report?to=-1", 400, "invalid_field", "to"),
     ("asked/report?from=3&to=2", 400, "invalid_field", "to"), ("asked/report?revision=1", 400, "unknown_field", "revision")])
-def test_what_cannot_be_asked_is_refused_with_its_place(plain, path, status, code, place):
+def test_an_invalid_query_is_refused_with_its_path(plain, path, status, code, place):
     score(plain, "asked", 0, [("t", [0, 1])])
     reply = plain.get(f"/v1/runs/{path}")
     assert (reply.status, reply.error["code"], reply.error["path"]) == (status, code, place), reply
@@ -270,7 +270,7 @@ def assert_same(left, right):
     assert not list(differences(left, right)), list(differences(left, right))
 
 
-def test_the_record_says_what_its_roll_ups_say(start, engine):
+def test_a_report_from_rollouts_equals_that_from_roll_ups(start, engine):
     """Failures, evaluations, a rewind, a batch that still runs; then the same without roll-ups."""
     service = start(engine)
     for revision in range(3):
@@ -298,7 +298,7 @@ VOID = {"meta", "line", "path", "circle", "rect", "br"}
 
 
 class Page(html.parser.HTMLParser):
-    """The elements of a page; what is not closed in order is a fault."""
+    """The elements of a page; an element closed out of order is a fault."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -338,7 +338,7 @@ def a_run(service, run, revisions):
 
 
 @pytest.mark.parametrize("revisions", [1, 3])
-def test_the_page_is_whole_and_says_in_words_what_it_shows(plain, revisions):
+def test_the_page_is_whole_and_describes_its_figures_in_words(plain, revisions):
     a_run(plain, f"page-{revisions}", revisions)
     page = Page(page_of(plain, f"page-{revisions}")[1])
     assert page.open == ["html"] or page.open == [] and not page.faults, (page.open, page.faults)
@@ -372,7 +372,7 @@ HOSTILE = ["<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "</ti
 
 
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
-def test_what_comes_from_outside_is_text_and_nothing_else(plain, number):
+def test_texts_from_outside_are_text_and_no_markup(plain, number):
     """Names of verifiers, codes of failures, engines, notes, options in the configuration."""
     text, run = HOSTILE[number], f"hostile-{number}"
     name = text.replace("\n", " ")[:60]

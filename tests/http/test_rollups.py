@@ -1,4 +1,4 @@
-"""Roll-ups: numbers from them are those from the rollouts, whatever happened to batches, service and run."""
+"""Roll-ups: their numbers equal those of the rollouts, across cancellations, kills, aborts and rewinds."""
 import os
 import random
 import shutil
@@ -66,7 +66,7 @@ def test_numbers_and_the_record_agree_after_cancels_kills_and_rewinds(start, eng
 
 
 def test_a_group_of_two_revisions_counts_once_where_they_are_one_cell(service, engine):
-    """Mode abort: a sample in flight goes on at the new revision, beside a sibling of the old one."""
+    """Mode abort: a sample in flight continues at the new revision, beside a sibling of the old one."""
     engine.rules({"times": 1, "text": "\\boxed{42}"}, {"times": 1, "hold": True}, {"text": "\\boxed{41}"})
     assert service.put("/v1/runs/split/policy", {"revision": 1}).status == 200
     body = make_batch(make_group("one"), run="split", policy_revision=1, sampling=sampling(2))
@@ -121,7 +121,7 @@ def test_a_run_from_before_there_were_roll_ups_is_scanned(start):
     assert verify(service).returncode == 0
 
 
-def test_a_staleness_beyond_what_is_stored_is_the_largest_that_is(start, engine):
+def test_a_staleness_beyond_int64_is_stored_as_the_largest_int64(start, engine):
     """The weights change while a group is sampled, and revisions are nanoseconds from then on."""
     engine.rules({"text": "\\boxed{42}", "hold": True})
     service = start(engine)

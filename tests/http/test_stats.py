@@ -171,7 +171,7 @@ def test_every_number_is_the_one_computed_from_the_rows(plain, seed):
     check(plain, [row for row in train if row["engine"] == "e1"], ("task",), run=run, engine="e1")
 
 
-def test_filters_of_lists_narrow_what_is_counted(plain):
+def test_filters_of_lists_narrow_the_counted_rollouts(plain):
     source, run = random.Random(5), "filters"
     random_run(plain, source, run, 3)
     for filters in ({"task": "t1"}, {"finish_reason": "length"}, {"reward_min": 0.5}, {"reason": "different"}, {"verifier": "has_b", "verdict": "correct"}, {"duplicate": "true"}):
@@ -237,7 +237,7 @@ def test_solved_is_by_the_batch_s_own_verifier(plain):
             assert (item["decided"], item["solved"]) == (3, solved), (name, by, item)
 
 
-# -- failures, cancellations, what still runs --------------------------------------------------------------------------------------
+# -- failures, cancellations, running rollouts -------------------------------------------------------------------------------------
 
 def test_failures_are_counted_and_in_no_mean(service, engine):
     engine.rules({"in": "BAD", "status": 500, "raw": "boom"}, {"in": "LONG", "text": "\\boxed{42}", "finish": "length"}, {"text": "\\boxed{42}"})
@@ -252,7 +252,7 @@ def test_failures_are_counted_and_in_no_mean(service, engine):
     assert items["long"]["truncated"] == 2 and items["good"]["solved"] == 2
 
 
-def test_what_runs_and_what_was_cancelled_is_counted(service, engine):
+def test_running_and_cancelled_rollouts_are_counted(service, engine):
     engine.rules({"in": "HELD", "hold": True}, {"text": "\\boxed{42}"})
     made = service.post("/v1/batches", make_batch(make_group("done"), make_group("held", "HELD"), sampling=sampling(2), run="running"), {"Prefer": "respond-async"}).json
     first, _ = service.read(f"/v1/batches/{made['id']}/groups", arrays="none")["items"]
@@ -313,7 +313,7 @@ def test_pages_are_the_list_in_order_and_a_cursor_is_of_its_list(plain):
 
 @pytest.mark.parametrize("query, path", [({"by": "colour"}, "by"), ({"by": "task,task"}, "by"), ({"by": "task,"}, "by"), ({"run": "nobody"}, "run"),
                                          ({"threshold": "high"}, "threshold"), ({"colour": "red"}, "colour"), ({"limit": 0}, "limit"), ({"revision": -1}, "revision")])
-def test_what_cannot_be_meant_is_refused_with_its_path(plain, query, path):
+def test_an_invalid_query_is_refused_with_its_path(plain, query, path):
     post_scores(plain, random.Random(1), "refusals", 0, [0])
     reply = plain.get("/v1/stats", **{"run": "refusals", **query})
     assert reply.status == (404 if path == "run" else 400) and reply.error["path"] == path, reply

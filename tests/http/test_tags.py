@@ -66,7 +66,7 @@ def test_a_wrong_tag_is_refused_with_its_path(plain, tags, path):
 
 
 @pytest.mark.parametrize("name, code", [("tag.", "unknown_field"), ("tag", "unknown_field"), ("tags", "unknown_field"), ("xtag.source", "unknown_field"), ("tag.a b", "invalid_field"), ("tag." + "n" * 65, "invalid_field")])
-def test_a_filter_by_what_is_no_tag_is_refused(plain, name, code):
+def test_a_filter_by_an_invalid_tag_is_refused(plain, name, code):
     reply = plain.get("/v1/rollouts", **{name: "x"})
     assert (reply.status, reply.error["code"], reply.error["path"]) == (400, code, name)
 

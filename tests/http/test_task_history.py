@@ -91,7 +91,7 @@ def test_flips_are_the_tasks_whose_rate_crossed_the_line(plain, verifier, thresh
     ("/v1/flips", {"run": "refused", "from": 1, "to": 1}, 400, "to"), ("/v1/flips", {"run": "refused", "from": -1, "to": 1}, 400, "from"),
     ("/v1/flips", {"run": "nobody", "from": 0, "to": 1}, 404, "run"), ("/v1/flips", {"run": "refused", "from": 0, "to": 1, "rate": "x"}, 400, "rate"),
     ("/v1/flips", {"run": "refused", "from": 0, "to": 1, "cursor": "0" * 32}, 400, "cursor")])
-def test_what_cannot_be_meant_is_refused_with_its_path(plain, path, query, status, field):
+def test_an_invalid_query_is_refused_with_its_path(plain, path, query, status, field):
     post_scores(plain, random.Random(1), "refused", 0, [0])
     reply = plain.get(path, **query)
     assert (reply.status, reply.error["path"]) == (status, field), reply

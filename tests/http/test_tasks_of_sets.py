@@ -117,7 +117,7 @@ def test_an_item_that_cannot_be_meant_is_refused_with_its_path(plain, item, stat
     assert (reply.status, reply.error["code"], reply.error["path"]) == (status, code, path)
 
 
-def test_what_a_batch_takes_from_sets_is_bounded_as_its_body_is(start):
+def test_tasks_from_sets_count_towards_the_size_limit_of_a_batch(start):
     service = start(args=["--set", "body_limit=1MiB"])
     assert put(service, "large", body_of(*({"task": f"t{i}", "prompt": "x" * 300_000} for i in range(4)))).status == 201
     reply = score(service, *({"set": "large", "task": f"t{i}"} for i in range(4)), verifiers=[])

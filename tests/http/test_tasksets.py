@@ -109,7 +109,7 @@ def test_blank_lines_and_ends_of_lines_do_not_matter(plain, body):
 
 
 @pytest.mark.parametrize("path, field", [("nobody", "set"), ("nobody/tasks", "set"), ("nobody/tasks/a", "set"), ("there/tasks/b", "task")])
-def test_what_nobody_put_is_not_found(plain, path, field):
+def test_an_unknown_set_or_task_is_not_found(plain, path, field):
     assert put(plain, "there", body_of(line("a"))).status in (200, 201)
     reply = plain.get(REST + path)
     assert (reply.status, reply.error["code"], reply.error["path"]) == (404, "not_found", field)
@@ -154,7 +154,7 @@ def test_an_empty_set_is_refused(plain, body):
     assert (reply.status, reply.error["code"]) == (400, "invalid_field") and plain.get(REST + "empty").status == 404
 
 
-def test_a_wrong_line_far_behind_refuses_what_came_before_too(plain):
+def test_a_wrong_line_far_behind_refuses_the_earlier_lines_too(plain):
     reply = put(plain, "late", MANY + b'{"task":"t17","prompt":"x"}')
     assert (reply.status, reply.error["code"], reply.error["path"]) == (422, "duplicate_task", "line[4001].task") and "line 18" in reply.error["message"]
     assert plain.get(REST + "late").status == 404
@@ -290,7 +290,7 @@ def test_two_clients_that_put_one_set_at_once_make_one(start):
 
 # -- the end of the process, of the disk -----------------------------------------------------------------------------------------------
 
-def test_what_a_death_left_is_seen_by_nobody_and_goes_with_the_next_start(start):
+def test_a_draft_that_a_crash_left_is_invisible_and_dropped_by_the_next_start(start):
     service = start()
     assert put(service, "before", MANY).status == 201
     with service.wire() as wire:

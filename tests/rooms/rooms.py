@@ -124,7 +124,7 @@ def door_faults(pairs):
     pairs, tested = list(pairs), {header for _, header in includes(("tests",))}
     doors = {header for source, header in pairs if os.path.dirname(source) != os.path.dirname(header)}
     outside = doors.copy()
-    while more := {header for source, header in pairs if source in doors} - doors:  # what a door shows is a part of it
+    while more := {header for source, header in pairs if source in doors} - doors:  # headers that a door includes are a part of it
         doors |= more
     for header in sorted(path for top in ("server", "client", "verifiers") for path in glob.glob(f"{top}/**/*.h", recursive=True)):
         folder, name = os.path.split(header)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Finds functions of the program that the program does not use: only tests do, or nobody.
+"""Finds functions of the program that only tests use, or that are unused.
 
     tests/rooms/tested_only.py BUILD
 

@@ -2,7 +2,7 @@
  *
  * "42, which is even" says 42, "42 or 43" does not. An explanation behind the value is dropped: it begins with a word
  * of a closed list ("because", "which", "as required"), and nothing in it can be another value or take this one back
- * ("not", "may", "half", a number). Any other continuation stays, and the reader of the value refuses it.
+ * ("not", "may", "half", a number). Any other continuation is kept, and the reader of the value refuses it.
  *
  * Pure, linear in the text. */
 #ifndef VERIFIERS_TEXT_SENTENCE_H

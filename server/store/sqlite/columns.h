@@ -329,7 +329,7 @@
     COLUMN(u, engine_us, int, engine_us)                                                                               \
     COLUMN(u, ended, int, ended)                                                                                       \
     COLUMN(u, staleness, int, staleness)
-/* What is added up when roll-ups of one key meet. */
+/* The columns that are added when roll-ups of one key are merged. */
 #define ROLLUP_COUNTS(COUNT)                                                                                           \
     COUNT(n)                                                                                                           \
     COUNT(scored)                                                                                                      \

@@ -9,7 +9,7 @@
 enum { DIGITS = 16, NUMBERS_MAX = 2, KEY_BYTES = 256 * 1024 };
 
 /* Numbers, then a digest of the list and of them, 16 hexadecimal digits each. A cursor of another list, a cut or an
- * altered one is found out. It is no secret: who forges one gets a page he could have had anyway. */
+ * altered one is recognised. It is no secret: a forged cursor gives a page that other parameters give, too. */
 static void write_numbers(const struct list_key *key, const uint64_t *numbers, size_t count,
                           char ret_cursor[CURSOR_BYTES])
 {
@@ -29,7 +29,7 @@ static uint64_t digit_value(char digit)
 {
     if (digit >= '0' && digit <= '9')
         return (uint64_t)(digit - '0');
-    return digit >= 'a' && digit <= 'f' ? (uint64_t)(digit - 'a' + 10) : 0; /* the comparison finds out what it was */
+    return digit >= 'a' && digit <= 'f' ? (uint64_t)(digit - 'a' + 10) : 0; /* the comparison of digests refuses it */
 }
 
 static bool read_numbers(const struct list_key *key, struct text cursor, uint64_t *ret_numbers, size_t count)

@@ -24,7 +24,7 @@ struct list_place {
 void cursor_write_place(const struct list_key *key, const struct list_place *place, char ret_cursor[CURSOR_BYTES]);
 bool cursor_read_place(const struct list_key *key, struct text cursor, struct list_place *ret_place);
 
-/* A key is the digest of what tells one list from another, written one behind the other. */
+/* A key is the digest of a list's filters, written one behind the other. */
 void key_init(struct buffer *key, const char *list);
 void key_text(struct buffer *key, struct text text);
 void key_numbers(struct buffer *key, const int64_t *numbers, size_t count);

@@ -8,7 +8,7 @@
 
 enum {
     SLICE_US = 4000,       /* then it is committed */
-    ROLLOUTS_AT_ONCE = 16, /* rows of a statement, which ends whatever the time */
+    ROLLOUTS_AT_ONCE = 16, /* rows of a statement, which SLICE_US does not interrupt */
     ROWS_AT_ONCE = 128,
     SWEPT_AT_ONCE = 64, /* likewise: a prompt may be large */
     BUSY_SHARE = 10,    /* while operations wait, the slices have one part in so many of the writer's time */
@@ -32,7 +32,7 @@ struct deletion {
     int64_t began_us; /* the last slice, and when it ended */
     int64_t ended_us;
     int64_t retry_us; /* not before */
-    bool failing;     /* it was said */
+    bool failing;     /* the failure was logged */
     bool in_run;      /* `order` is valid */
     struct order order;
     size_t sweep; /* of the plan, and behind which seq */
@@ -43,7 +43,7 @@ struct deletion *deletion_create(struct database *database, const struct store_r
 {
     struct deletion *deletion = xcalloc(1, sizeof(*deletion));
     deletion->database = database;
-    deletion->awake = true; /* what a restart cut off */
+    deletion->awake = true; /* a restart may have cut a deletion off */
     deletion->retention = retention_create(database, retention);
     if (deletion_plan_make(database->handle, &deletion->plan) == SQLITE_OK)
         return deletion;
@@ -126,7 +126,7 @@ static int remove_steps(struct deletion *deletion, bool of_batch, int64_t owner_
     return 0;
 }
 
-/* An order by retention knows of no groups when it is given. */
+/* Retention orders a deletion without counting its groups. */
 static int remove_groups(struct deletion *deletion, int64_t batch_seq)
 {
     int removed = remove_by(deletion, SQL_DELETE_GROUPS, batch_seq, ROWS_AT_ONCE);
@@ -157,7 +157,7 @@ static int remove_batches(struct deletion *deletion)
     return remove_batch(deletion, batch_seq);
 }
 
-/* Walks once over what all runs share. */
+/* Walks once over the rows that all runs share. */
 static int sweep(struct deletion *deletion)
 {
     while (deletion->sweep < deletion->plan.sweep_count) {
@@ -251,10 +251,10 @@ static void fail(struct deletion *deletion)
 {
     sqlite3 *handle = deletion->database->handle;
     if (!deletion->failing)
-        log_event(LOG_LEVEL_ERROR, "a deletion cannot go on; it is tried again", "run", deletion->order.run, "why",
+        log_event(LOG_LEVEL_ERROR, "a deletion failed and is retried", "run", deletion->order.run, "why",
                   sqlite3_errmsg(handle), NULL);
     deletion->failing = true;
-    deletion->in_run = false; /* what is left is looked for anew */
+    deletion->in_run = false; /* the next slice looks for the remaining rows again */
     deletion_put_off(deletion);
     if (!sqlite3_get_autocommit(handle))
         database_run_plain(deletion->database, SQL_ROLLBACK_WRITE);
@@ -273,7 +273,7 @@ static int run_slice(struct deletion *deletion)
     return result;
 }
 
-/* What was ordered, as long as there is any. */
+/* Ordered deletions first; retention looks only when there is none. */
 static int go_on(struct deletion *deletion)
 {
     int result = deletion->in_run ? SQLITE_ROW : find_order(deletion);

@@ -1,5 +1,5 @@
-/* deletion: what the writer deletes between the commits of operations. Writer thread, but for create and destroy. Private
- * to the room. */
+/* deletion: slices of a run's rows that the writer deletes between the commits of operations. Writer thread, except
+ * create and destroy. Private to the room. */
 #ifndef SERVER_STORE_SQLITE_DELETION_H
 #define SERVER_STORE_SQLITE_DELETION_H
 

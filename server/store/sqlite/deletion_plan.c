@@ -13,7 +13,7 @@
     "   WHERE t.type = 'table' AND c.name = 'run_seq')"
 
 /* Table, its column, whether that names a batch, what tells its rows apart. `height`: how long a chain of arrows leads to
- * the table, so that what points to a row goes before the row. */
+ * the table, so that referring rows go before the row that they refer to. */
 static const char steps_sql[] = ARROWS
     ", height (name, n) AS ("
     "  SELECT name, 0 FROM sqlite_schema WHERE type = 'table'"

@@ -1,7 +1,7 @@
-/* deletion_plan: which rows go with a run, read from the schema itself: a table that points to runs or batches is covered
- * by its foreign key. Private to the room.
+/* deletion_plan: the rows that go with a run, read from the schema itself: a table that points to runs or batches is
+ * covered by its foreign key. Private to the room.
  *
- * What a new table needs: a column `run_seq`, or a foreign key to batches; or one to a table that has either, or to
+ * A new table needs a column `run_seq`, or a foreign key to batches; or one to a table that has either, or to
  * groups or rollouts, ON DELETE CASCADE. Each with an index. tests/unit/store/test_deletion.c holds every table against
  * this. */
 #ifndef SERVER_STORE_SQLITE_DELETION_PLAN_H
@@ -18,7 +18,7 @@ struct plan_step {
     sqlite3_stmt *remove; /* ?1: seq of the run or batch; ?2: rows at most */
 };
 
-/* Rows of a table that all runs share, and that nothing points to any more. */
+/* Unreferenced rows of a table that all runs share. */
 struct plan_sweep {
     sqlite3_stmt *last;   /* ?1: behind this seq; ?2: rows at most. The seq of the last of them */
     sqlite3_stmt *remove; /* ?1: behind this seq; ?2: up to this one */

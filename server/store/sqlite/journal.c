@@ -1,4 +1,4 @@
-/* What is said of a run: the trainer's own numbers, and notes; written and listed. */
+/* The trainer's own numbers of a run, and notes on it: written and listed. */
 #include "server/base/clock.h"
 #include "server/base/hash.h"
 #include "server/store/sqlite/columns.h"

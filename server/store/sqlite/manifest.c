@@ -1,4 +1,4 @@
-/* Manifests: written, held against what comes, read. */
+/* Manifests: written, compared with operations, read. */
 #include "server/base/clock.h"
 #include "server/store/sqlite/columns.h"
 #include "server/store/sqlite/operations.h"
@@ -6,7 +6,7 @@
 
 enum { TOKENS_SLICE_ROWS = 20000 };
 
-/* What the writer has to know of a manifest. */
+/* A manifest in the writer. */
 struct manifest_row {
     int64_t version; /* 0: there is none */
     struct store_budget budget;
@@ -25,7 +25,7 @@ static int find_manifest(struct store *store, int64_t run_seq, struct manifest_r
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* ---- what was spent ---------------------------------------------------------------------------------------- */
+/* ---- spent tokens and revisions ---------------------------------------------------------------------------- */
 
 /* counted_to -1: all of it is counted. */
 static int find_spent(struct store *store, int64_t run_seq, int64_t *ret_tokens, int64_t *ret_counted_to)
@@ -74,7 +74,7 @@ static int count_tokens(struct store *store, int64_t run_seq, int64_t counted_to
     return database_run(add);
 }
 
-/* ---- held against what comes ------------------------------------------------------------------------------- */
+/* ---- operations against the manifest ----------------------------------------------------------------------- */
 
 static bool is_agreed(struct store *store, int64_t run_seq, const struct store_manifest_guard *guard)
 {
@@ -155,7 +155,7 @@ static int has_newer_batch(struct store *store, int64_t run_seq, int64_t seq, bo
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* STORE_OK: what the budget speaks of is in `spent`, and not above it. */
+/* STORE_OK: `spent` has the sums that the budget limits, and none exceeds it. */
 static enum store_status check_spent(struct store *store, struct store_op *op, int64_t run_seq)
 {
     struct store_put_manifest *put = &op->put_manifest;
@@ -186,7 +186,7 @@ static int write_manifest(struct store *store, struct store_put_manifest *put, i
     return database_run(write);
 }
 
-/* STORE_OK: what it was decided by is still so. */
+/* STORE_OK: the manifest and the batches that the caller has read are still the newest. */
 static enum store_status check_unchanged(struct store *store, struct store_op *op, int64_t run_seq)
 {
     const struct store_put_manifest *put = &op->put_manifest;

@@ -61,7 +61,7 @@ int operation_keep_step_key(struct store *store, const struct store_op *op, cons
 
 /* The row of these settings, made if there is none; *ret_seq -1 for NULL. An SQLite result code, as all of these. */
 int operation_enter_settings(struct store *store, const struct store_settings *settings, int64_t *ret_seq);
-/* The row of what made a rollout, likewise. */
+/* The row of a rollout's provenance, likewise. */
 int operation_enter_provenance(struct store *store, const struct store_rollout *rollout,
                                const struct store_settings *settings, int64_t *ret_seq);
 /* Adds it to the batch's. engine TEXT_NONE: none. */

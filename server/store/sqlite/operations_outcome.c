@@ -1,4 +1,4 @@
-/* How an operation ends that was not carried out. */
+/* The result of an operation that was not carried out. */
 #include "server/store/sqlite/operations.h"
 
 #include <stdio.h>

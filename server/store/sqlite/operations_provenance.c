@@ -1,4 +1,4 @@
-/* What made a rollout: each distinct combination is written once. */
+/* Provenance of rollouts: each distinct combination is written once. */
 #include "server/base/clock.h"
 #include "server/store/sqlite/operations.h"
 

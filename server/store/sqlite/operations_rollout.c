@@ -188,7 +188,7 @@ static int count_in_batch(struct store *store, const struct group_row *group, co
     return database_run(count);
 }
 
-/* Tokens of training are counted with the rows, but for a run whose earlier ones are still to be counted. */
+/* Tokens of training are counted with the rows, unless earlier rows of the run are still to be counted. */
 static int count_in_run(struct store *store, const struct group_row *group, const struct store_rollout *rollout)
 {
     sqlite3_stmt *count = database_statement(&store->writer, SQL_COUNT_RUN_ROLLOUT);

@@ -1,10 +1,10 @@
-/* What a run has, and what was deleted. */
+/* The size of a run, and the list of deletions. */
 #include "server/store/sqlite/reader.h"
 
 #include "server/store/sqlite/columns.h"
 
 enum { PAGE_ROWS = 2000 };
-/* What a row takes in the file beside its texts and arrays: numbers, keys, indexes, its share of a page. */
+/* The bytes of a row in the file beside its texts and arrays: numbers, keys, indexes, its share of a page. */
 enum { BATCH_BYTES = 500, GROUP_BYTES = 150, ROLLOUT_BYTES = 200 };
 
 static const struct list_key deletions_key = {"deleted"};
@@ -15,7 +15,7 @@ struct walk {
     struct store_reader *reader;
     const atomic_bool *abandoned;
     int64_t run_seq;
-    int64_t count; /* of what the rows count */
+    int64_t count; /* sum of the rows' counts */
     int64_t bytes;
 };
 

@@ -94,7 +94,7 @@ static bool read_stored(struct store_reader *reader, struct store_request_pieces
     return true;
 }
 
-/* More of what is stored; false: there is no more, or it cannot be read. */
+/* More stored bytes; false: there are no more, or they cannot be read. */
 static bool refill(struct store_reader *reader, struct store_request_pieces *pieces)
 {
     size_t left_bytes = pieces->stored_bytes - pieces->read_bytes;

@@ -1,4 +1,4 @@
-/* The settings that the batches of a run had, and what made their rollouts. */
+/* The settings of a run's batches, and the provenance of their rollouts. */
 #include "server/store/sqlite/columns.h"
 #include "server/store/sqlite/reader.h"
 

@@ -28,7 +28,7 @@ struct retention {
     int64_t due_us; /* monotonic */
     int64_t after;  /* the last run that was looked at; 0: the walk begins */
     struct idle_run oldest;
-    bool said; /* that the file is too large and nothing may go */
+    bool said; /* it was logged that the file is too large and no run may go */
 };
 
 static int64_t period_of(const struct store_retention *rules)
@@ -127,7 +127,7 @@ static int read_used_bytes(struct retention *retention, int64_t *ret_bytes)
     return SQLITE_OK;
 }
 
-/* Why the oldest must go; NULL: it stays. */
+/* The reason to delete the oldest; NULL: it stays. */
 static const char *reason(struct retention *retention, int64_t used_bytes)
 {
     const struct store_retention *rules = &retention->rules;
@@ -166,7 +166,7 @@ static int insert_deletion(struct retention *retention)
     return database_run(mark);
 }
 
-/* Operations went between the looks. SQLITE_ROW: the oldest may still go, and has been idle ever since it was looked at;
+/* Operations ran between the looks. SQLITE_ROW: the oldest may still go, and has been idle ever since it was looked at;
  * SQLITE_DONE: not so. */
 static int find_unchanged(struct retention *retention)
 {

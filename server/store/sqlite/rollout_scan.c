@@ -104,7 +104,7 @@ size_t rollout_scan_plan(const struct rollout_scan *scan, const struct list_plac
     return count;
 }
 
-/* What ?1 is; TEXT_NONE: a number. */
+/* The text of ?1; TEXT_NONE: ?1 is a number. */
 static struct text first_text(const struct store_rollout_filter *filter, enum statement up)
 {
     if (up == SQL_SCAN_FAILURE_UP)
@@ -208,7 +208,7 @@ static bool fits_columns(sqlite3_stmt *row, const struct rollout_scan *scan)
            fits_range(row, SCAN_AT_created_at_us, filter->since_us, filter->until_us < 0 ? -1 : filter->until_us - 1);
 }
 
-/* ---- what stands beside the row ---------------------------------------------------------------------------------- */
+/* ---- values beside the row --------------------------------------------------------------------------------------- */
 
 static int read_tags(struct rollout_scan *scan, int64_t group_seq)
 {

@@ -1,5 +1,5 @@
-/* rollout_scan: how rollouts that fit a filter are looked up: the index to walk, and what is checked row by row. Private
- * to the room. */
+/* rollout_scan: the lookup of rollouts that fit a filter: the index to walk, and the conditions checked row by row.
+ * Private to the room. */
 #ifndef SERVER_STORE_SQLITE_ROLLOUT_SCAN_H
 #define SERVER_STORE_SQLITE_ROLLOUT_SCAN_H
 

@@ -8,7 +8,7 @@
 struct rollup_detail {
     int64_t incarnation, revision;
     enum store_rollup_count_kind kind;
-    bool is_score; /* then `name` is a verifier, and kind says nothing */
+    bool is_score; /* `name` is a verifier, and kind is unused */
     char *name;
     size_t name_bytes;
     int64_t provenance_seq; /* 0: none */
@@ -24,7 +24,7 @@ struct rollup_details {
         *places; /* 2 for each row there is room for: a row's number from 1 on, at, or behind, the place of its hash */
 };
 
-/* A member as far as it is counted here; texts are copied. */
+/* The members of a rollout that are counted here; texts are copied. */
 struct rollup_member {
     int64_t incarnation, revision;
     struct text heldout; /* JSON */

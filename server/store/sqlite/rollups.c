@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A member with what its roll-up counts of it. */
+/* A member with the numbers that its roll-up counts. */
 struct member {
     int64_t incarnation, revision, rewarded, tokens, engine_us, revision_at_end;
     enum store_rollout_state state;
@@ -28,7 +28,7 @@ static void finish_parts(struct parts *parts)
     free(parts->parts);
 }
 
-/* Revisions may be any numbers, and a sum of their differences be beyond what is stored: then it is the largest that is. */
+/* Revisions may be any numbers; a sum of their differences beyond int64_t is stored as the largest int64_t. */
 static int64_t add_up(int64_t left, int64_t right)
 {
     int64_t sum;
@@ -160,7 +160,7 @@ static void bind_key(sqlite3_stmt *statement, const struct group_row *group, con
     bind_int(statement, 5, group->task_seq);
 }
 
-/* What is on record of the same key; nothing yet: zeros. */
+/* The row on record of the same key; zeros if there is none. */
 static int read_old(struct store *store, const struct group_row *group, const struct store_rollup *rollup,
                     struct store_rollup *ret_old)
 {

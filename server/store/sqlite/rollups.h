@@ -1,4 +1,4 @@
-/* rollups: what the writer adds to them. Inside the transaction of the operation; SQLite result codes. Private to the
+/* rollups: the writer's additions to them. Inside the transaction of the operation; SQLite result codes. Private to the
  * room. */
 #ifndef SERVER_STORE_SQLITE_ROLLUPS_H
 #define SERVER_STORE_SQLITE_ROLLUPS_H

@@ -1,4 +1,4 @@
-/* scores: what a filter asks of the verdicts and held-out scores of a rollout, which are JSON on record. Private to the
+/* scores: a filter's conditions on verdicts and held-out scores of a rollout, which are JSON on record. Private to the
  * room. Pure. */
 #ifndef SERVER_STORE_SQLITE_SCORES_H
 #define SERVER_STORE_SQLITE_SCORES_H

@@ -128,7 +128,7 @@ static int leave_content(struct store *store, int64_t seq)
     return database_run(drop);
 }
 
-/* What nobody else refers to goes along. */
+/* Contents without another reference are deleted, too. */
 static int drop_task(struct store *store, int64_t seq, const int64_t contents[2])
 {
     sqlite3_stmt *drop = database_statement(&store->writer, SQL_DELETE_SET_TASK);

@@ -24,7 +24,7 @@ static void say(struct verifying *verifying, const char *problem, const char *wh
                          where ? where : "");
 }
 
-/* In front of an invariant: what is being deleted is half there, and nothing is wrong with that. */
+/* In front of an invariant: leaves out runs that are being deleted, whose rows are incomplete by design. */
 static const char without_deleted[] =
     "WITH runs AS (SELECT * FROM main.runs WHERE deletion_seq IS NULL),"
     " batches AS (SELECT * FROM main.batches WHERE run_seq NOT IN (SELECT seq FROM main.runs WHERE deletion_seq"

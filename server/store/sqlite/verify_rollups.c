@@ -1,4 +1,4 @@
-/* Roll-ups held against the rollouts that they stand for. */
+/* Roll-ups compared with the rollouts that they count. */
 #include "server/store/sqlite/verify_private.h"
 
 #include <stddef.h>
@@ -45,7 +45,7 @@
 #define NAMED(rows)                                                                                                    \
     ROLLED " SELECT u.name || ' incarnation ' || x.incarnation || ' revision ' || x.policy_revision FROM (" rows       \
            ") x JOIN runs u ON u.seq = x.run_seq LIMIT 20"
-/* What is in one of the two alone. */
+/* Rows of only one of the two. */
 #define DIFFERENT(left, right)                                                                                         \
     "SELECT * FROM (" left " EXCEPT " right ") UNION ALL SELECT * FROM (" right " EXCEPT " left ")"
 
@@ -68,7 +68,7 @@
 #define NAMES_KEPT "SELECT " NAMES_KEY ", kind, name, coalesce(provenance_seq, 0), n FROM rollup_counts"
 
 const struct verify_invariant verify_rollups[] = {
-    {"a roll-up is not what its rollouts add up to", NAMED(DIFFERENT(COUNTED, KEPT))},
+    {"a roll-up differs from the sums of its rollouts", NAMED(DIFFERENT(COUNTED, KEPT))},
     {"a roll-up counts other groups than there are", NAMED(DIFFERENT(GROUPS_COUNTED, GROUPS_KEPT))},
     {"a group of several revisions is not named as one", NAMED(DIFFERENT(SPLIT, SPLIT_KEPT))},
     {"a roll-up counts other held-out scores than there are", NAMED(DIFFERENT(SCORES_COUNTED, SCORES_KEPT))},

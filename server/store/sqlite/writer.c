@@ -110,8 +110,8 @@ static void gather(struct store *store)
     store->gathering = false;
 }
 
-/* For the first operation, or until a deletion may go on. Meanwhile the files are looked at. The lock is held, but not
- * while that takes place. */
+/* Waits for the first operation, or until a deletion may continue. Meanwhile the files are checked. The lock is
+ * held, except during the check. */
 static void wait_for_work(struct store *store)
 {
     int64_t due_us = deletion_due_us(store->deletion, true);
@@ -336,7 +336,7 @@ static void build_indexes(struct store *store)
     }
 }
 
-/* A slice, if it is time for one. What was submitted meanwhile waits for one slice, and then goes before the next. */
+/* A slice, if one is due. An operation submitted meanwhile waits for this slice, and runs before the next. */
 static void delete_between(struct store *store, bool idle)
 {
     if (clock_monotonic_us() < deletion_due_us(store->deletion, idle))

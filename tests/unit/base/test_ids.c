@@ -21,7 +21,7 @@ static bool is_group(struct text id)
     return id_split_group(id, batch_id, &index);
 }
 
-/* A batch is what a group can be of. */
+/* A group belongs to a batch. */
 static bool is_batch(struct text id)
 {
     _cleanup_free_ char *group_id = xcalloc(1, id.length_bytes + sizeof("g-00001"));

@@ -211,7 +211,7 @@ static void test_without_a_key_there_is_one_cell(void **state)
 
 /* --- sums --- */
 
-/* What rollouts of one task add up to says the same as the rollouts. */
+/* The sums of one task's rollouts give the same numbers as the rollouts. */
 static void test_sums_stand_for_their_rollouts(void **state)
 {
     _cleanup_(cells_destroyp) struct cells *cells = cells_create();

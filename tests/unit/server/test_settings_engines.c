@@ -72,7 +72,7 @@ static void test_engines_that_cannot_be_read_are_refused(void **state)
     assert_refused(&loading, "a name that no other engine has");
 }
 
-/* What the settings allow must be what the pool takes: --check would be no check otherwise. */
+/* The limit of the settings must be that of the pool: otherwise --check accepts settings that fail at the start. */
 static void test_as_many_engines_are_accepted_as_a_pool_takes(void **state)
 {
     (void)state;

@@ -331,7 +331,7 @@ static void test_changes_are_those_that_counting_pairs_finds(void **state)
     }
 }
 
-/* --- means of what tasks add up to --- */
+/* --- means from sums of tasks --- */
 
 static struct task_scratch sum_of(size_t count, double sum)
 {
@@ -371,7 +371,7 @@ static void test_sums_of_equal_values_have_that_mean_and_no_error(void **state)
     assert_true(clustered_mean_of_sums(2, sums, 0.1, 0.1).se == 0);
 }
 
-static void test_sums_whose_squares_leave_double_are_scaled(void **state)
+static void test_sums_with_squares_beyond_double_are_scaled(void **state)
 {
     const struct task_scratch large[] = {sum_of(1, 3e200), sum_of(1, 1e200)};
     const struct task_scratch beyond[] = {sum_of(2, INFINITY), sum_of(1, 0)};
@@ -396,7 +396,7 @@ int main(void)
         cmocka_unit_test(test_sums_of_tasks_have_the_mean_and_the_error_of_their_values),
         cmocka_unit_test(test_sums_of_one_task_or_of_none_have_no_error),
         cmocka_unit_test(test_sums_of_equal_values_have_that_mean_and_no_error),
-        cmocka_unit_test(test_sums_whose_squares_leave_double_are_scaled),
+        cmocka_unit_test(test_sums_with_squares_beyond_double_are_scaled),
         cmocka_unit_test(test_squares_beyond_double_and_below_it_are_scaled),
         cmocka_unit_test(test_a_sum_beyond_double_has_a_mean_within),
         cmocka_unit_test(test_a_difference_takes_one_value_of_each_task),

@@ -68,7 +68,7 @@ static void assert_task(const char *batch_id, int64_t group, const char *prompt,
     store_rollouts_finish(&rollout);
 }
 
-static void test_equal_contents_are_one_row_whatever_they_are_for(void **state)
+static void test_equal_contents_are_one_row_for_prompts_and_references(void **state)
 {
     use(state);
     char batch_id[ID_BYTES];
@@ -107,7 +107,7 @@ static void test_a_request_that_is_no_json_tells_nothing_and_fails_nothing(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CLAIM(test_equal_contents_are_one_row_whatever_they_are_for),
+        CLAIM(test_equal_contents_are_one_row_for_prompts_and_references),
         CLAIM(test_a_group_from_before_is_read_from_its_request),
         CLAIM(test_a_request_that_is_no_json_tells_nothing_and_fails_nothing),
     };

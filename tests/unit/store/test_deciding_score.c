@@ -1,4 +1,4 @@
-/* Which score says whether a rollout is solved. */
+/* The score that decides whether a rollout is solved. */
 #include "server/store/deciding_score.h"
 
 #include <math.h>

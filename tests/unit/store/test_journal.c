@@ -1,4 +1,4 @@
-/* What is said of a run: the trainer's own numbers, and notes. */
+/* The trainer's own numbers of a run, and notes on it. */
 #include "tests/unit/store/fixture.h"
 
 static struct store_op metrics_op(int64_t step, int64_t revision, const char *numbers)
@@ -77,7 +77,7 @@ static void test_a_step_after_a_rewind_is_another_one(void **state)
     store_trainer_metrics_finish(&metrics);
 }
 
-static void test_a_page_goes_on_where_the_one_before_ended(void **state)
+static void test_a_page_begins_at_the_end_of_the_page_before(void **state)
 {
     struct fixture *fixture = *state;
     struct store_trainer_metrics metrics;
@@ -119,7 +119,7 @@ static void test_a_cursor_of_another_list_is_none(void **state)
     store_notes_finish(&notes);
 }
 
-static void test_what_is_said_of_a_run_that_is_not_there_is_not_found(void **state)
+static void test_numbers_and_notes_of_an_unknown_run_are_not_found(void **state)
 {
     struct fixture *fixture = *state;
     struct store_trainer_metrics metrics;
@@ -167,9 +167,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CLAIM(test_the_same_step_again_replaces_its_numbers_and_keeps_its_place),
         CLAIM(test_a_step_after_a_rewind_is_another_one),
-        CLAIM(test_a_page_goes_on_where_the_one_before_ended),
+        CLAIM(test_a_page_begins_at_the_end_of_the_page_before),
         CLAIM(test_a_cursor_of_another_list_is_none),
-        CLAIM(test_what_is_said_of_a_run_that_is_not_there_is_not_found),
+        CLAIM(test_numbers_and_notes_of_an_unknown_run_are_not_found),
         CLAIM(test_earlier_notes_are_kept_and_only_a_repetition_adds_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

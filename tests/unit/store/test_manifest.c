@@ -1,4 +1,4 @@
-/* Manifests: what the store decides inside its transaction. */
+/* Manifests: the decisions of the store inside its transaction. */
 #include "tests/unit/store/fixture.h"
 
 static struct store_op put_op(int64_t base_version, int64_t checked_batch, struct store_budget budget)
@@ -66,7 +66,7 @@ static void test_a_manifest_that_adds_to_an_older_one_than_the_run_s_is_changed_
     store_manifest_finish(&manifest);
 }
 
-static void test_a_batch_that_nobody_has_checked_keeps_a_manifest_away(void **state)
+static void test_an_unchecked_batch_keeps_a_manifest_away(void **state)
 {
     struct fixture *fixture = *state;
     char batch_id[ID_BYTES];
@@ -186,7 +186,7 @@ int main(void)
         CLAIM(test_a_manifest_makes_its_run_and_is_read_back),
         CLAIM(test_a_run_without_a_manifest_has_version_0_and_one_that_is_not_there_is_not_found),
         CLAIM(test_a_manifest_that_adds_to_an_older_one_than_the_run_s_is_changed_and_nothing_happens),
-        CLAIM(test_a_batch_that_nobody_has_checked_keeps_a_manifest_away),
+        CLAIM(test_an_unchecked_batch_keeps_a_manifest_away),
         CLAIM(test_a_batch_is_asked_again_only_about_a_manifest_that_it_has_not_seen),
         CLAIM(test_without_a_manifest_a_batch_is_not_asked),
         CLAIM(test_a_spent_budget_takes_no_batch_and_declares_nothing),

@@ -31,7 +31,7 @@ static void free_text(struct text text)
     free((char *)(uintptr_t)text.data);
 }
 
-static void test_what_is_packed_is_smaller_and_comes_out_again(void **state)
+static void test_a_packed_text_is_smaller_and_is_unpacked_unchanged(void **state)
 {
     (void)state;
     struct text plain = make_text(100000);
@@ -48,7 +48,7 @@ static void test_what_is_packed_is_smaller_and_comes_out_again(void **state)
     free_text(plain);
 }
 
-static void test_what_would_not_get_smaller_stays_as_it_is(void **state)
+static void test_a_text_that_packing_does_not_shrink_stays_plain(void **state)
 {
     (void)state;
     uint8_t noise[4096];
@@ -152,7 +152,7 @@ static void test_a_request_of_a_database_from_before_is_plain(void **state)
     assert_read(id, TEXT_LITERAL("{\"x\": 1}"), 3);
 }
 
-static void test_a_damaged_request_is_not_told(void **state)
+static void test_a_damaged_request_is_not_returned(void **state)
 {
     use(state);
     char id[ID_BYTES];
@@ -175,12 +175,12 @@ static void test_a_damaged_request_is_not_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_packed_is_smaller_and_comes_out_again),
-        cmocka_unit_test(test_what_would_not_get_smaller_stays_as_it_is),
+        cmocka_unit_test(test_a_packed_text_is_smaller_and_is_unpacked_unchanged),
+        cmocka_unit_test(test_a_text_that_packing_does_not_shrink_stays_plain),
         cmocka_unit_test(test_damage_is_found_and_nothing_is_read_beyond_it),
         CLAIM(test_a_request_is_read_as_posted_packed_or_plain_whole_or_in_pieces),
         CLAIM(test_a_request_of_a_database_from_before_is_plain),
-        CLAIM(test_a_damaged_request_is_not_told),
+        CLAIM(test_a_damaged_request_is_not_returned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What made a rollout: each distinct combination once, and the distinct values of a batch. */
+/* Provenance of rollouts: each distinct combination once, and the distinct values of a batch. */
 #include "tests/unit/store/fixture.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ static void assert_names(const struct store_names *names, size_t count, const ch
         assert_true(text_equals(names->names[i], want[i]));
 }
 
-static void test_a_rollout_is_read_back_with_what_made_it(void **state)
+static void test_a_rollout_is_read_back_with_its_provenance(void **state)
 {
     use(state);
     char batch_id[ID_BYTES];
@@ -157,7 +157,7 @@ static void test_rollouts_from_before_give_the_engines_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CLAIM(test_a_rollout_is_read_back_with_what_made_it),
+        CLAIM(test_a_rollout_is_read_back_with_its_provenance),
         CLAIM(test_equal_provenance_is_one_row_also_with_nulls),
         CLAIM(test_a_batch_has_the_distinct_values_of_its_rollouts_in_the_order_in_which_they_came),
         CLAIM(test_settings_are_on_record_once_and_read_by_their_digest),

@@ -1,4 +1,4 @@
-/* Retention, look by look: what comes between two looks counts. */
+/* Retention, look by look: changes between two looks count. */
 #include "server/store/sqlite/retention.h"
 
 #include "server/base/clock.h"

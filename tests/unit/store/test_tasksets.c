@@ -79,7 +79,7 @@ static enum store_status find(const char *task)
     return status;
 }
 
-static void test_a_draft_is_seen_by_nobody_until_it_is_frozen(void **state)
+static void test_a_draft_is_invisible_until_it_is_frozen(void **state)
 {
     use(state);
     struct store_tasksets sets;
@@ -130,7 +130,7 @@ static void test_equal_references_are_on_record_once(void **state)
     assert_int_equal(number_by_hand(fixture, "SELECT count(*) FROM contents"), 101);
 }
 
-static void test_a_dropped_draft_goes_in_bounded_operations_with_what_it_alone_had(void **state)
+static void test_a_draft_is_dropped_in_bounded_operations_with_its_unshared_contents(void **state)
 {
     use(state);
     int64_t kept = draft_of(10);
@@ -212,11 +212,11 @@ static void test_a_group_says_of_which_set_and_split_its_task_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CLAIM(test_a_draft_is_seen_by_nobody_until_it_is_frozen),
+        CLAIM(test_a_draft_is_invisible_until_it_is_frozen),
         CLAIM(test_a_frozen_set_takes_no_other_content),
         CLAIM(test_a_name_that_is_there_twice_is_refused_with_both_places),
         CLAIM(test_equal_references_are_on_record_once),
-        CLAIM(test_a_dropped_draft_goes_in_bounded_operations_with_what_it_alone_had),
+        CLAIM(test_a_draft_is_dropped_in_bounded_operations_with_its_unshared_contents),
         CLAIM(test_drafts_of_before_are_dropped_and_newer_ones_and_sets_stay),
         CLAIM(test_tasks_are_listed_by_page_and_split),
         CLAIM(test_a_group_says_of_which_set_and_split_its_task_is),

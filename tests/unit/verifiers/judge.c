@@ -88,7 +88,7 @@ static bool map_countdown(const json_t *line, struct case_of_file *one)
     return true;
 }
 
-/* Of "correct", "incorrect", "unscored" or a number; otherwise the test fails and says so. */
+/* Of "correct", "incorrect", "unscored" or a number; any other text fails the test. */
 static double score_expected(const char *name, const char *id, const json_t *expected)
 {
     static const struct {
