@@ -36,7 +36,7 @@ static void say_recomputed(const struct recompute_report *recomputed, const char
         printf("advantages of %" PRId64 " groups, %" PRId64 " rollouts, were recomputed\n", recomputed->groups,
                recomputed->rollouts);
     if (recomputed->older)
-        printf("%" PRId64 " groups have the advantages of an older arithmetic, which others would have now\n",
+        printf("%" PRId64 " groups have the advantages of an older arithmetic: today's gives other values\n",
                recomputed->older);
     if (recomputed->unread)
         printf("%" PRId64 " batches have an objective that this version cannot read\n", recomputed->unread);

@@ -122,8 +122,10 @@ def test_files_that_an_earlier_service_left_half_written_are_removed(start_endle
         with open(os.path.join(service.database + ".crashes", name), "w", encoding="utf-8") as file:
             file.write("half")
     score(service, "after", [ENDLESS_TEXT], [ENDLESS])
-    names = eventually(lambda: len(kept(service)) == 2 and [os.path.basename(path) for path in kept(service)], "the file")
-    assert "notes.txt" in names and not any(name.startswith(".") for name in names)
+    names = lambda: {os.path.basename(path) for path in kept(service)}
+    eventually(lambda: any("endless" in name and name[0] != "." for name in names()), "the file of this incident")
+    eventually(lambda: len(names()) == 2 and not any(name[0] == "." for name in names()), "the half file to go")
+    assert "notes.txt" in names()
 
 
 @pytest.mark.parametrize("settings, files", [({"crashes.keep": "0"}, 0), ({"crashes.keep_bytes": "100KiB"}, 0), ({"crashes.keep_bytes": "300KiB"}, 1)])
