@@ -37,6 +37,20 @@ def test_each_line_prints_the_output_on_the_page(service, engine):
     service.settled(identity)
 
 
+def test_every_question_of_the_table_has_an_answer(plain):
+    verifiers = [{"name": "math"}, {"name": "math", "id": "again", "heldout": True}]
+    body = {"run": "demo", "policy_revision": 0, "verifiers": verifiers, "groups": [{"task": "t", "reference": "1", "completions": [{"text": "\\boxed{1}"}]}]}
+    batch = plain.post("/v1/score", body).json
+    names = {"RUN": "demo", "BATCH": batch["id"], "ROLLOUT": batch["groups"][0]["rollouts"][0]["id"], "TASK": "t"}
+    with open(os.path.join(ROOT, "docs", "operators.md"), encoding="utf-8") as file:
+        rows = re.findall(r"^\| (.*?) \| (.*) \|$", file.read(), re.M)[1:]
+    paths = [path for _, answer in rows for path in re.findall(r"^`(/\S+)`", answer)]
+    assert len(rows) == 36 and len(paths) >= 32
+    for path in paths:
+        reply = plain.get(re.sub("|".join(names), lambda name: names[name[0]], path))
+        assert reply.status == 200 or path == "/readyz", (path, reply)  # there is no engine
+
+
 def test_the_batches_of_a_key_are_found_in_all_runs_and_incarnations(plain):
     made = []
     for run, revision in (("keys-a", 1), ("keys-b", 1)):
