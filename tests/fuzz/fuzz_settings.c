@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
     int result = settings_load(given.argc, given.argv, &settings, &run, message);
     if (result < 0)
         FUZZ_CHECK(message[0] && strnlen(message, sizeof(message)) < sizeof(message) && !strchr(message, '\n'));
-    else if (!run.help && !run.version)
+    else if (!run.help && !run.version && !run.print)
         check_settings(&settings);
     settings_finish(&settings);
     given_finish(&given);
