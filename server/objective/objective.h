@@ -15,8 +15,8 @@
 #include "server/objective/knobs.h"
 #include "server/objective/math.h"
 
-/* One more where the same rewards and knobs give other advantages than before: batches on record keep theirs, and say by
- * which they were computed. 1: rewards that differ by rounding alone are equal. */
+/* Raised when the same rewards and knobs give other advantages. A batch on record keeps its advantages and this number.
+ * Version 1 treats rewards as equal if they differ by rounding alone. */
 #define OBJECTIVE_ARITHMETIC_VERSION 1
 
 /* --- rewards and advantages --- */

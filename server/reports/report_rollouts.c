@@ -2,6 +2,7 @@
 #include "server/reports/report_private.h"
 
 #include "server/base/cleanup.h"
+#include "server/reports/cells_record_private.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,38 +19,6 @@ size_t report_cell(const struct report *report, int64_t revision, int64_t incarn
                                  .parts = {cell_number(revision), cell_number(incarnation), cell_text(verifier)}};
 
     return cells_find(report->cells, &key);
-}
-
-static enum cell_group group_state_of(const struct store_rollout *rollout)
-{
-    if (rollout->group_rewarded < 0)
-        return CELL_GROUP_RUNNING;
-    if (rollout->group_rewarded == 0)
-        return CELL_GROUP_UNJUDGED;
-    return rollout->group_zero_variance ? CELL_GROUP_ZERO_VARIANCE : CELL_GROUP_VARIED;
-}
-
-static struct cell_rollout values_of(const struct store_rollout *rollout)
-{
-    static const enum cell_state states[] = {[STORE_ROLLOUT_SCORED] = CELL_SCORED,
-                                             [STORE_ROLLOUT_FAILED] = CELL_FAILED,
-                                             [STORE_ROLLOUT_CANCELLED] = CELL_CANCELLED};
-    struct cell_rollout values;
-
-    cell_rollout_init(&values);
-    values.task = rollout->task;
-    values.group = text_of(rollout->group_id);
-    values.group_state = group_state_of(rollout);
-    values.state = states[rollout->state];
-    values.reward = rollout->reward;
-    values.tokens = rollout->completion_tokens;
-    values.truncated = text_equals(rollout->finish_reason, "length");
-    values.straddles = rollout->straddles;
-    values.failure = rollout->failure.code;
-    values.engine_us = rollout->engine_us;
-    if (rollout->revision_at_end >= 0)
-        values.staleness = (double)(rollout->revision_at_end - rollout->policy_revision);
-    return values;
 }
 
 static void add_heldout(const struct report *report, const struct store_rollout *rollout, struct cell_rollout values)
@@ -72,7 +41,7 @@ static int add_training(struct report *report, const struct store_rollout *rollo
 {
     const struct text engine[] = {rollout->engine, rollout->engine_model, rollout->engine_version,
                                   rollout->tokenizer_sha256};
-    struct cell_rollout values = values_of(rollout);
+    struct cell_rollout values = cell_of_record(rollout);
 
     report->counts.seeds_not_honoured += rollout->seed_honoured == STORE_KNOWN_NO;
     report->counts.processed_logprobs += rollout->logprobs_mode == STORE_LOGPROBS_PROCESSED;
@@ -115,36 +84,11 @@ static bool go_on(struct visiting *visiting)
     return visiting->result == 0;
 }
 
-static struct cell_sums sums_of(const struct store_rollup *rollup)
-{
-    return (struct cell_sums){.n = rollup->n,
-                              .scored = rollup->scored,
-                              .failed = rollup->failed,
-                              .cancelled = rollup->cancelled,
-                              .groups = rollup->groups,
-                              .judged_groups = rollup->judged_groups,
-                              .zero_variance_groups = rollup->zero_variance_groups,
-                              .reward = {.count = (size_t)rollup->judged, .sum = rollup->reward},
-                              .reward_min = rollup->reward_min,
-                              .reward_max = rollup->reward_max,
-                              .judged_tokens = rollup->judged_tokens,
-                              .tokens = rollup->tokens,
-                              .tokens_max = rollup->tokens_max,
-                              .truncated = rollup->truncated,
-                              .straddles = rollup->straddles,
-                              .duplicates = rollup->duplicates,
-                              .decided = rollup->decided,
-                              .solved = rollup->solved,
-                              .engine_us = rollup->engine_us,
-                              .ended = rollup->ended,
-                              .staleness = rollup->staleness};
-}
-
 static bool take_rollup(void *arg, const struct store_rollup *rollup)
 {
     struct visiting *visiting = arg;
     struct report *report = visiting->report;
-    struct cell_sums sums = sums_of(rollup);
+    struct cell_sums sums = cell_sums_of_rollup(rollup);
 
     report->counts.spent_rollouts += rollup->n;
     report->counts.spent_tokens += rollup->tokens;

@@ -1,6 +1,7 @@
 /* Stats from the roll-ups. */
 #include "server/reports/stats_private.h"
 
+#include "server/reports/cells_record_private.h"
 #include "server/settings/settings.h"
 
 #include <math.h>
@@ -73,31 +74,6 @@ static bool count_row(struct visiting *visiting)
     return visiting->rows++ % ROWS_BETWEEN_QUESTIONS || !visiting->scan->call->abandoned;
 }
 
-static struct cell_sums sums_of(const struct store_rollup *rollup)
-{
-    return (struct cell_sums){.n = rollup->n,
-                              .scored = rollup->scored,
-                              .failed = rollup->failed,
-                              .cancelled = rollup->cancelled,
-                              .groups = rollup->groups,
-                              .judged_groups = rollup->judged_groups,
-                              .zero_variance_groups = rollup->zero_variance_groups,
-                              .reward = {.count = (size_t)rollup->judged, .sum = rollup->reward},
-                              .reward_min = rollup->reward_min,
-                              .reward_max = rollup->reward_max,
-                              .judged_tokens = rollup->judged_tokens,
-                              .tokens = rollup->tokens,
-                              .tokens_max = rollup->tokens_max,
-                              .truncated = rollup->truncated,
-                              .straddles = rollup->straddles,
-                              .duplicates = rollup->duplicates,
-                              .decided = rollup->decided,
-                              .solved = rollup->solved,
-                              .engine_us = rollup->engine_us,
-                              .ended = rollup->ended,
-                              .staleness = rollup->staleness};
-}
-
 static bool take_rollup(void *arg, const struct store_rollup *rollup)
 {
     struct visiting *visiting = arg;
@@ -106,7 +82,7 @@ static bool take_rollup(void *arg, const struct store_rollup *rollup)
     if (!count_row(visiting))
         return false;
     if (survives(visiting, rollup->incarnation, rollup->revision, rollup->purpose)) {
-        const struct cell_sums sums = sums_of(rollup);
+        const struct cell_sums sums = cell_sums_of_rollup(rollup);
         cells_add_sums(visiting->scan->cells, cell_of(visiting->scan, &place), rollup->task, &sums);
     }
     return true;

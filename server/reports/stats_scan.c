@@ -3,6 +3,7 @@
 
 #include "server/base/buffer.h"
 #include "server/base/cleanup.h"
+#include "server/reports/cells_record_private.h"
 #include "server/store/deciding_score.h"
 
 #include <jansson.h>
@@ -89,40 +90,6 @@ static struct cell_part part_of(enum stats_key key, const struct store_rollout *
     return cell_text(TEXT_NONE);
 }
 
-static enum cell_group group_state(const struct store_rollout *rollout)
-{
-    if (rollout->group_rewarded < 0)
-        return CELL_GROUP_RUNNING;
-    if (rollout->group_rewarded == 0)
-        return CELL_GROUP_UNJUDGED;
-    return rollout->group_zero_variance ? CELL_GROUP_ZERO_VARIANCE : CELL_GROUP_VARIED;
-}
-
-/* All parts except those that depend on a verdict. */
-static struct cell_rollout cell_rollout_of(const struct store_rollout *rollout)
-{
-    static const enum cell_state states[] = {[STORE_ROLLOUT_SCORED] = CELL_SCORED,
-                                             [STORE_ROLLOUT_FAILED] = CELL_FAILED,
-                                             [STORE_ROLLOUT_CANCELLED] = CELL_CANCELLED};
-    struct cell_rollout values;
-
-    cell_rollout_init(&values);
-    values.task = rollout->task;
-    values.group = text_of(rollout->group_id);
-    values.group_state = group_state(rollout);
-    values.state = states[rollout->state];
-    values.reward = rollout->reward;
-    values.tokens = rollout->completion_tokens;
-    values.truncated = text_equals(rollout->finish_reason, "length");
-    values.straddles = rollout->straddles;
-    values.duplicate = rollout->duplicate == STORE_KNOWN_YES;
-    values.failure = rollout->failure.code;
-    values.engine_us = rollout->engine_us;
-    if (rollout->revision_at_end >= 0)
-        values.staleness = (double)(rollout->revision_at_end - rollout->policy_revision);
-    return values;
-}
-
 static struct text tag_of(const struct store_rollout *rollout, struct text key_name, char value[STORE_TAG_VALUE_BYTES])
 {
     _cleanup_buffer_ struct buffer found = {0};
@@ -184,7 +151,7 @@ void stats_scan_add(const struct stats_scan *scan, const struct store_rollout *r
     const struct stats_query *query = scan->query;
     bool by_verdict = stats_query_has(query, STATS_VERIFIER) || stats_query_has(query, STATS_REASON);
     json_auto_t *verdicts = by_verdict || query->verifier.data ? parse(rollout->verdicts) : NULL;
-    struct cell_rollout values = cell_rollout_of(rollout);
+    struct cell_rollout values = cell_of_record(rollout);
 
     if (query->verifier.data) {
         values.score = find_verdict(verdicts, query->verifier).score;

@@ -3,8 +3,8 @@
 
     tests/rooms/tested_only.py BUILD
 
-What a test needs stands in the test. EXCEPTIONS names functions that stay, each with its reason; a file of which the program uses nothing is
-a room under construction and is only told of."""
+A helper of tests belongs to the tests. EXCEPTIONS names functions that stay, each with its reason. A file that the program does not use yet
+is listed, and is no fault."""
 import glob
 import os
 import re
