@@ -306,3 +306,12 @@ def test_whole_numbers_of_the_objective_and_of_verifiers_may_have_a_point(plain)
     assert ask("50.0").status == 200
     assert ask("50.0").json["items"][0]["verdicts"][0]["options_sha256"] == ask("50").json["items"][0]["verdicts"][0]["options_sha256"]
     assert ask("50.5").status == 422
+
+
+def test_a_batch_is_not_cancelled_by_a_request_with_a_parameter(service, engine):
+    engine.rules({"delay": 30})
+    running = service.post("/v1/batches", make_batch(), {"Prefer": "respond-async"}).json["id"]
+    reply = service.delete(f"/v1/batches/{running}?dry_run=true")
+    assert (reply.status, reply.error["code"]) == (400, "unknown_field")
+    assert service.get(f"/v1/batches/{running}", wait="1ms").json["state"] == "running"
+    assert service.delete(f"/v1/batches/{running}").status == 200
