@@ -342,7 +342,7 @@ static struct math_node *with_unit(struct math_reader *reader, struct math_node 
     if (math_is_listed(percents, ARRAY_LENGTH(percents), word))
         return value->kind == MATH_PERCENT ? math_refuse(reader, "one percent sign")
                                            : math_make_one(reader, MATH_PERCENT, value);
-    if (memchr(unit.data, '%', unit.length_bytes))
+    if (unit.length_bytes && memchr(unit.data, '%', unit.length_bytes))
         return math_refuse(reader, "a unit without a percent sign");
     if (degrees && value->kind != MATH_DEGREES)
         return math_make_one(reader, MATH_DEGREES, value);
