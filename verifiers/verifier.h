@@ -47,6 +47,7 @@ struct verifier_input {
     const json_t *reference;   /* NULL if there is none */
     const json_t *options;     /* every option of the table is present: registry_fill_options() */
     int64_t completion_tokens; /* -1 if unknown */
+    int sandbox_fd;            /* of the worker's own slot, for a verifier that runs programs; -1: there is none */
 };
 
 enum option_kind { OPTION_BOOL, OPTION_INT, OPTION_NUMBER, OPTION_TEXT, OPTION_CHOICE, OPTION_TEXTS, OPTION_KINDS };
@@ -78,6 +79,7 @@ struct verifier {
     const char *version; /* changes whenever the same input could get another verdict */
     const char *help;
     bool needs_reference;
+    bool runs_programs; /* judge needs input->sandbox_fd, and says sandbox_unavailable without it */
     const struct verifier_option *options;
     size_t option_count;
     /* Beyond the table's types and ranges. May be NULL. 0, or -1 with the problem. */

@@ -62,6 +62,7 @@ static void read_case(char *line, size_t length_bytes, struct all *all)
         .reference = json_object_get(one.root, "reference"),
         .options = one.options,
         .completion_tokens = -1,
+        .sandbox_fd = -1,
     };
     all->one = xrealloc(all->one, (all->count + 1) * sizeof(*all->one));
     all->one[all->count++] = one;

@@ -25,7 +25,7 @@ static void check_verdict(const struct verdict *verdict)
 static void judge(const struct verifier *verifier, const json_t *options, const json_t *reference,
                   struct text completion)
 {
-    struct verifier_input input = {completion, TEXT_NONE, reference, options, -1};
+    struct verifier_input input = {completion, TEXT_NONE, reference, options, -1, -1};
     struct verifier_problem problem = {"", ""};
     struct verdict verdict;
     bool readable =

@@ -101,6 +101,7 @@ static int answer_all(const json_t *request, const struct turn *turn, struct jso
         .prompt = json_text_of(json_object_get(request, "prompt")),
         .reference = json_object_get(request, "reference"),
         .completion_tokens = json_is_integer(tokens) ? json_integer_value(tokens) : -1,
+        .sandbox_fd = -1,
     };
     size_t i;
 

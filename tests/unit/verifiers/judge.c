@@ -18,7 +18,7 @@ struct verdict judge_text(const char *name, const char *options, const char *ref
     filled = registry_fill_options(verifier, given, &problem);
     if (!filled)
         fail_msg("options %s: %s %s", options, problem.name, problem.message);
-    struct verifier_input input = {completion, TEXT_NONE, wanted, filled, -1};
+    struct verifier_input input = {completion, TEXT_NONE, wanted, filled, -1, -1};
     registry_judge(verifier, &input, &verdict);
     json_decref(given);
     json_decref(wanted);

@@ -148,7 +148,7 @@ static void check_in_worker(const struct case_of_file *one, void *arg)
                   "reference", reference, "verifiers", "name", one->name, "options", filled);
     char *bytes = json_dumps(request, 0);
     struct verdict here;
-    struct verifier_input input = {one->completion, TEXT_NONE, one->reference, filled, -1};
+    struct verifier_input input = {one->completion, TEXT_NONE, one->reference, filled, -1, -1};
     json_t *reply, *verdict;
 
     send_frame(running->fd, bytes, strlen(bytes));
