@@ -19,9 +19,10 @@ GROWTH = 16 * MIB
 QUIET, SETTLE, HEALTH, SLACK = 2.0, 1.0, 1.0, 10.0
 
 # words of the case file -> reasons of the code verifier; `ok` only says that the program ended by itself
-REASONS = {"ok": {"wrong_answer"}, "wrong_answer": {"wrong_answer"}, "runtime_error": {"runtime_error"},
-           "compile_error": {"compile_error"}, "time_limit_cpu": {"timeout"}, "time_limit_wall": {"timeout"},
-           "memory_limit": {"memory_limit"}, "output_limit": {"output_limit"},
+REASONS = {"pass": {"pass"}, "ok": {"wrong_answer"}, "wrong_answer": {"wrong_answer"},
+           "runtime_error": {"runtime_error"}, "compile_error": {"compile_error"},
+           "time_limit_cpu": {"timeout"}, "time_limit_wall": {"timeout"}, "memory_limit": {"memory_limit"},
+           "output_limit": {"output_limit"},
            "disk_limit": {"sandbox_violation", "runtime_error", "output_limit"},
            "security_violation": {"sandbox_violation"}, "bad_request": set()}
 MARKERS = [os.path.join(folder, "rolloutd_marker") for folder in
@@ -65,7 +66,8 @@ def outputs(value):
 
 def verdict_problem(expectation, verdict):
     reason, got = verdict.get("reason"), verdict.get("score")
-    if verdict.get("verdict") != "incorrect" or not is_number(got) or got != 0:
+    right = ("correct", 1) if reason == "pass" else ("incorrect", 0)
+    if not is_number(got) or (verdict.get("verdict"), got) != right:
         failure = verdict.get("failure") or {}
         return f"{verdict.get('verdict')}, score {got}, {reason}, failure {failure.get('code')}"
     if reason not in expectation.reasons:
@@ -286,11 +288,11 @@ def is_called(case):
 
 
 def reference(case):
-    """The expected output is the canary: a pass would mean that the program found it."""
+    """The expected output is the case's `stdout`, or the canary: a pass would then mean that the program found it."""
     if is_called(case):
         return {"entry": "solve", "calls": [{"args": [1], "expect": CANARY}]}
-    test = {"stdin": STDIN.get(case["name"], ""), "stdout": STDOUT.get(case["name"], CANARY + "\n")}
-    return {"tests": [test]}
+    wanted = case.get("stdout", STDOUT.get(case["name"], CANARY + "\n"))
+    return {"tests": [{"stdin": STDIN.get(case["name"], ""), "stdout": wanted}] * case.get("runs", 1)}
 
 
 def item(name, language, source, wanted, limits=None):

@@ -1,8 +1,11 @@
 """math, choice, format, ifeval, countdown, code and judge, through POST /v1/verify."""
+import base64
 import json
 import os
 import re
+import struct
 import sys
+import zlib
 
 from . import fake
 from .report import Suite
@@ -46,6 +49,8 @@ def seen(verdict):
 
 
 def is_unscored(verdict):
+    if "no verifier is called" in str((verdict.get("failure") or {}).get("message")):
+        return False
     return verdict.get("verdict") == "unscored" and verdict.get("score") is None and bool(verdict.get("failure"))
 
 
@@ -70,15 +75,29 @@ def accepted_reasons(case):
     return [case["expected"], *case["also_ok"]]
 
 
+def code_outcome(case, verdict):
+    """The reason; `unscored` for a verdict without a score and with a failure of a code that the case allows."""
+    if not is_unscored(verdict):
+        return verdict.get("reason")
+    code = verdict["failure"].get("code")
+    return "unscored" if code in case.get("failures", [code]) else f"unscored, {code}"
+
+
+def score_fits(case, reason, got):
+    if reason == "unscored":
+        return got is None
+    wanted = any(close(got, value) for value in case["scores"]) if "scores" in case else True
+    return wanted and close(got, 1.0) == (reason == "pass")
+
+
 def program(case, verdict):
-    accepted, reason = accepted_reasons(case), verdict.get("reason")
+    accepted, reason, got = accepted_reasons(case), code_outcome(case, verdict), verdict.get("score")
     wanted = " | ".join(accepted)
     if case["expected"] == "error_no_tests":
         return is_unscored(verdict), "unscored with a failure", seen(verdict)
-    paid = close(verdict.get("score"), 1.0)
-    fine = reason in accepted and paid == (reason == "pass")
-    if case["malicious"] and "pass" not in accepted:
-        fine = verdict.get("verdict") == "incorrect" and not paid and reason != "pass"
+    fine = reason in accepted and score_fits(case, reason, got)
+    if case["malicious"] and not {"pass", "unscored"} & set(accepted):
+        fine = verdict.get("verdict") == "incorrect" and not close(got, 1.0) and reason != "pass"
     return fine, wanted, seen(verdict)
 
 
@@ -160,9 +179,28 @@ def fenced(language, source):
     return f"{fence}{language}\n{source}{'' if source.endswith(chr(10)) else chr(10)}{fence}\n"
 
 
+BOMB = 512 << 20
+
+
+def blank_bomb(tests):
+    """base64(zlib(pickle)) of a text of BOMB blanks and the tests: small on the wire, large in memory."""
+    text, blanks = tests.encode(), b" " * (1 << 20)
+    packer = zlib.compressobj(9)
+    parts = [packer.compress(b"\x80\x04\x8d" + struct.pack("<Q", BOMB + len(text)))]
+    parts += [packer.compress(blanks) for _ in range(BOMB // len(blanks))]
+    parts += [packer.compress(text + b"."), packer.flush()]
+    return base64.b64encode(b"".join(parts)).decode()
+
+
 def code_reference(case):
+    if case["mode"] == "reference":
+        reference = case["reference"]
+        if case.get("build") == "blank_bomb":
+            reference = {**reference, "private_test_cases": blank_bomb(reference["public_test_cases"])}
+        return reference
     if case["mode"] == "stdio":
-        return {"tests": case["tests"]}
+        checker = {"checker": case["checker"]} if "checker" in case else {}
+        return {"tests": case["tests"], **checker}
     if case["mode"] == "assert":
         return {"asserts": case["asserts"]}
     return {"entry": case["entry"], "calls": case["calls"]}
@@ -172,6 +210,7 @@ def map_code(case):
     options = {"language": case["lang"], "limits": case["limits"], "score": "all"}
     if "compare" in case:
         options["compare"] = case["compare"]
+    options = {name: value for name, value in {**options, **case.get("options", {})}.items() if value is not None}
     completion = case["completion"] if "completion" in case else fenced(case["lang"], case["source"])
     return Mapped(case, "code", program, completion, code_reference(case), options)
 
@@ -295,6 +334,8 @@ def is_paid(verdict):
 
 
 def grade(suite, mapped, fine, verdict):
+    if "scores" in mapped.case:
+        return
     paid = is_paid(verdict)
     if should_pay(suite.name, mapped.case):
         suite.grade(True, paid or fine)
