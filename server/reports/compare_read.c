@@ -161,14 +161,6 @@ struct walk {
     char *last;                       /* texts of the batch before, whose settings are known */
 };
 
-static bool has_tags(const struct compare_query *query, const struct store_group *group)
-{
-    for (size_t i = 0; i < query->tag_count; i++)
-        if (!store_tag_is(group->tags, &query->tags[i]))
-            return false;
-    return true;
-}
-
 static void take_group(struct walk *walk, const struct whole_group *group)
 {
     walk->side->groups++;
@@ -180,15 +172,16 @@ static void take_group(struct walk *walk, const struct whole_group *group)
 /* False: the group does not fit any more. */
 static bool visit_group(struct walk *walk, const struct whole_group *group)
 {
+    const struct compare_query *query = walk->comparison->query;
     struct compare_side *side = walk->side;
     if (walk->purpose == WALK_MEASURES) {
         spend(&side->total, group);
         return true;
     }
-    if (!fits(&side->within, group, walk->comparison->query->budget, walk->comparison->value))
+    if (!fits(&side->within, group, query->budget, walk->comparison->value))
         return false;
     spend(&side->within, group);
-    if (walk->purpose == WALK_TAKES && has_tags(walk->comparison->query, group->group))
+    if (walk->purpose == WALK_TAKES && store_tags_are(group->group->tags, query->tags, query->tag_count))
         take_group(walk, group);
     return true;
 }

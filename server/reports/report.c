@@ -2,39 +2,23 @@
 
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
+#include "server/spec/rollout_query.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define NOTES_MAX 1000
 
-int report_refuse_memory(struct report *report)
-{
-    return call_refuse(report->call, ERR_QUEUE_FULL, NULL, "there is no memory for this report now");
-}
-
-bool report_make_room(void *array, size_t count, size_t *room, size_t size_bytes)
-{
-    if (count < *room)
-        return true;
-    size_t wanted = *room ? 2 * *room : 16;
-    void *larger = reallocarray(*(void **)array, wanted, size_bytes);
-    if (!larger)
-        return false;
-    *(void **)array = larger;
-    *room = wanted;
-    return true;
-}
-
 /* --- parameters --- */
 
 static int read_query(struct report *report)
 {
-    static const char *const known[] = {"from", "to", NULL};
+    static const char *const known[] = {"from", "to", "by", "tag.NAME", NULL};
     struct call *call = report->call;
 
     if (call_check_query(call, known) < 0 || call_query_int(call, "from", 0, INT64_MAX, &report->from) < 0 ||
-        call_query_int(call, "to", 0, INT64_MAX, &report->to) < 0)
+        call_query_int(call, "to", 0, INT64_MAX, &report->to) < 0 ||
+        query_read_tags(call, report->tags, &report->tag_count) < 0 || query_read_split(call, &report->split) < 0)
         return -1;
     if (report->to >= 0 && report->to < report->from)
         return call_refuse(call, ERR_INVALID_FIELD, "to", "it is a revision before from");
@@ -81,8 +65,9 @@ static int read_manifest(struct report *report)
 static int read_all(struct report *report)
 {
     if (read_query(report) < 0 || read_notes(report) < 0 || count_other_notes(report) < 0 ||
-        read_manifest(report) < 0 || report_read_batches(report) < 0 || report_read_rows(report) < 0 ||
-        report_read_evaluations(report) < 0 || report_find_heldout_tasks(report) < 0 || report_find_alarms(report) < 0)
+        read_manifest(report) < 0 || report_read_batches(report) < 0 || report_read_lines(report) < 0 ||
+        report_split_evaluations(report) < 0 || report_read_rows(report) < 0 || report_read_evaluations(report) < 0 ||
+        report_find_heldout_tasks(report) < 0 || report_find_alarms(report) < 0)
         return -1;
     report_find_limits(report);
     return 0;
@@ -119,6 +104,8 @@ static void finish(struct report *report)
     for (size_t i = 0; i < report->evaluated_count; i++)
         free(report->evaluated[i].estimates);
     free(report->rows);
+    free(report->slices);
+    names_finish(&report->values);
     free(report->heldout);
     free(report->evaluated);
     names_finish(&report->training_tasks);

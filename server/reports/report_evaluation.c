@@ -171,7 +171,8 @@ static int evaluate(struct report *report, const struct report_part *parts, size
     int result = 0;
 
     *evaluation =
-        (struct report_evaluation){.incarnation = batch->incarnation,
+        (struct report_evaluation){.slice = parts->slice,
+                                   .incarnation = batch->incarnation,
                                    .revision = batch->revision,
                                    .decider = text_of(batch->decider),
                                    .set = parts->set == NAMES_NONE ? TEXT_NONE : names_key(&report->sets, parts->set)};
@@ -197,8 +198,6 @@ static int evaluate(struct report *report, const struct report_part *parts, size
 
 int report_read_evaluations(struct report *report)
 {
-    if (report_split_evaluations(report) < 0)
-        return -1;
     report->evaluated = calloc(report->part_count + 1, sizeof *report->evaluated);
     if (!report->evaluated)
         return report_refuse_memory(report);
@@ -211,4 +210,17 @@ int report_read_evaluations(struct report *report)
         report->evaluated_count++;
     }
     return 0;
+}
+
+const struct report_evaluation *report_evaluations_of(const struct report *report, int64_t slice, size_t *ret_count)
+{
+    size_t first = 0;
+    size_t end;
+
+    while (first < report->evaluated_count && report->evaluated[first].slice != slice)
+        first++;
+    for (end = first; end < report->evaluated_count && report->evaluated[end].slice == slice;)
+        end++;
+    *ret_count = end - first;
+    return report->evaluated + first;
 }

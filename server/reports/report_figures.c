@@ -177,7 +177,8 @@ static void write_reward(const struct report *report, struct buffer *out)
 static void add_evaluations(struct figure *figure)
 {
     const struct report *report = figure->report;
-    size_t n = report->evaluated_count;
+    size_t n;
+    const struct report_evaluation *evaluations = report_evaluations_of(report, REPORT_WHOLE, &n);
     double *values = calloc(2 * n + 1, sizeof *values);
     struct plot_series *series = &figure->plot.series[figure->plot.count];
 
@@ -191,9 +192,9 @@ static void add_evaluations(struct figure *figure)
     int64_t *x = calloc(n, sizeof *x);
     figure->numbers[figure->number_count++] = (double *)(void *)x;
     for (size_t i = 0; x && i < n; i++) {
-        x[i] = report->evaluated[i].revision;
-        values[i] = report->evaluated[i].estimates[0].pass.mean;
-        values[n + i] = report->evaluated[i].estimates[0].pass.se;
+        x[i] = evaluations[i].revision;
+        values[i] = evaluations[i].estimates[0].pass.mean;
+        values[n + i] = evaluations[i].estimates[0].pass.se;
     }
     series->x = x;
     figure->plot.count += x != NULL;

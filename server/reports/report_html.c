@@ -53,6 +53,12 @@ static void write_about(const struct report *report, struct buffer *out)
         buffer_append_format(out, ", from revision %" PRId64, report->from);
     if (report->to >= 0)
         buffer_append_format(out, ", to revision %" PRId64, report->to);
+    for (size_t i = 0; i < report->tag_count; i++) {
+        put(out, ", only groups whose tag ");
+        put_outside(out, report->tags[i].name);
+        put(out, " is ");
+        put_outside(out, report->tags[i].value);
+    }
     buffer_append_format(out, ". %zu requests, SHA-256 <code>%s</code>", report->request_count, report->inputs_sha256);
 }
 
@@ -179,7 +185,8 @@ static void write_row(const struct report *report, const struct report_row *row,
     put(out, "</tr>\n");
 }
 
-static void write_revisions(const struct report *report, struct buffer *out)
+/* rows[0]: the totals, which come last. */
+static void write_table(const struct report *report, const struct report_row *rows, size_t count, struct buffer *out)
 {
     begin_table(out, "Numbers by revision");
     for (size_t c = 0; report_columns[c].title; c++)
@@ -190,10 +197,15 @@ static void write_revisions(const struct report *report, struct buffer *out)
         put(out, "</th>");
     }
     put(out, "</tr></thead>\n<tbody>\n");
-    for (size_t i = 1; i < report->row_count; i++)
-        write_row(report, &report->rows[i], out);
-    write_row(report, report->rows, out);
+    for (size_t i = 1; i < count; i++)
+        write_row(report, &rows[i], out);
+    write_row(report, rows, out);
     end_table(out);
+}
+
+static void write_revisions(const struct report *report, struct buffer *out)
+{
+    write_table(report, report->rows, report->row_count, out);
 }
 
 static void write_estimate(struct buffer *out, struct clustered_mean mean)
@@ -220,23 +232,55 @@ static void write_evaluation(const struct report_evaluation *evaluation, struct 
     }
 }
 
-static void write_evaluations(const struct report *report, struct buffer *out)
+/* False, with nothing written: there are none. */
+static bool write_evaluations_of(const struct report *report, int64_t slice, struct buffer *out)
 {
     static const char *const titles[] = {"groups", "k", "pass@k", "maj@k", "best@k"};
+    size_t count;
+    const struct report_evaluation *evaluations = report_evaluations_of(report, slice, &count);
 
-    if (report->evaluated_count == 0) {
-        put(out, "<p class=\"none\">No evaluation is on record.</p>\n");
-        return;
-    }
+    if (count == 0)
+        return false;
     begin_table(out, "Evaluations by revision");
     put(out, "<th scope=\"col\">revision</th><th scope=\"col\" class=\"text\">correct by</th><th scope=\"col\" "
              "class=\"text\">task set</th>");
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
         buffer_append_format(out, "<th scope=\"col\">%s</th>", titles[i]);
     put(out, "</tr></thead>\n<tbody>\n");
-    for (size_t i = 0; i < report->evaluated_count; i++)
-        write_evaluation(&report->evaluated[i], out);
+    for (size_t i = 0; i < count; i++)
+        write_evaluation(&evaluations[i], out);
     end_table(out);
+    return true;
+}
+
+static void write_evaluations(const struct report *report, struct buffer *out)
+{
+    if (!write_evaluations_of(report, REPORT_WHOLE, out))
+        put(out, "<p class=\"none\">No evaluation is on record.</p>\n");
+}
+
+/* --- the slices --- */
+
+static void write_slice(const struct report *report, const struct report_slice *slice, struct buffer *out)
+{
+    put(out, "<h3>");
+    put_outside(out, slice->value.data ? slice->value : TEXT_LITERAL("groups without this tag"));
+    put(out, "</h3>\n");
+    if (slice->rows->numbers.n > 0)
+        write_table(report, slice->rows, slice->row_count, out);
+    write_evaluations_of(report, slice->number, out);
+}
+
+static void write_slices(const struct report *report, struct buffer *out)
+{
+    if (!report->split.data)
+        return;
+    put(out, "<section aria-labelledby=\"split\"><h2 id=\"split\">By the tag ");
+    put_outside(out, report->split);
+    put(out, "</h2>\n");
+    for (size_t i = 0; i < report->slice_count; i++)
+        write_slice(report, &report->slices[i], out);
+    put(out, "</section>\n");
 }
 
 static void write_failures(const struct report *report, struct buffer *out)
@@ -330,6 +374,7 @@ static const struct {
     {"figures", report_write_figures},
     {"evaluations", write_evaluations},
     {"revisions", write_revisions},
+    {"slices", write_slices},
     {"failures", write_failures},
     {"configuration", write_configuration},
 };

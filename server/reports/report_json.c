@@ -65,7 +65,7 @@ static void put_counts(struct json_write *json, const struct report_row *row)
 {
     const struct cell_numbers *numbers = &row->numbers;
 
-    json_put_int(json, "batches", row->batches);
+    json_put_int_or_null(json, "batches", row->batches);
     json_put_int(json, "groups", numbers->groups);
     json_put_int(json, "n", numbers->n);
     json_put_int(json, "scored", numbers->scored);
@@ -104,23 +104,29 @@ static void put_row(struct json_write *json, const struct report_row *row)
     put_trainer(json, row->trainer);
 }
 
-static void put_rows(struct json_write *json, const struct report *report)
+/* rows[0]: the totals */
+static void put_rows(struct json_write *json, const struct report_row *rows, size_t count)
 {
     json_key(json, "revisions");
     json_array_begin(json);
-    for (size_t i = 1; i < report->row_count; i++) {
+    for (size_t i = 1; i < count; i++) {
         json_object_begin(json);
-        json_put_int(json, "incarnation", report->rows[i].incarnation);
-        json_put_int(json, "revision", report->rows[i].revision);
-        put_row(json, &report->rows[i]);
+        json_put_int(json, "incarnation", rows[i].incarnation);
+        json_put_int(json, "revision", rows[i].revision);
+        put_row(json, &rows[i]);
         json_object_end(json);
     }
     json_array_end(json);
     json_key(json, "totals");
     json_object_begin(json);
-    put_row(json, report->rows);
-    json_put_int(json, "tasks", report->counts.tasks);
+    put_row(json, rows);
+    json_put_int(json, "tasks", rows->tasks);
     json_object_end(json);
+}
+
+static void put_whole(struct json_write *json, const struct report *report)
+{
+    put_rows(json, report->rows, report->row_count);
     put_failures(json, &report->rows->numbers);
     json_key(json, "spent");
     json_object_begin(json);
@@ -147,12 +153,15 @@ static void put_estimates(struct json_write *json, const char *name, const struc
     json_object_end(json);
 }
 
-static void put_evaluations(struct json_write *json, const struct report *report)
+static void put_evaluations(struct json_write *json, const struct report *report, int64_t slice)
 {
+    size_t count;
+    const struct report_evaluation *evaluations = report_evaluations_of(report, slice, &count);
+
     json_key(json, "evaluation");
     json_array_begin(json);
-    for (size_t i = 0; i < report->evaluated_count; i++) {
-        const struct report_evaluation *evaluation = &report->evaluated[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct report_evaluation *evaluation = &evaluations[i];
         json_object_begin(json);
         json_put_int(json, "incarnation", evaluation->incarnation);
         json_put_int(json, "revision", evaluation->revision);
@@ -167,6 +176,43 @@ static void put_evaluations(struct json_write *json, const struct report *report
         json_object_end(json);
     }
     json_array_end(json);
+}
+
+/* --- tags --- */
+
+static void put_split(struct json_write *json, const struct report *report)
+{
+    char key[sizeof "tag." + STORE_TAG_NAME_BYTES];
+
+    if (!report->split.data)
+        return;
+    snprintf(key, sizeof key, "tag.%.*s", (int)report->split.length_bytes, report->split.data);
+    json_put_string(json, "by", key);
+    json_key(json, "parts");
+    json_array_begin(json);
+    for (size_t i = 0; i < report->slice_count; i++) {
+        const struct report_slice *slice = &report->slices[i];
+        json_object_begin(json);
+        json_key(json, "key");
+        json_object_begin(json);
+        json_put_text(json, key, slice->value);
+        json_object_end(json);
+        put_rows(json, slice->rows, slice->row_count);
+        put_evaluations(json, report, slice->number);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void put_tags(struct json_write *json, const struct report *report)
+{
+    json_key(json, "tags");
+    json_object_begin(json);
+    for (size_t i = 0; i < report->tag_count; i++) {
+        json_key_text(json, report->tags[i].name);
+        json_text(json, report->tags[i].value);
+    }
+    json_object_end(json);
 }
 
 /* --- settings, alarms, limitations, notes --- */
@@ -290,8 +336,10 @@ void report_write_json(const struct report *report)
     json_write_init(&json, &report->call->reply.body);
     json_object_begin(&json);
     put_head(&json, report);
-    put_rows(&json, report);
-    put_evaluations(&json, report);
+    put_tags(&json, report);
+    put_whole(&json, report);
+    put_evaluations(&json, report, REPORT_WHOLE);
+    put_split(&json, report);
     put_alarms(&json, report);
     put_limits(&json, report);
     put_notes(&json, report);

@@ -89,7 +89,7 @@ static void limit_evaluation(struct report *report, const struct cell_numbers *t
     add(report, "no_heldout_metric", has_heldout ? 0 : totals->judged,
         "judged training rollouts, and no verifier is held out and nothing evaluated: a reward that is gamed looks "
         "the same");
-    add(report, "few_tasks", report->counts.tasks < REPORT_FEW_TASKS ? report->counts.tasks : 0,
+    add(report, "few_tasks", report->rows[0].tasks < REPORT_FEW_TASKS ? report->rows[0].tasks : 0,
         "tasks were trained on, fewer than %d: errors that are clustered by task are themselves uncertain",
         REPORT_FEW_TASKS);
     add(report, "evaluation_too_large", report->evaluated_too_many,

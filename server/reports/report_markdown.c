@@ -104,11 +104,12 @@ static void write_row(const struct report *report, const struct report_row *row,
     put(out, "\n");
 }
 
-static void write_revisions(const struct report *report, struct buffer *out)
+/* rows[0]: the totals, which come last. */
+static void write_table(const struct report *report, const struct report_row *rows, size_t count, struct buffer *out)
 {
     size_t columns = report->rows->heldout_count;
 
-    put(out, "\n## By revision\n\nTraining rollouts; errors are clustered by task.\n\n|");
+    put(out, "\n|");
     for (size_t c = 0; report_columns[c].title; c++, columns++)
         buffer_append_format(out, " %s |", report_columns[c].title);
     for (size_t i = 0; i < report->rows->heldout_count; i++) {
@@ -117,9 +118,15 @@ static void write_revisions(const struct report *report, struct buffer *out)
         put(out, " |");
     }
     write_rule(out, columns);
-    for (size_t i = 1; i < report->row_count; i++)
-        write_row(report, &report->rows[i], out);
-    write_row(report, report->rows, out);
+    for (size_t i = 1; i < count; i++)
+        write_row(report, &rows[i], out);
+    write_row(report, rows, out);
+}
+
+static void write_revisions(const struct report *report, struct buffer *out)
+{
+    put(out, "\n## By revision\n\nTraining rollouts; errors are clustered by task.\n");
+    write_table(report, report->rows, report->row_count, out);
 }
 
 static void write_estimate(struct buffer *out, struct clustered_mean mean)
@@ -146,14 +153,46 @@ static void write_evaluation(const struct report_evaluation *evaluation, struct 
     }
 }
 
+static void write_evaluations_of(const struct report *report, int64_t slice, const char *title, struct buffer *out)
+{
+    size_t count;
+    const struct report_evaluation *evaluations = report_evaluations_of(report, slice, &count);
+
+    if (count == 0)
+        return;
+    put(out, title);
+    put(out, "\n| revision | correct by | task set | groups | k | pass@k | maj@k | best@k |");
+    write_rule(out, 8);
+    for (size_t i = 0; i < count; i++)
+        write_evaluation(&evaluations[i], out);
+}
+
 static void write_evaluations(const struct report *report, struct buffer *out)
 {
-    if (report->evaluated_count == 0)
+    write_evaluations_of(report, REPORT_WHOLE, "\n## Evaluations\n", out);
+}
+
+/* --- the slices --- */
+
+static void write_slice(const struct report *report, const struct report_slice *slice, struct buffer *out)
+{
+    put(out, "\n### ");
+    markdown_text(out, slice->value.data ? slice->value : TEXT_LITERAL("groups without this tag"));
+    put(out, "\n");
+    if (slice->rows->numbers.n > 0)
+        write_table(report, slice->rows, slice->row_count, out);
+    write_evaluations_of(report, slice->number, "", out);
+}
+
+static void write_slices(const struct report *report, struct buffer *out)
+{
+    if (!report->split.data)
         return;
-    put(out, "\n## Evaluations\n\n| revision | correct by | task set | groups | k | pass@k | maj@k | best@k |");
-    write_rule(out, 8);
-    for (size_t i = 0; i < report->evaluated_count; i++)
-        write_evaluation(&report->evaluated[i], out);
+    put(out, "\n## By the tag ");
+    markdown_text(out, report->split);
+    put(out, "\n");
+    for (size_t i = 0; i < report->slice_count; i++)
+        write_slice(report, &report->slices[i], out);
 }
 
 static void write_failures(const struct report *report, struct buffer *out)
@@ -240,6 +279,12 @@ static void write_head(const struct report *report, struct buffer *out)
         buffer_append_format(out, ", from revision %" PRId64, report->from);
     if (report->to >= 0)
         buffer_append_format(out, ", to revision %" PRId64, report->to);
+    for (size_t i = 0; i < report->tag_count; i++) {
+        put(out, ", only groups whose tag ");
+        markdown_text(out, report->tags[i].name);
+        put(out, " is ");
+        markdown_text(out, report->tags[i].value);
+    }
     buffer_append_format(out, ". %zu requests, SHA-256 `%s`.\n", report->request_count, report->inputs_sha256);
 }
 
@@ -253,6 +298,7 @@ void report_write_markdown(const struct report *report)
     write_limitations(report, out);
     write_revisions(report, out);
     write_evaluations(report, out);
+    write_slices(report, out);
     write_failures(report, out);
     write_configuration(report, out);
     call_answer_bytes(report->call, 200, "text/markdown; charset=utf-8");

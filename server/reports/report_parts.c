@@ -1,4 +1,4 @@
-/* Evaluations in parts: each part has one revision, one decider and one task set. */
+/* Evaluations in parts: each part has one revision, one decider, one task set, and one slice or the whole. */
 #include "server/reports/report_private.h"
 
 #include <stdlib.h>
@@ -8,35 +8,48 @@
 
 /* --- groups by their set --- */
 
-static struct report_part *add_part(struct report *report, const struct report_batch *batch, uint32_t set)
+static struct report_part *add_part(struct report *report, const struct report_batch *batch, uint32_t set,
+                                    int64_t slice)
 {
     if (!report_make_room(&report->parts, report->part_count, &report->part_room, sizeof *report->parts))
         return NULL;
     struct report_part *part = &report->parts[report->part_count++];
-    *part = (struct report_part){.batch = batch, .set = set};
+    *part = (struct report_part){.batch = batch, .set = set, .slice = slice};
     return part;
 }
 
 /* first: of the batch's parts. */
 static struct report_part *find_part(struct report *report, size_t first, const struct report_batch *batch,
-                                     uint32_t set)
+                                     uint32_t set, int64_t slice)
 {
     for (size_t i = first; i < report->part_count; i++)
-        if (report->parts[i].set == set)
+        if (report->parts[i].set == set && report->parts[i].slice == slice)
             return &report->parts[i];
-    return add_part(report, batch, set);
+    return add_part(report, batch, set, slice);
+}
+
+static int add_group(struct report *report, struct report_part *part, int64_t index)
+{
+    if (!part || !report_make_room(&part->groups, part->group_count, &part->group_room, sizeof *part->groups))
+        return report_refuse_memory(report);
+    part->groups[part->group_count++] = index;
+    return 0;
 }
 
 static int take_group(struct report *report, size_t first, const struct report_batch *batch,
                       const struct store_group *group)
 {
     uint32_t set = group->set.data ? names_number(&report->sets, group->set) : NAMES_NONE;
-    struct report_part *part = group->set.data && set == NAMES_NONE ? NULL : find_part(report, first, batch, set);
+    int64_t slice;
 
-    if (!part || !report_make_room(&part->groups, part->group_count, &part->group_room, sizeof *part->groups))
+    if (!store_tags_are(group->tags, report->tags, report->tag_count))
+        return 0;
+    if (group->set.data && set == NAMES_NONE)
         return report_refuse_memory(report);
-    part->groups[part->group_count++] = group->index;
-    return 0;
+    if (report_find_slice(report, group->tags, &slice) < 0 ||
+        add_group(report, find_part(report, first, batch, set, REPORT_WHOLE), group->index) < 0)
+        return -1;
+    return slice == REPORT_WHOLE ? 0 : add_group(report, find_part(report, first, batch, set, slice), group->index);
 }
 
 static int split(struct report *report, const struct report_batch *batch)
@@ -70,7 +83,7 @@ int report_compare_parts(const void *left, const void *right)
     const struct report_part *b = right;
     const char *deciders[] = {a->batch->decider ? a->batch->decider : "", b->batch->decider ? b->batch->decider : ""};
     int differences[] = {
-        compare_numbers(a->batch->revision, b->batch->revision),
+        compare_numbers(a->slice, b->slice), compare_numbers(a->batch->revision, b->batch->revision),
         compare_numbers(a->batch->incarnation, b->batch->incarnation), strcmp(deciders[0], deciders[1]),
         /* as they appeared, none first */
         compare_numbers(a->set == NAMES_NONE ? -1 : (int64_t)a->set, b->set == NAMES_NONE ? -1 : (int64_t)b->set)};

@@ -43,9 +43,13 @@ struct report_heldout {
     double mean, se;
 };
 
+#define REPORT_WHOLE (-1) /* no slice: every group of the report */
+
 struct report_row {
+    int64_t slice;                 /* REPORT_WHOLE: none */
     int64_t incarnation, revision; /* -1: the totals */
-    int64_t batches;
+    int64_t batches;               /* -1: of a slice, where they are not counted */
+    int64_t tasks;
     struct cell_numbers numbers; /* its texts are of the cells */
     struct report_heldout *heldout;
     size_t heldout_count;
@@ -66,7 +70,6 @@ struct report_engines {
 /* Counts of training rollouts beside their numbers. */
 struct report_counts {
     int64_t seeds_not_honoured, processed_logprobs;
-    int64_t tasks;                        /* that were trained on */
     int64_t old_kl;                       /* sums of KL over samples of another revision than the step's */
     int64_t spent_rollouts, spent_tokens; /* of every incarnation and purpose */
 };
@@ -77,11 +80,21 @@ struct report_counts {
 int report_engines_add(struct report_engines *engines, const struct text *texts, int64_t rollouts);
 void report_engines_finish(struct report_engines *engines);
 
-/* --- report_parts.c: groups of one evaluation batch and one task set --- */
+/* --- report_slices.c: groups with one value of a tag --- */
+
+struct report_slice {
+    int64_t number;
+    struct text value;       /* TEXT_NONE: of groups without the tag */
+    struct report_row *rows; /* its totals first, then by revision and incarnation */
+    size_t row_count;
+};
+
+/* --- report_parts.c: groups of one evaluation batch, one task set, and one slice or the whole --- */
 
 struct report_part {
     const struct report_batch *batch;
-    uint32_t set; /* of the report's sets; NAMES_NONE: none */
+    uint32_t set;  /* of the report's sets; NAMES_NONE: none */
+    int64_t slice; /* REPORT_WHOLE: every group of the set */
     int64_t *groups;
     size_t group_count, group_room;
 };
@@ -94,6 +107,7 @@ struct report_estimate {
 };
 
 struct report_evaluation {
+    int64_t slice; /* REPORT_WHOLE: none */
     int64_t incarnation, revision;
     struct text decider; /* TEXT_NONE: the reward */
     struct text set;     /* TEXT_NONE: none */
@@ -114,7 +128,10 @@ enum { REPORT_LIMITS_MAX = 16 };
 struct report {
     struct call *call;
     struct text run;
-    int64_t from, to; /* revisions; -1: open */
+    int64_t from, to;                      /* revisions; -1: open */
+    struct store_tag tags[STORE_TAGS_MAX]; /* of its groups: all of them */
+    size_t tag_count;
+    struct text split; /* name of the tag that it is split by; TEXT_NONE: none */
     int64_t generated_at_us;
 
     struct report_settings objectives, samplings, verifiers, together; /* of training batches; together: all three */
@@ -125,7 +142,7 @@ struct report {
     char inputs_sha256[SHA256_HEX_BYTES];
 
     struct store_lines lines;
-    struct cells *cells; /* revision, incarnation, verifier; null stands for all of them, for the reward */
+    struct cells *cells; /* slice, revision, incarnation, verifier; null: the whole, all of them, the reward */
     struct names training_tasks;
     struct names heldout_tasks; /* evaluated, or with the prompt of a task of a split other than train */
     struct report_engines engines;
@@ -133,11 +150,14 @@ struct report {
     struct report_row *rows; /* the totals first, then by revision and incarnation */
     size_t row_count;
     struct report_heldout *heldout; /* of all rows */
+    struct names values;            /* of the tag, by slice */
+    struct report_slice *slices;    /* by value */
+    size_t slice_count;
 
     struct report_part *parts; /* in order: parts of one evaluation side by side */
     size_t part_count, part_room;
     struct names sets;                   /* of evaluated groups */
-    struct report_evaluation *evaluated; /* by revision and incarnation */
+    struct report_evaluation *evaluated; /* the whole first, then by slice; by revision and incarnation */
     size_t evaluated_count;
     bool evaluated_too_many;
 
@@ -152,12 +172,17 @@ struct report {
 
 /* Each: 0, or -1 with the call refused, or given up by its client. */
 int report_read_batches(struct report *report);
+int report_read_lines(struct report *report);
 int report_read_rows(struct report *report);
 int report_read_rollouts(struct report *report);
 int report_read_evaluations(struct report *report);
 /* Fills `parts`, and says in `evaluated_too_many` why it did not. */
 int report_split_evaluations(struct report *report);
 int report_find_heldout_tasks(struct report *report);
+/* The slice of a group with these tags, a new one at its first; REPORT_WHOLE if the report is not split. */
+int report_find_slice(struct report *report, struct text tags, int64_t *ret_slice);
+/* Makes `slices`, of rows whose slice is set. */
+int report_take_slices(struct report *report, struct report_row *rows, size_t count);
 int report_find_alarms(struct report *report);
 int report_refuse_memory(struct report *report);
 /* Room for one more of `count` things. False: no memory. */
@@ -169,9 +194,13 @@ bool report_survives(const struct report *report, int64_t incarnation, int64_t r
 int report_compare_parts(const void *left, const void *right);
 void report_parts_finish(struct report *report);
 
+/* The evaluations of a slice, or of the whole: the first one, and how many. */
+const struct report_evaluation *report_evaluations_of(const struct report *report, int64_t slice, size_t *ret_count);
+
 #define REPORT_ANY (-1)
-/* The cell of a revision, or of all; of the reward, or of a held-out verifier. */
-size_t report_cell(const struct report *report, int64_t revision, int64_t incarnation, struct text verifier);
+/* The cell of a slice, or of the whole; of a revision, or of all; of the reward, or of a held-out verifier. */
+size_t report_cell(const struct report *report, int64_t slice, int64_t revision, int64_t incarnation,
+                   struct text verifier);
 
 void report_find_limits(struct report *report);
 

@@ -1,4 +1,5 @@
-/* Rollouts into the cells of a report: from the roll-ups if they cover the run, else a page at a time. */
+/* Rollouts into the cells of a report: from the roll-ups if they cover the run and no tag is asked for, else a page at a
+ * time. */
 #include "server/reports/report_private.h"
 
 #include "server/base/cleanup.h"
@@ -13,15 +14,28 @@
 
 /* --- one rollout --- */
 
-size_t report_cell(const struct report *report, int64_t revision, int64_t incarnation, struct text verifier)
+size_t report_cell(const struct report *report, int64_t slice, int64_t revision, int64_t incarnation,
+                   struct text verifier)
 {
-    const struct cell_key key = {.count = 3,
-                                 .parts = {cell_number(revision), cell_number(incarnation), cell_text(verifier)}};
+    const struct cell_key key = {
+        .count = 4,
+        .parts = {cell_number(slice), cell_number(revision), cell_number(incarnation), cell_text(verifier)}};
 
     return cells_find(report->cells, &key);
 }
 
-static void add_heldout(const struct report *report, const struct store_rollout *rollout, struct cell_rollout values)
+/* To the row of its revision and to the totals. */
+static void add_to_rows(const struct report *report, int64_t slice, const struct store_rollout *rollout,
+                        struct text verifier, const struct cell_rollout *values)
+{
+    int64_t revision = rollout->policy_revision;
+
+    cells_add(report->cells, report_cell(report, slice, revision, rollout->incarnation, verifier), values);
+    cells_add(report->cells, report_cell(report, slice, REPORT_ANY, REPORT_ANY, verifier), values);
+}
+
+static void add_heldout(const struct report *report, int64_t slice, const struct store_rollout *rollout,
+                        struct cell_rollout values)
 {
     struct text text = rollout->heldout;
     json_auto_t *heldout = text.data ? json_loadb(text.data, text.length_bytes, JSON_ALLOW_NUL, NULL) : NULL;
@@ -31,9 +45,7 @@ static void add_heldout(const struct report *report, const struct store_rollout 
     json_object_foreach (heldout, name, entry) {
         const json_t *score = json_object_get(entry, "score");
         values.score = json_is_number(score) ? json_number_value(score) : NAN;
-        cells_add(report->cells, report_cell(report, rollout->policy_revision, rollout->incarnation, text_of(name)),
-                  &values);
-        cells_add(report->cells, report_cell(report, REPORT_ANY, REPORT_ANY, text_of(name)), &values);
+        add_to_rows(report, slice, rollout, text_of(name), &values);
     }
 }
 
@@ -42,12 +54,16 @@ static int add_training(struct report *report, const struct store_rollout *rollo
     const struct text engine[] = {rollout->engine, rollout->engine_model, rollout->engine_version,
                                   rollout->tokenizer_sha256};
     struct cell_rollout values = cell_of_record(rollout);
+    int64_t slices[] = {REPORT_WHOLE, REPORT_WHOLE};
 
+    if (report_find_slice(report, rollout->tags, &slices[1]) < 0)
+        return -1;
     report->counts.seeds_not_honoured += rollout->seed_honoured == STORE_KNOWN_NO;
     report->counts.processed_logprobs += rollout->logprobs_mode == STORE_LOGPROBS_PROCESSED;
-    cells_add(report->cells, report_cell(report, rollout->policy_revision, rollout->incarnation, TEXT_NONE), &values);
-    cells_add(report->cells, report_cell(report, REPORT_ANY, REPORT_ANY, TEXT_NONE), &values);
-    add_heldout(report, rollout, values);
+    for (size_t i = 0; i < (slices[1] == REPORT_WHOLE ? 1 : 2); i++) {
+        add_to_rows(report, slices[i], rollout, TEXT_NONE, &values);
+        add_heldout(report, slices[i], rollout, values);
+    }
     return report_engines_add(&report->engines, engine, 1) < 0 ? report_refuse_memory(report) : 0;
 }
 
@@ -96,9 +112,11 @@ static bool take_rollup(void *arg, const struct store_rollup *rollup)
         return go_on(visiting);
     visiting->result = count_task(report, rollup->purpose, rollup->task);
     if (visiting->result == 0 && rollup->purpose == STORE_TRAIN) {
-        cells_add_sums(report->cells, report_cell(report, rollup->revision, rollup->incarnation, TEXT_NONE),
+        cells_add_sums(report->cells,
+                       report_cell(report, REPORT_WHOLE, rollup->revision, rollup->incarnation, TEXT_NONE),
                        rollup->task, &sums);
-        cells_add_sums(report->cells, report_cell(report, REPORT_ANY, REPORT_ANY, TEXT_NONE), rollup->task, &sums);
+        cells_add_sums(report->cells, report_cell(report, REPORT_WHOLE, REPORT_ANY, REPORT_ANY, TEXT_NONE),
+                       rollup->task, &sums);
     }
     return go_on(visiting);
 }
@@ -121,9 +139,10 @@ static bool take_group(void *arg, const struct store_rollup_group *group)
                                                    : CELL_GROUP_VARIED;
 
     if (is_of_training(visiting, group->purpose, group->incarnation, group->revision)) {
-        cells_add_group(report->cells, report_cell(report, group->revision, group->incarnation, TEXT_NONE), name,
+        cells_add_group(report->cells,
+                        report_cell(report, REPORT_WHOLE, group->revision, group->incarnation, TEXT_NONE), name, state);
+        cells_add_group(report->cells, report_cell(report, REPORT_WHOLE, REPORT_ANY, REPORT_ANY, TEXT_NONE), name,
                         state);
-        cells_add_group(report->cells, report_cell(report, REPORT_ANY, REPORT_ANY, TEXT_NONE), name, state);
     }
     return go_on(visiting);
 }
@@ -140,9 +159,11 @@ static bool take_score(void *arg, const struct store_rollup_score *score)
 
     precise_sum_add(&sums.score.sum, score->sum);
     if (is_of_training(visiting, score->purpose, score->incarnation, score->revision)) {
-        cells_add_sums(report->cells, report_cell(report, score->revision, score->incarnation, score->verifier),
+        cells_add_sums(report->cells,
+                       report_cell(report, REPORT_WHOLE, score->revision, score->incarnation, score->verifier),
                        score->task, &sums);
-        cells_add_sums(report->cells, report_cell(report, REPORT_ANY, REPORT_ANY, score->verifier), score->task, &sums);
+        cells_add_sums(report->cells, report_cell(report, REPORT_WHOLE, REPORT_ANY, REPORT_ANY, score->verifier),
+                       score->task, &sums);
     }
     return go_on(visiting);
 }
@@ -153,10 +174,11 @@ static int add_count(struct report *report, const struct store_rollup_count *cou
 
     switch (count->kind) {
     case STORE_ROLLUP_FAILURE:
-        cells_add_failures(report->cells, report_cell(report, count->revision, count->incarnation, TEXT_NONE),
+        cells_add_failures(report->cells,
+                           report_cell(report, REPORT_WHOLE, count->revision, count->incarnation, TEXT_NONE),
                            count->name, count->n);
-        cells_add_failures(report->cells, report_cell(report, REPORT_ANY, REPORT_ANY, TEXT_NONE), count->name,
-                           count->n);
+        cells_add_failures(report->cells, report_cell(report, REPORT_WHOLE, REPORT_ANY, REPORT_ANY, TEXT_NONE),
+                           count->name, count->n);
         return 0;
     case STORE_ROLLUP_SEED_NOT_HONOURED:
         report->counts.seeds_not_honoured += count->n;
@@ -216,6 +238,8 @@ static int scan_rollouts(struct report *report)
     filter.run = report->run;
     filter.revision_min = report->from;
     filter.revision_max = report->to;
+    memcpy(filter.tags, report->tags, sizeof filter.tags);
+    filter.tag_count = report->tag_count;
     do {
         _cleanup_(store_rollouts_finish) struct store_rollouts page = {0};
         if (report->call->abandoned)
@@ -231,10 +255,13 @@ static int scan_rollouts(struct report *report)
     return 0;
 }
 
+/* Roll-ups know no tags. */
 int report_read_rollouts(struct report *report)
 {
     bool whole = false;
 
+    if (report->tag_count > 0 || report->split.data)
+        return scan_rollouts(report);
     if (store_rollups_are_whole(report->call->reader, report->run, &whole) != STORE_OK)
         return call_refuse_unreadable(report->call);
     return whole ? visit_rollups(report) : scan_rollouts(report);

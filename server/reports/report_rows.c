@@ -67,8 +67,9 @@ static int take_sum(struct report *report, struct kept_kl *kept, const struct st
 
     if (!is_of_report(report, slice->incarnation, slice->revision))
         return 0;
-    cells_add_objective(report->cells, report_cell(report, slice->revision, slice->incarnation, TEXT_NONE), sum);
-    cells_add_objective(report->cells, report_cell(report, REPORT_ANY, REPORT_ANY, TEXT_NONE), sum);
+    cells_add_objective(report->cells,
+                        report_cell(report, REPORT_WHOLE, slice->revision, slice->incarnation, TEXT_NONE), sum);
+    cells_add_objective(report->cells, report_cell(report, REPORT_WHOLE, REPORT_ANY, REPORT_ANY, TEXT_NONE), sum);
     return keep_kl(report, kept, sum);
 }
 
@@ -101,7 +102,8 @@ static int64_t number_of(const struct cell_part *part)
     return part->kind == CELL_NUMBER ? part->number : -1;
 }
 
-/* Cells come in the order of their keys: a row's own one, then one for each held-out verifier. */
+/* Cells come in the order of their keys: the whole, then slice by slice; a row's own one, then one for each held-out
+ * verifier. */
 static void take_cell(struct report *report, size_t cell, size_t *heldout_count)
 {
     struct cell_key key;
@@ -109,9 +111,13 @@ static void take_cell(struct report *report, size_t cell, size_t *heldout_count)
 
     cells_key(report->cells, cell, &key);
     cells_numbers(report->cells, cell, &numbers);
-    if (key.parts[2].kind == CELL_NULL) {
-        report->rows[report->row_count++] = (struct report_row){.revision = number_of(&key.parts[0]),
-                                                                .incarnation = number_of(&key.parts[1]),
+    if (key.parts[3].kind == CELL_NULL) {
+        int64_t slice = number_of(&key.parts[0]);
+        report->rows[report->row_count++] = (struct report_row){.slice = slice,
+                                                                .revision = number_of(&key.parts[1]),
+                                                                .incarnation = number_of(&key.parts[2]),
+                                                                .batches = slice == REPORT_WHOLE ? 0 : -1,
+                                                                .tasks = (int64_t)cells_tasks(report->cells, cell),
                                                                 .numbers = numbers,
                                                                 .heldout = report->heldout + *heldout_count};
         return;
@@ -119,7 +125,7 @@ static void take_cell(struct report *report, size_t cell, size_t *heldout_count)
     if (report->row_count == 0)
         return;
     report->heldout[(*heldout_count)++] =
-        (struct report_heldout){key.parts[2].text, (int64_t)numbers.score.count, numbers.score.mean, numbers.score.se};
+        (struct report_heldout){key.parts[3].text, (int64_t)numbers.score.count, numbers.score.mean, numbers.score.se};
     report->rows[report->row_count - 1].heldout_count++;
 }
 
@@ -128,7 +134,8 @@ static int take_cells(struct report *report)
     size_t count;
     size_t heldout_count = 0;
 
-    report_cell(report, REPORT_ANY, REPORT_ANY, TEXT_NONE); /* there is always a row of totals */
+    for (int64_t slice = REPORT_WHOLE; slice < (int64_t)report->values.count; slice++)
+        report_cell(report, slice, REPORT_ANY, REPORT_ANY, TEXT_NONE); /* there is always a row of totals */
     if (cells_close(report->cells) < 0)
         return report_refuse_memory(report);
     count = cells_count(report->cells);
@@ -138,7 +145,11 @@ static int take_cells(struct report *report)
         return report_refuse_memory(report);
     for (size_t cell = 0; cell < count; cell++)
         take_cell(report, cell, &heldout_count);
-    return 0;
+    count = report->row_count;
+    for (report->row_count = 0; report->row_count < count; report->row_count++)
+        if (report->rows[report->row_count].slice != REPORT_WHOLE)
+            break;
+    return report_take_slices(report, report->rows + report->row_count, count - report->row_count);
 }
 
 static int compare_row(const void *key, const void *row)
@@ -235,16 +246,22 @@ static int read_trainer(struct report *report)
     return 0;
 }
 
+int report_read_lines(struct report *report)
+{
+    return store_read_lines(report->call->reader, report->run, &report->lines) == STORE_OK
+               ? 0
+               : call_refuse_unreadable(report->call);
+}
+
+/* Optimizer steps are over groups of any tags: where tags are chosen, their numbers are not. */
 int report_read_rows(struct report *report)
 {
     report->cells = cells_create();
     if (!report->cells)
         return report_refuse_memory(report);
-    if (store_read_lines(report->call->reader, report->run, &report->lines) != STORE_OK)
-        return call_refuse_unreadable(report->call);
-    if (report_read_rollouts(report) < 0 || read_objective(report) < 0 || take_cells(report) < 0)
+    if (report_read_rollouts(report) < 0 || (report->tag_count == 0 && read_objective(report) < 0) ||
+        take_cells(report) < 0)
         return -1;
-    report->counts.tasks = (int64_t)report->training_tasks.count;
     count_batches(report);
-    return read_trainer(report);
+    return report->tag_count == 0 ? read_trainer(report) : 0;
 }

@@ -119,17 +119,24 @@ static int read_revision(struct call *call, struct store_rollout_filter *filter)
     return 0;
 }
 
+/* The name of a tag in "tag.source"; TEXT_NONE: it is no such text. */
+static struct text name_of_tag(struct text text)
+{
+    static const char prefix[] = "tag.";
+    if (text.length_bytes < sizeof(prefix) || memcmp(text.data, prefix, sizeof(prefix) - 1) != 0)
+        return TEXT_NONE;
+    return (struct text){text.data + sizeof(prefix) - 1, text.length_bytes - sizeof(prefix) + 1};
+}
+
 /* tag.source=gsm8k */
 int query_read_tags(struct call *call, struct store_tag ret_tags[STORE_TAGS_MAX], size_t *ret_count)
 {
-    static const char prefix[] = "tag.";
     *ret_count = 0;
     for (size_t i = 0; i < call->query_count; i++) {
         struct text name = call->query[i].name;
-        if (name.length_bytes < sizeof(prefix) || memcmp(name.data, prefix, sizeof(prefix) - 1) != 0)
+        struct store_tag tag = {name_of_tag(name), call->query[i].value.data ? call->query[i].value : TEXT_LITERAL("")};
+        if (!tag.name.data)
             continue;
-        struct store_tag tag = {{name.data + sizeof(prefix) - 1, name.length_bytes - sizeof(prefix) + 1},
-                                call->query[i].value.data ? call->query[i].value : TEXT_LITERAL("")};
         _cleanup_free_ char *path = xstrndup(name.data, name.length_bytes);
         if (!store_tag_name_is_valid(tag.name))
             return call_refuse(call, ERR_INVALID_FIELD, path, "no tag has such a name");
@@ -137,6 +144,18 @@ int query_read_tags(struct call *call, struct store_tag ret_tags[STORE_TAGS_MAX]
             return call_refuse(call, ERR_INVALID_FIELD, path, "a group has at most %d tags", STORE_TAGS_MAX);
         ret_tags[(*ret_count)++] = tag;
     }
+    return 0;
+}
+
+int query_read_split(struct call *call, struct text *ret_name)
+{
+    struct text by = call_query(call, "by");
+    *ret_name = TEXT_NONE;
+    if (!by.data || by.length_bytes == 0)
+        return 0;
+    *ret_name = name_of_tag(by);
+    if (!store_tag_name_is_valid(*ret_name))
+        return call_refuse(call, ERR_INVALID_FIELD, "by", "expected one tag, e.g. tag.source");
     return 0;
 }
 

@@ -15,6 +15,9 @@ int rollout_query_read(struct call *call, struct store_rollout_filter *ret_filte
 int rollout_query_read_order(struct call *call, struct store_rollout_filter *filter);
 /* Every `tag.NAME` alone; their texts are the call's. 0, or -1 with the call refused. */
 int query_read_tags(struct call *call, struct store_tag ret_tags[STORE_TAGS_MAX], size_t *ret_count);
+/* `by` alone: one `tag.NAME` that splits an answer. ret_name: without "tag."; TEXT_NONE: there is none. 0, or -1 with the
+ * call refused. */
+int query_read_split(struct call *call, struct text *ret_name);
 /* `order` alone. */
 int query_read_descending(struct call *call, bool *descending);
 

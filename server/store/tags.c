@@ -37,3 +37,11 @@ bool store_tag_is(struct text tags, const struct store_tag *tag)
     buffer_init(&value, STORE_TAG_VALUE_BYTES + 1);
     return store_tag_find(tags, tag->name, &value) && !value.failed && text_same(buffer_text(&value), tag->value);
 }
+
+bool store_tags_are(struct text tags, const struct store_tag *wanted, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!store_tag_is(tags, &wanted[i]))
+            return false;
+    return true;
+}

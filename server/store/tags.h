@@ -24,5 +24,7 @@ bool store_tag_name_is_valid(struct text name);
 bool store_tag_find(struct text tags, struct text name, struct buffer *value);
 /* Whether the tag is among them, with this value. */
 bool store_tag_is(struct text tags, const struct store_tag *tag);
+/* Whether all of these are. */
+bool store_tags_are(struct text tags, const struct store_tag *wanted, size_t count);
 
 #endif

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every number of GET /v1/runs/{run}/report again, from the rows of the record alone.
 
-    tests/http/report_check.py URL RUN [FROM [TO]]
+    tests/http/report_check.py URL RUN [FROM [TO]] [tag.NAME=VALUE …] [by=tag.NAME]
 
 It reads /v1/rollouts, /v1/batches, /v1/runs/{run}/objective and /v1/runs/{run}/metrics, shares no code with the service, and
 prints the differences."""
@@ -22,7 +22,6 @@ class Record:
 
     def __init__(self, get, run):
         self.get, self.run = get, run
-        self.sets = collections.defaultdict(set)  # of the groups of each batch, once rollouts() is through
 
     def pages(self, path, **query):
         cursor = None
@@ -41,9 +40,8 @@ class Record:
         """By batch and group, with the members of their group and batch."""
         for batch in self.pages("/v1/batches", run=self.run, order="asc"):
             for group in self.pages(f"/v1/batches/{batch['id']}/groups", arrays="none"):
-                self.sets[batch["id"]].add(group["set"])
                 for rollout in (one for one in group["rollouts"] if one["state"] != "pending"):  # these have no row yet
-                    yield {**rollout, "purpose": batch["purpose"], "batch": batch["id"], "group": group["id"], "task": group["task"], "set": group["set"], "closed": group["state"] == "complete"}
+                    yield {**rollout, "purpose": batch["purpose"], "batch": batch["id"], "group": group["id"], "task": group["task"], "set": group["set"], "tags": group["tags"] or {}, "closed": group["state"] == "complete"}
 
 
 def mean(values):
@@ -141,9 +139,10 @@ def decider_of(batch):
     return next((one.get("id", one["name"]) for one in batch.get("verifiers") or [] if one.get("heldout")), None)
 
 
-def evaluations_of(batches, rollouts, sets, survives):
-    """sets: {batch: the sets of its groups}"""
-    found = collections.defaultdict(list)
+def evaluations_of(batches, rollouts, survives):
+    found, sets = collections.defaultdict(list), collections.defaultdict(set)
+    for one in rollouts:
+        sets[one["batch"]].add(one["set"])
     for batch in batches:
         if batch["purpose"] == "eval" and survives(batch["incarnation"], batch["policy_revision"], "eval"):
             for name in sets[batch["id"]]:
@@ -182,31 +181,37 @@ def limits_of(training, evaluated, sums, judged, batches, has_heldout):
     return {code: count for code, count in counts.items() if count > 0}
 
 
-def recompute(get, run, first=None, last=None):
+def read(get, run):
     record = Record(get, run)
+    return {"rollouts": list(record.rollouts()), "batches": record.batches(), "objective": list(record.pages(f"/v1/runs/{run}/objective")),
+            "metrics": list(record.pages(f"/v1/runs/{run}/metrics"))}
+
+
+def recompute(record, first=None, last=None, fits=None):
+    """fits: of the tags of a group, whether it counts; None: all do."""
 
     def asked(revision):
         return revision is not None and (first is None or revision >= first) and (last is None or revision <= last)
 
-    rows, lines = list(record.rollouts()), {}
-    for one in rows:
+    rows, lines = [one for one in record["rollouts"] if fits is None or fits(one["tags"])], {}
+    for one in record["rollouts"]:
         key = one["policy_revision"], one["purpose"]
         lines[key] = max(lines.get(key, 0), one["incarnation"])
 
     def survives(incarnation, revision, purpose="train"):
         return incarnation >= lines.get((revision, purpose), 0)
 
-    batches = [batch for batch in record.batches() if asked(batch["policy_revision"])]
+    batches = [batch for batch in record["batches"] if asked(batch["policy_revision"])]
     everything = [one for one in rows if asked(one["policy_revision"])]
     groups = collections.defaultdict(list)
     for one in rows:
         groups[one["group"]].append(one)
     line = [one for one in everything if survives(one["incarnation"], one["policy_revision"], one["purpose"])]
     training = [one for one in line if one["purpose"] == "train"]
-    sums = [one for one in record.pages(f"/v1/runs/{run}/objective") if asked(one["revision"]) and survives(one["sample_incarnation"], one["revision"])]
+    sums = [one for one in record["objective"] if fits is None and asked(one["revision"]) and survives(one["sample_incarnation"], one["revision"])]
     posted = [batch for batch in batches if batch["purpose"] == "train" and survives(batch["incarnation"], batch["policy_revision"])]
     metrics = collections.defaultdict(lambda: collections.defaultdict(list))
-    for one in record.pages(f"/v1/runs/{run}/metrics"):
+    for one in record["metrics"] if fits is None else ():
         for name, value in one["values"].items():
             metrics[one["incarnation"], one["revision"]][name].append(value)
 
@@ -217,7 +222,7 @@ def recompute(get, run, first=None, last=None):
                      sum((batch["policy_revision"], batch["incarnation"]) == (revision, incarnation) for batch in posted))
         revisions.append({"incarnation": incarnation, "revision": revision, **row, "trainer": {name: mean(values) for name, values in metrics[incarnation, revision].items()}})
     totals = row_of(training, groups, sums, len(posted))
-    evaluation = list(evaluations_of(batches, [one for one in line if one["purpose"] == "eval"], record.sets, survives))
+    evaluation = list(evaluations_of(batches, [one for one in line if one["purpose"] == "eval"], survives))
     hashes = "".join(f"{text}\n" for text in sorted(batch["request_sha256"] for batch in batches))
     judged = sum(one["reward"] is not None for one in training)
     return {"revisions": revisions, "totals": {**totals, "tasks": len({one["task"] for one in training}), "trainer": {}}, "failures": totals["failures"],
@@ -242,13 +247,36 @@ def differences(got, want, place=""):
         yield f"{place}: {got}, not {want}"
 
 
-def check(get, run, first=None, last=None):
-    """The report, and the list of differences."""
-    query = urllib.parse.urlencode({name: value for name, value in (("from", first), ("to", last)) if value is not None})
-    report = get(f"/v1/runs/{run}/report" + (f"?{query}" if query else ""))
-    want = recompute(get, run, first, last)
-    for evaluations in (report["evaluation"], want["evaluation"]):
+def part_of(record, tag, value, tags, *revisions):
+    """An item of `parts`."""
+    whole = recompute(record, *revisions, lambda own: own.get(tag) == value and tags.items() <= own.items())
+    for row in (*whole["revisions"], whole["totals"]):
+        row["batches"] = None
+    return {"key": {f"tag.{tag}": value}, **{name: whole[name] for name in ("revisions", "totals", "evaluation")}}
+
+
+def parts_of(record, tag, tags, *revisions):
+    values = {one["tags"].get(tag) for one in record["rollouts"] if tags.items() <= one["tags"].items()}
+    parts = (part_of(record, tag, value, tags, *revisions) for value in sorted(values, key=lambda value: (value is not None, value)))
+    return [part for part in parts if part["totals"]["n"] or part["evaluation"]]
+
+
+def in_order(report):
+    for evaluations in (report["evaluation"], *(part["evaluation"] for part in report.get("parts", ()))):
         evaluations.sort(key=lambda one: (one["revision"], one["incarnation"], one["verifier"] or "", one["set"] or ""))
+
+
+def check(get, run, first=None, last=None, tags=None, by=None):
+    """The report, and the list of differences. tags: {name: value}; by: "tag.source"."""
+    parameters = {"from": first, "to": last, "by": by, **{f"tag.{name}": value for name, value in (tags or {}).items()}}
+    query = urllib.parse.urlencode({name: value for name, value in parameters.items() if value is not None})
+    report = get(f"/v1/runs/{run}/report" + (f"?{query}" if query else ""))
+    record = read(get, run)
+    want = recompute(record, first, last, tags and (lambda own: tags.items() <= own.items()))
+    if by:
+        want["parts"] = parts_of(record, by.removeprefix("tag."), tags or {}, first, last)
+    in_order(report)
+    in_order(want)
     got = {**report, "limitations": {one["code"]: one["count"] for one in report["limitations"]}}
     found = list(differences(got, want))
     for name in ("failures", "limitations"):
@@ -257,12 +285,14 @@ def check(get, run, first=None, last=None):
     return report, found
 
 
-def main(url, run, *revisions):
+def main(url, run, *parameters):
+    named = dict(one.split("=", 1) for one in parameters if "=" in one)
+    tags = {name.removeprefix("tag."): value for name, value in named.items() if name != "by"}
     def get(path):
         with urllib.request.urlopen(url.rstrip("/") + path) as reply:
             return json.load(reply)
 
-    _, found = check(get, run, *map(int, revisions))
+    _, found = check(get, run, *(int(one) for one in parameters if "=" not in one), tags=tags, by=named.get("by"))
     print(*found or ["every number is the same"], sep="\n")
     return 1 if found else 0
 

@@ -23,8 +23,8 @@ def get_json(service):
     return get
 
 
-def checked(service, run, first=None, last=None):
-    report, found = check(get_json(service), run, first, last)
+def checked(service, run, first=None, last=None, **more):
+    report, found = check(get_json(service), run, first, last, **more)
     assert not found, found
     return report
 
@@ -164,6 +164,66 @@ def test_an_evaluation_is_of_one_set(plain):
     assert re.search(r"^\| 0 \| correct \| easy \| 2 \| 1 \|", page_of(plain, "sets", "text/markdown")[1], re.M)
 
 
+def mixture(service, run):
+    """Two sources and groups of none, trained at three revisions and evaluated at one; objective calls and the trainer's numbers beside them."""
+    chance = random.Random(17)
+    verifiers = [{"name": "exact", "id": "correct", "heldout": True}]
+    for revision, purpose in ((0, "train"), (1, "train"), (1, "eval"), (2, "train")):
+        groups = [{"task": f"t{number % 5}", "draw": number, "reference": "yes", "completions": [completion(value, number + index) for index, value in enumerate(members)],
+                   **({"tags": {"source": source, "level": str(number % 2)}} if source is not None else {})}
+                  for number, source in enumerate(("gsm8k", "gsm8k", "math", None, "math", "gsm8k", "<b>|"))
+                  if purpose == "train" or source != "gsm8k" for members in [[chance.choice([0, 1, 1, 0.5, "engine_error"]) for _ in range(4)]]]
+        if purpose == "eval":
+            groups.append({"task": "only", "reference": "yes", "tags": {"source": "held"}, "completions": [completion(value, value) for value in (0, 1, 1)]})
+        reply = service.post("/v1/score", {"run": run, "policy_revision": revision, "purpose": purpose, "verifiers": verifiers, "groups": groups,
+                                           "objective": {"preset": "grpo", "beta": 0.01}, **({"pass_at": [2]} if purpose == "eval" else {})})
+        assert reply.status == 200, reply
+        if purpose == "train":
+            step(service, reply.json, revision)
+    assert service.post(f"/v1/runs/{run}/metrics", {"optimizer_step": 1, "revision": 1, "values": {"loss": 0.5}}).status == 200
+
+
+def test_a_mixture_is_split_by_a_tag(plain):
+    mixture(plain, "mixture")
+    report = checked(plain, "mixture", by="tag.source")
+    assert [part["key"]["tag.source"] for part in report["parts"]] == [None, "<b>|", "gsm8k", "held", "math"]
+    assert [part["totals"]["n"] for part in report["parts"]] == [12, 12, 36, 0, 24] and report["totals"]["n"] == 84
+    assert [[row["revision"] for row in part["revisions"]] for part in report["parts"]] == [[0, 1, 2]] * 3 + [[], [0, 1, 2]]
+    assert [len(part["evaluation"]) for part in report["parts"]] == [1, 1, 0, 1, 1] and report["evaluation"][0]["groups"] == 5
+    assert report["totals"]["kl"] is not None and report["parts"][2]["totals"]["kl"] is None and report["revisions"][1]["trainer"] == {"loss": 0.5}
+    whole = checked(plain, "mixture")
+    assert "parts" not in whole and "by" not in whole
+    assert_same(whole, {name: report[name] for name in whole})
+    assert [part["key"] for part in checked(plain, "mixture", 2, by="tag.level", tags={"source": "math"})["parts"]] == [{"tag.level": "0"}]
+
+
+def test_a_tag_picks_the_groups_of_a_report(plain):
+    mixture(plain, "picked")
+    report = checked(plain, "picked", tags={"source": "gsm8k"})
+    assert report["tags"] == {"source": "gsm8k"} and report["totals"]["n"] == report["spent"]["rollouts"] == 36 and report["evaluation"] == []
+    assert report["totals"]["batches"] == 3 and report["totals"]["loss"] is None and report["revisions"][1]["trainer"] == {}
+    assert checked(plain, "picked", tags={"source": "gsm8k", "level": "1"})["totals"]["groups"] == 6
+    assert checked(plain, "picked", tags={"source": "held"})["evaluation"][0]["groups"] == 1
+    nothing = checked(plain, "picked", tags={"source": "nothing"})
+    assert nothing["totals"]["n"] == 0 and nothing["revisions"] == nothing["evaluation"] == []
+
+
+@pytest.mark.parametrize("values, status", ((100, 200), (101, 422)))
+def test_a_report_has_at_most_100_parts(plain, values, status):
+    groups = [{"task": f"t{number}", "reference": "yes", "tags": {"number": str(number)}, "completions": [{"text": "yes"}]} for number in range(values)]
+    assert plain.post("/v1/score", {"run": f"parts-{values}", "policy_revision": 0, "verifiers": [{"name": "exact"}], "groups": groups}).status == 200
+    reply = plain.get(f"/v1/runs/parts-{values}/report?by=tag.number")
+    assert reply.status == status and (len(reply.json["parts"]) == 100 if status == 200 else (reply.error["code"], reply.error["path"]) == ("too_many_rollouts", "by")), reply
+
+
+def test_pages_show_the_parts_as_text(plain):
+    mixture(plain, "shown")
+    page = plain.request("GET", "/v1/runs/shown/report?by=tag.source&tag.level=0", headers={"Accept": "text/html"}).body.decode()
+    assert page.count("<h3>") == 3 and "&lt;b&gt;|" in page and "<b>|" not in page and "only groups whose tag <bdi>level</bdi> is <bdi>0</bdi>" in page
+    text = plain.request("GET", "/v1/runs/shown/report?by=tag.source", headers={"Accept": "text/markdown"}).body.decode()
+    assert [line for line in text.splitlines() if line.startswith("### ")] == ["### groups without this tag", "### \\<b\\>\\|", "### gsm8k", "### held", "### math"]
+
+
 def test_a_held_out_prompt_that_was_trained_on_is_named(plain):
     """By its prompt, under another name; not a task of the split train, of an evaluation, or of another run."""
     put_set(plain, "leaky", {"a": "train", "b": "test", "c": "validation"})
@@ -245,7 +305,8 @@ def test_notes_stand_in_the_report(plain):
 
 @pytest.mark.parametrize("path, status, code, place", [
     ("nobody/report", 404, "not_found", "run"), ("asked/report?from=x", 400, "invalid_field", "from"), ("asked/report?to=-1", 400, "invalid_field", "to"),
-    ("asked/report?from=3&to=2", 400, "invalid_field", "to"), ("asked/report?revision=1", 400, "unknown_field", "revision")])
+    ("asked/report?from=3&to=2", 400, "invalid_field", "to"), ("asked/report?revision=1", 400, "unknown_field", "revision"),
+    ("asked/report?by=revision", 400, "invalid_field", "by"), ("asked/report?by=tag.a,tag.b", 400, "invalid_field", "by"), ("asked/report?tag.a%20b=1", 400, "invalid_field", "tag.a b")])
 def test_an_invalid_query_is_refused_with_its_path(plain, path, status, code, place):
     score(plain, "asked", 0, [("t", [0, 1])])
     reply = plain.get(f"/v1/runs/{path}")
