@@ -7,11 +7,12 @@
 
 void get_compare(struct call *call)
 {
-    static const char *const known[] = {"a", "b", "budget", "ignore", "tag.NAME", NULL};
+    static const char *const known[] = {"a", "b", "budget", "ignore", "tag.NAME", "by", NULL};
     static const char *const sides[] = {"a", "b"};
     struct compare_query query = {.ignore = call_query(call, "ignore")};
     struct text budget = call_query(call, "budget");
-    if (call_check_query(call, known) < 0 || query_read_tags(call, query.tags, &query.tag_count) < 0)
+    if (call_check_query(call, known) < 0 || query_read_tags(call, query.tags, &query.tag_count) < 0 ||
+        query_read_split(call, &query.split) < 0)
         return;
     for (size_t i = 0; i < 2; i++) {
         query.runs[i] = call_query(call, sides[i]);

@@ -39,7 +39,7 @@ void get_task_history(struct call *call)
 
 void get_flips(struct call *call)
 {
-    static const char *const known[] = {"run",     "from",        "to",       "verifier", "threshold", "rate",
-                                        "purpose", "incarnation", "tag.NAME", "limit",    "cursor",    NULL};
+    static const char *const known[] = {"run",         "from",     "to", "verifier", "threshold", "rate", "purpose",
+                                        "incarnation", "tag.NAME", "by", "limit",    "cursor",    NULL};
     answer(call, known, flips_answer);
 }

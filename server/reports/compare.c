@@ -4,8 +4,8 @@
 #include "server/base/json_write.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 const char *const compare_budget_names[] = {"completion_tokens", "rollouts", "revisions", NULL};
 
@@ -21,66 +21,81 @@ static void put_mean(struct json_write *json, const char *name, const struct clu
     json_object_end(json);
 }
 
-static size_t find_cell(const struct cells *cells, struct text verifier)
+static bool same_part(const struct cell_part *left, struct text right)
+{
+    return left->kind == CELL_NULL ? !right.data : right.data && text_same(left->text, right);
+}
+
+/* value, verifier: TEXT_NONE: every group, the reward. */
+static size_t find_cell(const struct cells *cells, struct text value, struct text verifier)
 {
     struct cell_key key;
     for (size_t cell = 0; cell < cells_count(cells); cell++) {
         cells_key(cells, cell, &key);
-        if (!key.parts[0].text.data != !verifier.data)
-            continue;
-        if (!verifier.data || text_same(key.parts[0].text, verifier))
+        if (same_part(&key.parts[COMPARE_VALUE], value) && same_part(&key.parts[COMPARE_VERIFIER], verifier))
             return cell;
     }
     return CELLS_NONE;
 }
 
-static void put_heldout(struct json_write *json, const struct cells *cells)
+/* Whether the cell is of the value and of a verifier. */
+static bool is_heldout(const struct cells *cells, size_t cell, struct text value, struct cell_key *ret_key)
+{
+    cells_key(cells, cell, ret_key);
+    return same_part(&ret_key->parts[COMPARE_VALUE], value) && ret_key->parts[COMPARE_VERIFIER].kind == CELL_TEXT;
+}
+
+static void put_heldout(struct json_write *json, const struct cells *cells, struct text value)
 {
     struct cell_key key;
     struct cell_numbers numbers;
     json_key(json, "heldout");
     json_object_begin(json);
     for (size_t cell = 0; cell < cells_count(cells); cell++) {
-        cells_key(cells, cell, &key);
-        cells_numbers(cells, cell, &numbers);
-        if (!key.parts[0].text.data)
+        if (!is_heldout(cells, cell, value, &key))
             continue;
-        _cleanup_free_ char *name = xstrndup(key.parts[0].text.data, key.parts[0].text.length_bytes);
+        struct text verifier = key.parts[COMPARE_VERIFIER].text;
+        _cleanup_free_ char *name = xstrndup(verifier.data, verifier.length_bytes);
+        cells_numbers(cells, cell, &numbers);
         put_mean(json, name, &numbers.score);
     }
     json_object_end(json);
 }
 
-static void put_side(struct json_write *json, const char *name, const struct compare_side *side)
+static struct cell_numbers numbers_of(const struct cells *cells, struct text value)
 {
     struct cell_numbers numbers = {.reward = {.mean = NAN, .se = NAN}};
-    size_t all = find_cell(side->cells, TEXT_NONE);
-    if (all != CELLS_NONE)
-        cells_numbers(side->cells, all, &numbers);
+    size_t cell = find_cell(cells, value, TEXT_NONE);
+    if (cell != CELLS_NONE)
+        cells_numbers(cells, cell, &numbers);
+    return numbers;
+}
+
+static void put_counts(struct json_write *json, const struct cell_numbers *numbers)
+{
+    json_put_int(json, "n", numbers->n);
+    json_put_int(json, "scored", numbers->scored);
+    json_put_int(json, "failed", numbers->failed);
+    json_put_int(json, "cancelled", numbers->cancelled);
+}
+
+static void put_side(struct json_write *json, const char *name, const struct compare_side *side)
+{
+    struct cell_numbers numbers = numbers_of(side->cells, TEXT_NONE);
     json_key(json, name);
     json_object_begin(json);
     json_put_text(json, "run", side->run);
     json_put_int(json, "batches", side->batches);
     json_put_int(json, "groups", side->groups);
-    json_put_int(json, "n", numbers.n);
-    json_put_int(json, "scored", numbers.scored);
-    json_put_int(json, "failed", numbers.failed);
-    json_put_int(json, "cancelled", numbers.cancelled);
+    put_counts(json, &numbers);
     json_put_int(json, "completion_tokens", side->within.counts[COMPARE_TOKENS]);
     json_put_int(json, "revisions", side->within.counts[COMPARE_REVISIONS]);
     put_mean(json, "reward", &numbers.reward);
-    put_heldout(json, side->cells);
+    put_heldout(json, side->cells, TEXT_NONE);
     json_object_end(json);
 }
 
 /* ---- both, task by task ------------------------------------------------------------------------------------ */
-
-static int compare_names(struct text left, struct text right)
-{
-    size_t shorter = left.length_bytes < right.length_bytes ? left.length_bytes : right.length_bytes;
-    int order = memcmp(left.data, right.data, shorter);
-    return order ? order : (left.length_bytes > right.length_bytes) - (left.length_bytes < right.length_bytes);
-}
 
 /* Tasks of both, in order of their names. */
 static struct paired_difference pair_tasks(const struct cells *a, size_t cell_a, const struct cells *b, size_t cell_b,
@@ -96,7 +111,7 @@ static struct paired_difference pair_tasks(const struct cells *a, size_t cell_a,
     for (size_t i = 0, k = 0; i < count_a && k < count_b;) {
         cells_task(a, cell_a, i, &task_a);
         cells_task(b, cell_b, k, &task_b);
-        int order = compare_names(task_a.task, task_b.task);
+        int order = cell_text_order(task_a.task, task_b.task);
         i += order <= 0;
         k += order >= 0;
         if (order != 0)
@@ -117,25 +132,94 @@ static void put_difference(struct json_write *json, const char *name, const stru
     json_object_end(json);
 }
 
-static void put_differences(struct json_write *json, const struct cells *a, const struct cells *b)
+static void put_differences(struct json_write *json, const struct cells *a, const struct cells *b, struct text value)
 {
     struct cell_key key;
-    struct paired_difference pairs = pair_tasks(a, find_cell(a, TEXT_NONE), b, find_cell(b, TEXT_NONE), false);
+    struct paired_difference pairs =
+        pair_tasks(a, find_cell(a, value, TEXT_NONE), b, find_cell(b, value, TEXT_NONE), false);
     json_key(json, "difference");
     json_object_begin(json);
     put_difference(json, "reward", &pairs);
     json_key(json, "heldout");
     json_object_begin(json);
     for (size_t cell = 0; cell < cells_count(a); cell++) {
-        cells_key(a, cell, &key);
-        if (!key.parts[0].text.data || find_cell(b, key.parts[0].text) == CELLS_NONE)
+        if (!is_heldout(a, cell, value, &key))
             continue;
-        _cleanup_free_ char *name = xstrndup(key.parts[0].text.data, key.parts[0].text.length_bytes);
-        pairs = pair_tasks(a, cell, b, find_cell(b, key.parts[0].text), true);
-        put_difference(json, name, &pairs);
+        struct text verifier = key.parts[COMPARE_VERIFIER].text;
+        size_t other = find_cell(b, value, verifier);
+        _cleanup_free_ char *name = xstrndup(verifier.data, verifier.length_bytes);
+        pairs = pair_tasks(a, cell, b, other, true);
+        if (other != CELLS_NONE)
+            put_difference(json, name, &pairs);
     }
     json_object_end(json);
     json_object_end(json);
+}
+
+/* ---- value by value of a tag --------------------------------------------------------------------------------- */
+
+static void put_part_side(struct json_write *json, const char *name, const struct cells *cells, struct text value)
+{
+    struct cell_numbers numbers = numbers_of(cells, value);
+    json_key(json, name);
+    json_object_begin(json);
+    json_put_int(json, "groups", numbers.groups);
+    put_counts(json, &numbers);
+    json_put_int(json, "completion_tokens", numbers.tokens_sum);
+    put_mean(json, "reward", &numbers.reward);
+    put_heldout(json, cells, value);
+    json_object_end(json);
+}
+
+static void put_part(struct json_write *json, const struct comparison *comparison, struct text value)
+{
+    const struct cells *a = comparison->sides[0].cells;
+    const struct cells *b = comparison->sides[1].cells;
+    struct text split = comparison->query->split;
+    char name[sizeof "tag." + STORE_TAG_NAME_BYTES];
+    snprintf(name, sizeof name, "tag.%.*s", (int)split.length_bytes, split.data);
+    json_object_begin(json);
+    json_key(json, "key");
+    json_object_begin(json);
+    json_put_text(json, name, value.length_bytes ? (struct text){value.data + 1, value.length_bytes - 1} : TEXT_NONE);
+    json_object_end(json);
+    put_part_side(json, "a", a, value);
+    put_part_side(json, "b", b, value);
+    put_differences(json, a, b, value);
+    json_object_end(json);
+}
+
+/* The value of the first cell at *place or behind it that is of one. False: there is none. */
+static bool find_value(const struct cells *cells, size_t *place, struct text *ret_value)
+{
+    struct cell_key key;
+    for (; *place < cells_count(cells); ++*place) {
+        cells_key(cells, *place, &key);
+        *ret_value = key.parts[COMPARE_VALUE].text;
+        if (key.parts[COMPARE_VALUE].kind == CELL_TEXT && key.parts[COMPARE_VERIFIER].kind == CELL_NULL)
+            return true;
+    }
+    return false;
+}
+
+/* Cells are in order of their values. */
+static void put_parts(struct json_write *json, const struct comparison *comparison)
+{
+    size_t places[2] = {0};
+    struct text values[2];
+    json_key(json, "parts");
+    json_array_begin(json);
+    for (;;) {
+        bool in_a = find_value(comparison->sides[0].cells, &places[0], &values[0]);
+        bool in_b = find_value(comparison->sides[1].cells, &places[1], &values[1]);
+        if (!in_a && !in_b)
+            break;
+        int order = in_a && in_b ? cell_text_order(values[0], values[1]) : in_a ? -1 : 1;
+        put_part(json, comparison, values[order > 0]);
+        places[0] += order <= 0;
+        places[1] += order >= 0;
+    }
+    json_array_end(json);
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------- */
@@ -152,7 +236,9 @@ static void write_reply(const struct comparison *comparison)
     json_object_end(&json);
     put_side(&json, "a", &comparison->sides[0]);
     put_side(&json, "b", &comparison->sides[1]);
-    put_differences(&json, comparison->sides[0].cells, comparison->sides[1].cells);
+    put_differences(&json, comparison->sides[0].cells, comparison->sides[1].cells, TEXT_NONE);
+    if (comparison->query->split.data)
+        put_parts(&json, comparison);
     json_key(&json, "ignored");
     settings_write(&json, comparison->ignored);
     json_object_end(&json);

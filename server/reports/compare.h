@@ -18,6 +18,7 @@ struct compare_query {
     struct text ignore;                    /* keys, separated by commas, each with all below it; TEXT_NONE: none */
     struct store_tag tags[STORE_TAGS_MAX]; /* of the groups whose numbers count: all of them; costs are the run's */
     size_t tag_count;
+    struct text split; /* name of the tag that the numbers are split by; TEXT_NONE: none */
 };
 
 /* Worker. Answers or refuses the call. Reads are no longer than a batch. */

@@ -15,12 +15,15 @@ struct compare_spent {
     size_t weights_room;
 };
 
+/* The parts of a cell's key. Null: every group; the reward. The value of a tag is '=' and its text, or "" of groups without it. */
+enum { COMPARE_VALUE, COMPARE_VERIFIER, COMPARE_KEY };
+
 struct compare_side {
     struct text run;
     json_t *settings;            /* key: {a value as text: the value} of every batch */
     struct compare_spent total;  /* of its whole groups */
     struct compare_spent within; /* the budget */
-    struct cells *cells;         /* of survivors within: without a verifier the reward, with one its score */
+    struct cells *cells; /* of survivors within: COMPARE_KEY parts; without a verifier the reward, with one its score */
     int64_t batches, groups;
 };
 

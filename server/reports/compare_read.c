@@ -117,13 +117,17 @@ static bool is_rewound(const struct compare_spent *spent)
 
 /* ---- the numbers of a group -------------------------------------------------------------------------------- */
 
-static void add_score(struct cells *cells, const char *verifier, struct cell_rollout *rollout)
+static void add_score(struct cells *cells, struct text value, const char *verifier, struct cell_rollout *rollout)
 {
-    struct cell_key key = {.count = 1, .parts = {cell_text(text_of(verifier))}};
+    const struct cell_key key = {
+        .count = COMPARE_KEY,
+        .parts = {[COMPARE_VALUE] = cell_text(value), [COMPARE_VERIFIER] = cell_text(text_of(verifier))}};
     cells_add(cells, cells_find(cells, &key), rollout);
 }
 
-static void add_member(struct cells *cells, const struct whole_group *group, const struct store_member *member)
+/* value: TEXT_NONE: that of no tag. */
+static void add_member(struct cells *cells, struct text value, const struct whole_group *group,
+                       const struct store_member *member)
 {
     static const enum cell_state states[] = {[STORE_ROLLOUT_SCORED] = CELL_SCORED,
                                              [STORE_ROLLOUT_FAILED] = CELL_FAILED,
@@ -138,11 +142,11 @@ static void add_member(struct cells *cells, const struct whole_group *group, con
     rollout.state = states[member->state];
     rollout.reward = member->reward;
     rollout.tokens = member->completion_tokens;
-    add_score(cells, NULL, &rollout);
+    add_score(cells, value, NULL, &rollout);
     json_object_foreach (heldout, verifier, entry) {
         json_t *score = json_object_get(entry, "score");
         rollout.score = json_is_number(score) ? json_number_value(score) : NAN;
-        add_score(cells, verifier, &rollout);
+        add_score(cells, value, verifier, &rollout);
     }
 }
 
@@ -161,12 +165,25 @@ struct walk {
     char *last;                       /* texts of the batch before, whose settings are known */
 };
 
-static void take_group(struct walk *walk, const struct whole_group *group)
+static void take_members(struct walk *walk, const struct whole_group *group, struct text value)
 {
-    walk->side->groups++;
     for (size_t i = 0; i < group->count; i++)
         if (!walk->line || survives(walk->line, &group->members[i]))
-            add_member(walk->side->cells, group, &group->members[i]);
+            add_member(walk->side->cells, value, group, &group->members[i]);
+}
+
+static void take_group(struct walk *walk, const struct whole_group *group)
+{
+    struct text split = walk->comparison->query->split;
+    _cleanup_buffer_ struct buffer value = {0};
+    walk->side->groups++;
+    take_members(walk, group, TEXT_NONE);
+    if (!split.data)
+        return;
+    buffer_init(&value, STORE_TAG_VALUE_BYTES + 1);
+    buffer_append_byte(&value, '=');
+    take_members(walk, group,
+                 store_tag_find(group->group->tags, split, &value) ? buffer_text(&value) : TEXT_LITERAL(""));
 }
 
 /* False: the group does not fit any more. */

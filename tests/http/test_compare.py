@@ -247,6 +247,29 @@ def test_a_tag_picks_the_numbers_and_no_budget(plain):
     assert (reply.status, reply.error["path"]) == (400, "tag.no name")
 
 
+def test_the_parts_of_a_comparison_are_those_of_a_tag(plain):
+    """Each part is what the filter by its value says, within the budget of the whole runs."""
+    source = random.Random(5)
+    for run in ("parts-a", "parts-b"):
+        for revision in range(3):
+            groups = [{"task": f"t{number}", "reference": "42", **({"tags": {"source": name}} if name is not None else {}),
+                       "completions": [{"text": "\\boxed{42}" if source.random() < 0.5 else "no"} for _ in range(source.randint(1, 4))]}
+                      for number, name in enumerate(("math", "code", None, "math", "code", "") if run == "parts-a" else ("math", "code", None, "math", "only b", ""))]
+            assert score(plain, run, *groups, policy_revision=revision, verifiers=VERIFIERS).status == 200
+    got = plain.read("/v1/compare", a="parts-a", b="parts-b", budget="rollouts", by="tag.source")
+    whole = plain.read("/v1/compare", a="parts-a", b="parts-b", budget="rollouts")
+    assert {name: value for name, value in got.items() if name != "parts"} == whole and "parts" not in whole
+    assert [part["key"] for part in got["parts"]] == [{"tag.source": value} for value in (None, "", "code", "math", "only b")]
+    for part in got["parts"][1:]:
+        want = plain.read("/v1/compare", a="parts-a", b="parts-b", budget="rollouts", **{"tag.source": part["key"]["tag.source"]})
+        assert part["difference"] == want["difference"]
+        for side in "ab":
+            assert all(part[side][name] == want[side][name] for name in part[side] if name != "completion_tokens")
+    for name in ("groups", "n", "scored", "failed", "completion_tokens"):
+        assert sum(part["a"][name] for part in got["parts"]) == whole["a"][name]
+    assert got["parts"][0]["a"]["groups"] > 0 and got["parts"][4]["a"]["n"] == 0 and got["parts"][4]["difference"]["reward"] == {"mean": None, "se": None, "tasks": 0}
+
+
 def test_runs_without_a_rollout_have_no_mean(plain):
     frozen(plain, "none-1")
     frozen(plain, "none-2")
@@ -257,7 +280,7 @@ def test_runs_without_a_rollout_have_no_mean(plain):
 
 @pytest.mark.parametrize("query, status, path", [({"a": "x"}, 400, "b"), ({"b": "x"}, 400, "a"), ({"a": "nobody", "b": "known"}, 404, "a"), ({"a": "known", "b": "nobody"}, 404, "b"),
                                                  ({"a": "known", "b": "known", "budget": "steps"}, 400, "budget"), ({"a": "known", "b": "known", "c": "x"}, 400, "c"),
-                                                 ({"a": "", "b": "known"}, 400, "a")])
+                                                 ({"a": "", "b": "known"}, 400, "a"), ({"a": "known", "b": "known", "by": "task"}, 400, "by")])
 def test_an_invalid_query_is_refused(plain, query, status, path):
     score(plain, "known")
     reply = plain.get("/v1/compare", **query)

@@ -90,6 +90,7 @@ def test_flips_are_the_tasks_whose_rate_crossed_the_line(plain, verifier, thresh
     ("/v1/flips", {"run": "refused", "from": 0}, 400, "to"), ("/v1/flips", {"run": "refused", "to": 0}, 400, "from"), ("/v1/flips", {"from": 0, "to": 1}, 400, "run"),
     ("/v1/flips", {"run": "refused", "from": 1, "to": 1}, 400, "to"), ("/v1/flips", {"run": "refused", "from": -1, "to": 1}, 400, "from"),
     ("/v1/flips", {"run": "nobody", "from": 0, "to": 1}, 404, "run"), ("/v1/flips", {"run": "refused", "from": 0, "to": 1, "rate": "x"}, 400, "rate"),
+    ("/v1/flips", {"run": "refused", "from": 0, "to": 1, "by": "task"}, 400, "by"), ("/v1/flips", {"run": "refused", "from": 0, "to": 1, "by": "tag."}, 400, "by"),
     ("/v1/flips", {"run": "refused", "from": 0, "to": 1, "cursor": "0" * 32}, 400, "cursor")])
 def test_an_invalid_query_is_refused_with_its_path(plain, path, query, status, field):
     post_scores(plain, random.Random(1), "refused", 0, [0])
@@ -119,3 +120,21 @@ def test_a_tag_picks_the_groups_of_a_task_and_of_a_crossing(plain):
     rates = {source: [(item["n"], item["rate"]) for item in every(plain, "/v1/tasks/history", run="tagged", task="t", **{"tag.source": source})] for source in ("math", "code", "none")}
     assert rates == {"math": [(2, 0), (2, 1)], "code": [(1, 1), (2, 1)], "none": []}
     assert [item["n"] for item in every(plain, "/v1/tasks/history", run="tagged", task="t")] == [3, 4]
+
+
+def test_flips_are_split_by_a_tag(plain):
+    """A task that has groups of several values crosses in each by itself."""
+    source = random.Random(31)
+    for revision in (0, 1):
+        groups = [{"task": f"t{number % 6}", "draw": number, "reference": "42", **({"tags": {"source": name}} if name is not None else {}),
+                   "completions": [{"text": "\\boxed{42}" if source.random() < 0.5 else "no"} for _ in range(3)]}
+                  for number in range(24) for name in (("math", "code", None, "", "once")[number % 5],) if (name, revision) != ("once", 1)]
+        assert plain.post("/v1/score", {"run": "split", "policy_revision": revision, "verifiers": [{"name": "math"}], "groups": groups}).status == 200
+    tags = {group["id"]: (group["tags"] or {}).get("source") for batch in every(plain, "/v1/batches", run="split") for group in every(plain, f"/v1/batches/{batch['id']}/groups", arrays="none")}
+    rows = rows_of(plain, run="split")
+    for before, after in ((0, 1), (1, 0)):
+        want = [{"key": {"tag.source": value}, **item} for value in (None, "", "code", "math", "once")
+                for item in flips([row for row in rows if tags[row["group"]] == value], before, after)]
+        assert {item["key"]["tag.source"] for item in want} == {None, "", "code", "math"}
+        for limit in (1000, 1, 2):
+            assert every(plain, "/v1/flips", run="split", by="tag.source", limit=limit, **{"from": before, "to": after}) == want
