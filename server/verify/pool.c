@@ -16,61 +16,17 @@
 #define HOPELESS_FAILURES 4 /* this many starts failed in a row: queued jobs are not kept waiting */
 #define HOPELESS_WANTS 20   /* the same, where the system has no descriptor, process or memory: it may have soon */
 
-/* --- the queue --- */
-
-void verify_queue_unlink(struct verify_pool *pool, struct verify_job *job)
-{
-    *job->link = job->next;
-    if (job->next)
-        job->next->link = job->link;
-    else
-        pool->queues[job->lane].last = job->link;
-    job->next = NULL;
-    job->link = NULL;
-    pool->queued--;
-}
-
-struct verify_job *verify_queue_first(const struct verify_pool *pool)
-{
-    for (size_t i = 0; i < VERIFY_LANES; i++) {
-        struct verify_job *job = pool->queues[(pool->turn + i) % VERIFY_LANES].first;
-        if (job)
-            return job;
-    }
-    return NULL;
-}
-
-static void queue_append(struct verify_pool *pool, struct verify_job *job)
-{
-    struct verify_queue *queue = &pool->queues[job->lane];
-
-    job->next = NULL;
-    job->link = queue->last;
-    *queue->last = job;
-    queue->last = &job->next;
-    pool->queued++;
-}
-
-void verify_queue_prepend(struct verify_pool *pool, struct verify_job *job)
-{
-    struct verify_queue *queue = &pool->queues[job->lane];
-
-    job->next = queue->first;
-    job->link = &queue->first;
-    if (queue->first)
-        queue->first->link = &job->next;
-    else
-        queue->last = &job->next;
-    queue->first = job;
-    pool->queued++;
-}
+/* --- the end of a job --- */
 
 void verify_end_job(struct verify_pool *pool, struct verify_job *job)
 {
+    struct verify_flow *flow = TAKE_PTR(job->flow);
+
     pool->counts.jobs_done++;
     if (pool->observer.judged)
         pool->observer.judged(pool->observer.arg, job);
     job->done(job);
+    verify_flow_leave(pool, flow); /* behind it: a run that submits the next job at once has used what it has used */
 }
 
 static void fail_job(struct verify_pool *pool, struct verify_job *job, const char *code, const char *message)
@@ -78,6 +34,15 @@ static void fail_job(struct verify_pool *pool, struct verify_job *job, const cha
     job->failure_code = code;
     job->failure_message = message;
     verify_end_job(pool, job);
+}
+
+static struct verify_job *first_queued(const struct verify_pool *pool)
+{
+    const struct verify_flow *flow = pool->flows;
+
+    while (!flow->first)
+        flow = flow->next;
+    return flow->first;
 }
 
 static void fail_queued(struct verify_pool *pool)
@@ -88,7 +53,7 @@ static void fail_queued(struct verify_pool *pool)
               LOG_INT("waiting", pool->queued), NULL);
     /* Only those that are here now: done() may submit the next one. */
     for (size_t count = pool->queued; count && pool->queued; count--) {
-        struct verify_job *job = verify_queue_first(pool);
+        struct verify_job *job = first_queued(pool);
         verify_queue_unlink(pool, job);
         fail_job(pool, job, "verifier_unavailable", "no text worker can be started");
     }
@@ -148,7 +113,7 @@ static void worker_made(struct verify_pool *pool, const struct spawner_event *ev
     worker->fd = event->fd;
     worker->page = event->page;
     worker->source = loop_watch(pool->loop, worker->fd, EPOLLIN, verify_worker_ready, worker);
-    worker->state = WORKER_IDLE;
+    verify_worker_become(worker, WORKER_IDLE);
     pool->counts.workers_started++;
     /* One byte of room more than a reply may have, so that too much is seen as such. */
     buffer_init(&worker->reply, WORKER_REPLY_LIMIT_BYTES + VERIFY_READ_BYTES + 1);
@@ -168,7 +133,7 @@ static void worker_failed(struct verify_pool *pool, const struct spawner_event *
     log_event(LOG_LEVEL_ERROR, "a text worker cannot be started", "error", strerror(event->error), NULL);
     if (!worker)
         return;
-    worker->state = WORKER_NONE;
+    verify_worker_vacate(worker);
     pool->wants_means = is_want_of_means(event->error);
     verify_retry_later(pool);
 }
@@ -288,8 +253,6 @@ struct verify_pool *verify_pool_create(struct loop *loop, const struct spawner *
     pool->loop = loop;
     pool->spawner = *spawner;
     pool->queue_limit = limits->queue_limit;
-    for (size_t i = 0; i < VERIFY_LANES; i++)
-        pool->queues[i].last = &pool->queues[i].first;
     pool->at_once = limits->text_workers;
     pool->worker_count = places;
     pool->next_id = 1;
@@ -312,6 +275,7 @@ void verify_pool_destroy(struct verify_pool *pool)
     loop_unwatch(pool->spawner_source);
     for (size_t i = 0; i < pool->worker_count; i++)
         verify_worker_vacate(&pool->workers[i]);
+    verify_flows_destroy(pool);
     spawner_stop(&pool->spawner);
     free(pool);
 }
@@ -344,7 +308,8 @@ bool verify_submit(struct verify_pool *pool, struct verify_job *job)
     job->crashed = job->timed_out = 0;
     job->attempts = 0;
     job->worker = NULL;
-    queue_append(pool, job);
+    verify_flow_enter(pool, job);
+    verify_queue_append(pool, job);
     verify_assign_jobs(pool);
     return true;
 }
@@ -359,10 +324,12 @@ void verify_cancel_job(struct verify_pool *pool, struct verify_job *job)
             first->attempts--;
             verify_queue_prepend(pool, first);
         }
-        verify_worker_ask(worker);
+        verify_worker_ask(worker, NULL);
     }
     if (job->link)
         verify_queue_unlink(pool, job);
+    if (job->flow)
+        verify_flow_leave(pool, TAKE_PTR(job->flow));
     verify_assign_jobs(pool);
 }
 

@@ -8,7 +8,10 @@
  *
  * A worker judges for one run and never for another one: whatever a text of one policy may have done to its process,
  * the verdicts of another policy come from a fresh one. Jobs without a run count as one run. Idle workers stay, a few
- * more than may be busy at once; when a place is needed for another run, the one that was idle longest makes room. */
+ * more than may be busy at once; when a place is needed for another run, the one that was idle longest makes room.
+ *
+ * Workers are shared fairly: the next one that is free goes to the run that has fewest of them, and among those to the
+ * one that used least of their time. So a run whose jobs all hang holds up another one for its share alone. */
 #ifndef SERVER_VERIFY_POOL_H
 #define SERVER_VERIFY_POOL_H
 
@@ -20,11 +23,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct verify_flow;
 struct verify_pool;
 struct verify_worker;
 struct verifier_list;
 
-/* Lanes take turns, so that a small request does not wait behind the queue of a large one. */
+/* Each run has a queue of its own in each lane, so that a small request does not wait behind the queue of a large one. */
 enum verify_lane {
     VERIFY_SMALL, /* of a small request */
     VERIFY_BULK,  /* of batches, scores and large requests */
@@ -58,6 +62,7 @@ struct verify_job {
     /* private */
     struct verify_job *next;
     struct verify_job **link;
+    struct verify_flow *flow;
     struct verify_worker *worker;
 };
 

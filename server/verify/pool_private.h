@@ -1,19 +1,38 @@
-/* Shared by the files of the verify pool: the queue and the outcomes of jobs (verify/pool.c), their assignment
- * (verify/assign.c), and the places for workers with what goes through their sockets (verify/worker.c). */
+/* Shared by the files of the verify pool: the outcomes of jobs and the spawner (verify/pool.c), the queues of runs
+ * (verify/flow.c), the assignment of jobs (verify/assign.c), and the places for workers with what goes through their
+ * sockets (verify/worker.c). */
 #ifndef SERVER_VERIFY_POOL_PRIVATE_H
 #define SERVER_VERIFY_POOL_PRIVATE_H
 
 #include "server/base/buffer.h"
+#include "server/base/clock.h"
 #include "server/verify/pool.h"
 #include "verifiers/worker/worker.h"
 
 #define VERIFY_READ_BYTES 65536
 #define VERIFY_WINDOW 8 /* jobs that a worker has at once: each wait for the next one costs more than judging it */
-#define VERIFY_LOOK_AHEAD 256   /* jobs of the queue that are looked at for those of one run */
+#define VERIFY_TURN_US                                                                                                 \
+    (20 * US_PER_MS)            /* of workers' time: a run that is ahead by less keeps its worker, because another
+                                           one needs a fresh one */
 #define VERIFY_SPARES 8         /* places beside those that work at once: so many more runs keep their processes */
 #define VERIFY_SERVED_MAX 20000 /* jobs of one worker: whatever its libraries keep ends with it */
 
-enum worker_state { WORKER_NONE, WORKER_ASKED, WORKER_IDLE, WORKER_BUSY };
+enum worker_state { WORKER_NONE, WORKER_ASKED, WORKER_IDLE, WORKER_BUSY, WORKER_STATES };
+
+/* One run in one lane: what of it waits, in its order, and its workers. It lives as long as it has a job in the pool or
+ * a worker. */
+struct verify_flow {
+    struct verify_flow *next;
+    char *run; /* NULL: what belongs to none */
+    enum verify_lane lane;
+    struct verify_job *first;
+    struct verify_job **last;
+    size_t queued;
+    size_t jobs;                   /* queued, and with a worker */
+    size_t workers[WORKER_STATES]; /* by state; they judge for no other flow */
+    int64_t used_us;               /* of workers; one that has not been here has used as much as any other one */
+    bool is_passed_over;           /* in this assignment: there is no worker for it */
+};
 
 /* A place for a worker; the process in it changes. */
 struct verify_worker {
@@ -30,8 +49,8 @@ struct verify_worker {
     bool waits_for_room; /* in the socket */
     struct buffer reply; /* header included */
     uint64_t served;
-    bool bound; /* it has judged for a run, and judges for no other one */
-    char *run;  /* which; NULL: what belongs to none */
+    struct verify_flow *flow; /* whose it is; NULL: it has judged nothing */
+    int64_t began_us;         /* when it was given what it judges */
     uint64_t last_given;
     struct loop_timer deadline;
 };
@@ -48,22 +67,27 @@ struct verify_pool {
     size_t at_once; /* workers that may be busy */
     size_t queue_limit;
     size_t queued;
-    struct verify_queue {
-        struct verify_job *first;
-        struct verify_job **last;
-    } queues[VERIFY_LANES];
-    size_t turn; /* the lane that comes next, if it has any */
+    struct verify_flow *flows;
     struct verify_pool_counts counts;
     struct verify_observer observer; /* functions NULL: none */
     size_t worker_count;             /* places */
     struct verify_worker workers[];
 };
 
-/* verify/pool.c */
-struct verify_job *verify_queue_first(const struct verify_pool *pool); /* the next one; NULL: none */
-void verify_queue_unlink(struct verify_pool *pool, struct verify_job *job);
+/* verify/flow.c */
+void verify_flow_enter(struct verify_pool *pool, struct verify_job *job); /* found or made; the job is not queued yet */
+void verify_flow_leave(struct verify_pool *pool, struct verify_flow *flow); /* a job of it is no longer in the pool */
+void verify_queue_append(struct verify_pool *pool, struct verify_job *job);
 void verify_queue_prepend(struct verify_pool *pool, struct verify_job *job);
-void verify_assign_jobs(struct verify_pool *pool);
+void verify_queue_unlink(struct verify_pool *pool, struct verify_job *job);
+/* The flow whose turn it is: with something queued that no worker is being made for, and not passed over. NULL: none. */
+struct verify_flow *verify_flow_next(const struct verify_pool *pool);
+void verify_flow_bind(struct verify_flow *flow, struct verify_worker *worker); /* that has none */
+void verify_flow_unbind(struct verify_worker *worker);
+void verify_worker_become(struct verify_worker *worker, enum worker_state state);
+void verify_flows_destroy(struct verify_pool *pool);
+
+/* verify/pool.c */
 void verify_end_job(struct verify_pool *pool, struct verify_job *job);
 /* Its worker died: once more, or the verdict at which it did so is lost. index: verify_worker_judging(). */
 void verify_give_back(struct verify_pool *pool, struct verify_job *job, int index);
@@ -71,18 +95,19 @@ void verify_lose_verdict(struct verify_pool *pool, struct verify_job *job, int i
 void verify_retry_later(struct verify_pool *pool);
 
 /* verify/assign.c */
+void verify_assign_jobs(struct verify_pool *pool);
 void verify_make_missing(struct verify_pool *pool); /* as many as may be busy */
 size_t verify_busy(const struct verify_pool *pool);
-bool verify_same_run(const char *left, const char *right);
 
 /* verify/worker.c */
-void verify_worker_ask(struct verify_worker *worker);
+/* Has a process made for the empty place: for one flow, or (NULL) for the first that needs it. */
+void verify_worker_ask(struct verify_worker *worker, struct verify_flow *flow);
 struct verify_job *verify_worker_vacate(struct verify_worker *worker);
 int verify_worker_judging(const struct verify_worker *worker);
 void verify_worker_crashed(struct verify_worker *worker);
-/* The job is in the queue; others of its run go along. The worker is idle, and bound to that run or to none. */
-void verify_worker_start_jobs(struct verify_worker *worker, struct verify_job *job);
-void verify_worker_retire(struct verify_worker *worker);
+/* The first job of the flow, and others behind it. The worker is idle, and the flow's or nobody's. */
+void verify_worker_start_jobs(struct verify_worker *worker, struct verify_flow *flow);
+void verify_worker_retire(struct verify_worker *worker, struct verify_flow *flow); /* as verify_worker_ask() */
 int verify_worker_read_some(struct verify_worker *worker);
 int verify_worker_take_replies(struct verify_worker *worker);
 void verify_worker_ready(void *arg, uint32_t events);

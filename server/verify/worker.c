@@ -17,16 +17,19 @@ static void timed_out(void *arg);
 
 /* --- a place and its process --- */
 
-void verify_worker_ask(struct verify_worker *worker)
+void verify_worker_ask(struct verify_worker *worker, struct verify_flow *flow)
 {
     struct verify_pool *pool = worker->pool;
 
     worker->id = pool->next_id++;
     worker->served = 0;
-    if (pool->spawner.fd >= 0 && spawner_make_worker(&pool->spawner, worker->id) == 0)
-        worker->state = WORKER_ASKED;
-    else
+    if (pool->spawner.fd < 0 || spawner_make_worker(&pool->spawner, worker->id) < 0) {
         verify_retry_later(pool);
+        return;
+    }
+    verify_worker_become(worker, WORKER_ASKED);
+    if (flow)
+        verify_flow_bind(flow, worker);
 }
 
 /* Those behind the first wait again, as if they had never been given away. */
@@ -52,9 +55,7 @@ struct verify_job *verify_worker_vacate(struct verify_worker *worker)
         close(worker->fd);
     if (worker->state >= WORKER_IDLE && worker->pool->spawner.fd >= 0)
         spawner_kill_worker(&worker->pool->spawner, worker->id);
-    free(worker->run);
-    worker->run = NULL;
-    worker->bound = false;
+    verify_flow_unbind(worker);
     worker->source = NULL;
     worker->page = NULL;
     worker->fd = -1;
@@ -89,7 +90,7 @@ void verify_worker_crashed(struct verify_worker *worker)
     if (useless)
         verify_retry_later(pool);
     else
-        verify_worker_ask(worker);
+        verify_worker_ask(worker, NULL);
     if (job)
         verify_give_back(pool, job, index);
     verify_assign_jobs(pool);
@@ -147,38 +148,30 @@ static void take_job(struct verify_worker *worker, struct verify_job *job)
     worker->jobs[worker->job_count++] = job;
 }
 
-/* Adds jobs of the same run that wait not far behind, as long as they are small. */
-static void take_company(struct verify_worker *worker, struct verify_job *next, size_t share)
+/* Adds jobs that wait behind it, as long as they are small. */
+static void take_company(struct verify_worker *worker, const struct verify_flow *flow, size_t share)
 {
     size_t bytes = worker->jobs[0]->frame_bytes;
 
-    for (size_t looked = 0; next && looked < VERIFY_LOOK_AHEAD && worker->job_count < share; looked++) {
-        struct verify_job *job = next;
-        next = job->next;
-        if (!verify_same_run(job->run, worker->run))
-            continue;
-        bytes += job->frame_bytes;
+    while (flow->first && worker->job_count < share) {
+        bytes += flow->first->frame_bytes;
         if (bytes > WINDOW_BYTES)
             return;
-        take_job(worker, job);
+        take_job(worker, flow->first);
     }
 }
 
-void verify_worker_start_jobs(struct verify_worker *worker, struct verify_job *job)
+void verify_worker_start_jobs(struct verify_worker *worker, struct verify_flow *flow)
 {
     struct verify_pool *pool = worker->pool;
     size_t share = (pool->queued + pool->at_once - 1) / pool->at_once;
-    struct verify_job *next = job->next;
 
-    if (!worker->bound) {
-        worker->bound = true;
-        worker->run = job->run ? xstrdup(job->run) : NULL;
-    }
+    if (!worker->flow)
+        verify_flow_bind(flow, worker);
     worker->last_given = ++pool->given;
-    pool->turn = job->lane + 1;
-    take_job(worker, job);
-    take_company(worker, next, share < VERIFY_WINDOW ? share : VERIFY_WINDOW);
-    worker->state = WORKER_BUSY;
+    take_job(worker, flow->first);
+    take_company(worker, flow, share < VERIFY_WINDOW ? share : VERIFY_WINDOW);
+    verify_worker_become(worker, WORKER_BUSY);
     begin_first(worker);
     send_frames(worker);
 }
@@ -200,7 +193,7 @@ static void finish_first(struct verify_worker *worker, size_t reply_bytes)
     if (worker->job_count)
         begin_first(worker);
     else
-        worker->state = WORKER_IDLE;
+        verify_worker_become(worker, WORKER_IDLE);
     worker->served++;
     pool->failures = 0;
     verify_end_job(pool, job);
@@ -255,11 +248,11 @@ int verify_worker_take_replies(struct verify_worker *worker)
 }
 
 /* An idle one makes room for a fresh one. */
-void verify_worker_retire(struct verify_worker *worker)
+void verify_worker_retire(struct verify_worker *worker, struct verify_flow *flow)
 {
     worker->pool->counts.workers_retired++;
     verify_worker_vacate(worker);
-    verify_worker_ask(worker);
+    verify_worker_ask(worker, flow);
 }
 
 /* Takes the bytes that have arrived: 0, or -1 if the process ended or talks nonsense. */
@@ -291,7 +284,7 @@ static void timed_out(void *arg)
         int index = verify_worker_judging(worker);
         struct verify_job *job = verify_worker_vacate(worker);
         pool->counts.timeouts++;
-        verify_worker_ask(worker);
+        verify_worker_ask(worker, NULL);
         verify_lose_verdict(pool, job, index, true);
     }
     verify_assign_jobs(pool);
@@ -311,6 +304,6 @@ void verify_worker_ready(void *arg, uint32_t events)
         return;
     }
     if (worker->state == WORKER_IDLE && worker->served >= VERIFY_SERVED_MAX)
-        verify_worker_retire(worker);
+        verify_worker_retire(worker, NULL);
     verify_assign_jobs(pool);
 }

@@ -130,7 +130,7 @@ static void test_a_thousand_jobs_are_answered_each_with_its_own_reply(void **sta
         expect_answer(&jobs[i]);
     verify_pool_count(pool, &counts);
     assert_int_equal(counts.jobs_done, JOBS);
-    assert_int_equal(counts.workers_alive, 2);
+    assert_true(counts.workers_alive == 1 || counts.workers_alive == 2); /* the second one may come too late */
     assert_int_equal(counts.crashes + counts.timeouts, 0);
 }
 
@@ -350,7 +350,7 @@ static uint32_t judged_by; /* the id of the process, as the last job ended */
 static void note_process(struct verify_job *job)
 {
     for (size_t i = 0; i < pool->worker_count; i++)
-        if (pool->workers[i].last_given == pool->given && pool->workers[i].bound)
+        if (pool->workers[i].last_given == pool->given && pool->workers[i].flow)
             judged_by = pool->workers[i].id;
     job_done(job);
 }
@@ -438,6 +438,66 @@ static void test_jobs_of_many_runs_at_once_are_all_answered_and_never_mixed(void
     assert_int_equal(counts.jobs_done, JOBS);
     assert_true(counts.workers_started >= ARRAY_LENGTH(runs)); /* each run had one of its own */
     assert_int_equal(counts.crashes + counts.timeouts, 0);
+}
+
+/* --- workers are shared by runs --- */
+
+static size_t ended_of_hog;
+static size_t hog_before_other; /* how many of the one run had ended as the other one's last did */
+
+static void hog_done(struct verify_job *job)
+{
+    ended_of_hog++;
+    job_done(job);
+}
+
+static void other_done(struct verify_job *job)
+{
+    hog_before_other = ended_of_hog;
+    job_done(job);
+}
+
+static void submit_for(struct verify_job *job, const struct buffer *frame, const char *run,
+                       void (*done)(struct verify_job *job))
+{
+    *job = (struct verify_job){.frame = frame->data,
+                               .frame_bytes = frame->length_bytes,
+                               .verifier_count = 1,
+                               .timeout_us = PATIENT_US,
+                               .run = run,
+                               .lane = VERIFY_BULK,
+                               .done = done};
+    assert_true(verify_submit(pool, job));
+    outstanding++;
+}
+
+#define HOGS 40
+#define OTHERS 3
+
+static void submit_hogs_then_others(void)
+{
+    static struct verify_job hogs[HOGS], others[OTHERS];
+    _cleanup_buffer_ struct buffer slow;
+
+    put_slow_frame(&slow);
+    ended_of_hog = hog_before_other = 0;
+    for (size_t i = 0; i < HOGS; i++)
+        submit_for(&hogs[i], &slow, "hog", hog_done);
+    for (size_t i = 0; i < OTHERS; i++)
+        submit_for(&others[i], &slow, "other", other_done);
+    run_until_done();
+    for (size_t i = 0; i < HOGS; i++)
+        free(hogs[i].reply);
+    for (size_t i = 0; i < OTHERS; i++)
+        free(others[i].reply);
+}
+
+static void test_a_long_queue_of_one_run_holds_another_run_up_for_its_share(void **state)
+{
+    (void)state;
+    submit_hogs_then_others();
+    /* They take turns by the time that they used; a job may take a few times as long as another one. */
+    assert_true(hog_before_other <= HOGS / 2);
 }
 
 struct seen {
@@ -579,6 +639,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_a_run_keeps_its_process_and_no_other_run_gets_it, begin_with_one, end),
         cmocka_unit_test_setup_teardown(test_more_runs_than_places_get_a_fresh_process_each, begin_with_one, end),
         cmocka_unit_test_setup_teardown(test_jobs_of_many_runs_at_once_are_all_answered_and_never_mixed, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_long_queue_of_one_run_holds_another_run_up_for_its_share, begin_with_one,
+                                        end),
+        cmocka_unit_test_setup_teardown(test_a_long_queue_of_one_run_holds_another_run_up_for_its_share, begin, end),
         cmocka_unit_test_setup_teardown(test_the_observer_is_told_of_each_lost_verdict_and_each_end, begin, end),
         cmocka_unit_test_setup_teardown(test_a_cancelled_job_is_forgotten_wherever_it_is, begin, end),
         cmocka_unit_test_setup_teardown(test_a_lost_spawner_is_replaced_and_its_jobs_are_judged, begin, end),
