@@ -15,12 +15,14 @@ static const struct command commands[] = {
      "Exit code: 0 correct (or a score above 0), 1 incorrect (or a score of 0 or below), 2 wrong usage, 3 unscored:\n"
      "the reference cannot be read, or the verifier crashed, hung or hit a limit.\n",
      verify_options, verify_command},
-    {"check-references", "FILE [option]...", "Find references that a verifier cannot read.",
+    {"check-references", "[FILE] [option]...", "Find references that a verifier cannot read.",
      "FILE has one task a line, as JSON; - is standard input. Each reference that cannot be read is a line with its\n"
      "number and the reason, and so is each line that is no task; then a summary. Lines of any number are read in\n"
-     "constant memory.\n"
+     "constant memory. --set checks a task set on record in its place, also beside a running service; a task of it\n"
+     "without a reference is a line, too.\n"
      "\n"
-     "Exit code: 0 all can be read, 1 some cannot, 2 wrong usage, or the file cannot be read.\n",
+     "Exit code: 0 all can be read, 1 some cannot, 2 wrong usage, or the file or the record\n"
+     "cannot be read.\n",
      check_references_options, check_references_command},
     {"verify-database", "FILE", "Check a database file whole.",
      "Reads every page: SQLite's integrity check and foreign keys, the schema, and whether counters, groups and "

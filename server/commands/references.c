@@ -1,5 +1,5 @@
 /* rolloutd check-references: which references of a data set no verifier could grade against, and why. */
-#include "server/commands/commands.h"
+#include "server/commands/references_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,40 +8,17 @@
 #include "server/base/cleanup.h"
 #include "server/base/json_write.h"
 #include "server/commands/safe_print_private.h"
-#include "server/input/memory.h"
 #include "server/runtime/limits.h"
-#include "verifiers/registry.h"
 
-#define COMMAND "check-references"
-#define VERIFIERS_MAX 16
+#define COMMAND REFERENCES_COMMAND
 #define TREE_BYTES ((size_t)256 << 20) /* of the values of one line */
 #define SHOWN_BYTES 120                /* of a reference in a message */
-
-struct asked {
-    const struct verifier *verifier;
-    json_t *options; /* complete */
-};
-
-struct arguments {
-    const char *file;
-    const char *field;
-    const char *options[VERIFIERS_MAX]; /* [verifier]; NULL: none */
-    struct asked asked[VERIFIERS_MAX];
-    size_t count;
-    bool json;
-};
-
-struct counts {
-    size_t tasks;
-    size_t unreadable; /* references, each for one verifier */
-    size_t broken;     /* lines that are no task */
-};
 
 /* --- the command line --- */
 
 static int take_file(void *target, const char *value, char ret_message[COMMAND_MESSAGE_BYTES])
 {
-    struct arguments *arguments = target;
+    struct references_arguments *arguments = target;
 
     if (arguments->file) {
         snprintf(ret_message, COMMAND_MESSAGE_BYTES, "%.200s: expected one file", value);
@@ -53,7 +30,7 @@ static int take_file(void *target, const char *value, char ret_message[COMMAND_M
 
 static int take_verifier(void *target, const char *value, char ret_message[COMMAND_MESSAGE_BYTES])
 {
-    struct arguments *arguments = target;
+    struct references_arguments *arguments = target;
     const struct verifier *verifier = registry_find(text_of(value));
 
     if (!verifier) {
@@ -62,8 +39,8 @@ static int take_verifier(void *target, const char *value, char ret_message[COMMA
         snprintf(ret_message, COMMAND_MESSAGE_BYTES, "--verifier: \"%.100s\": %s", value, advice);
         return -1;
     }
-    if (arguments->count == VERIFIERS_MAX) {
-        snprintf(ret_message, COMMAND_MESSAGE_BYTES, "--verifier: given more than %d times", VERIFIERS_MAX);
+    if (arguments->count == REFERENCES_VERIFIERS_MAX) {
+        snprintf(ret_message, COMMAND_MESSAGE_BYTES, "--verifier: given more than %d times", REFERENCES_VERIFIERS_MAX);
         return -1;
     }
     arguments->asked[arguments->count++].verifier = verifier;
@@ -72,7 +49,7 @@ static int take_verifier(void *target, const char *value, char ret_message[COMMA
 
 static int take_options(void *target, const char *value, char ret_message[COMMAND_MESSAGE_BYTES])
 {
-    struct arguments *arguments = target;
+    struct references_arguments *arguments = target;
     size_t place = arguments->count ? arguments->count - 1 : 0;
 
     if (arguments->options[place]) {
@@ -86,7 +63,28 @@ static int take_options(void *target, const char *value, char ret_message[COMMAN
 static int take_field(void *target, const char *value, char ret_message[COMMAND_MESSAGE_BYTES])
 {
     (void)ret_message;
-    ((struct arguments *)target)->field = value;
+    ((struct references_arguments *)target)->field = value;
+    return 0;
+}
+
+static int take_set(void *target, const char *value, char ret_message[COMMAND_MESSAGE_BYTES])
+{
+    (void)ret_message;
+    ((struct references_arguments *)target)->set = value;
+    return 0;
+}
+
+static int take_config(void *target, const char *value, char ret_message[COMMAND_MESSAGE_BYTES])
+{
+    (void)ret_message;
+    ((struct references_arguments *)target)->config = value;
+    return 0;
+}
+
+static int take_database(void *target, const char *value, char ret_message[COMMAND_MESSAGE_BYTES])
+{
+    (void)ret_message;
+    ((struct references_arguments *)target)->database = value;
     return 0;
 }
 
@@ -94,7 +92,7 @@ static int take_json(void *target, const char *value, char ret_message[COMMAND_M
 {
     (void)value;
     (void)ret_message;
-    ((struct arguments *)target)->json = true;
+    ((struct references_arguments *)target)->json = true;
     return 0;
 }
 
@@ -102,14 +100,17 @@ const struct command_option check_references_options[] = {
     {"--verifier", "NAME", take_verifier, "For which verifier; may be repeated; math."},
     {"--options", "JSON", take_options, "The options of the --verifier before it, as an object."},
     {"--field", "NAME", take_field, "Where the reference stands in a line, like answer or a.b; reference."},
+    {"--set", "NAME", take_set, "Check this task set on record, and no FILE."},
+    {"--database", "FILE", take_database, "The record of --set; by default the setting database."},
+    {"--config", "FILE", take_config, "The service's settings; also from ROLLOUTD_CONFIG."},
     {"--json", NULL, take_json, "Print an object a line, the summary last."},
     {NULL, NULL, NULL, NULL},
 };
 
-static int fill_options(struct arguments *arguments, size_t place)
+static int fill_options(struct references_arguments *arguments, size_t place)
 {
     const char *text = arguments->options[place];
-    struct asked *asked = &arguments->asked[place];
+    struct references_asked *asked = &arguments->asked[place];
     struct verifier_problem problem;
     char message[COMMAND_MESSAGE_BYTES];
     json_error_t error;
@@ -129,10 +130,28 @@ static int fill_options(struct arguments *arguments, size_t place)
     return -command_refuse(COMMAND, message);
 }
 
-static int complete(struct arguments *arguments)
+/* NULL: they go together. */
+static const char *find_contradiction(const struct references_arguments *arguments)
 {
-    if (!arguments->file)
-        return -command_refuse(COMMAND, "expected a file, or - for standard input");
+    if (!arguments->set && !arguments->file)
+        return "expected a file, or - for standard input, or --set NAME";
+    if (arguments->set && arguments->file)
+        return "--set: expected no file beside it";
+    if (arguments->set && arguments->field)
+        return "--field: a task of a set has its reference in no other field";
+    if (!arguments->set && (arguments->database || arguments->config))
+        return "--database and --config go with --set";
+    return NULL;
+}
+
+static int complete(struct references_arguments *arguments)
+{
+    const char *contradiction = find_contradiction(arguments);
+
+    if (contradiction)
+        return -command_refuse(COMMAND, contradiction);
+    if (!arguments->field)
+        arguments->field = "reference";
     if (!arguments->count)
         arguments->asked[arguments->count++].verifier = registry_find(TEXT_LITERAL("math"));
     for (size_t i = 0; i < arguments->count; i++)
@@ -141,7 +160,7 @@ static int complete(struct arguments *arguments)
     return 0;
 }
 
-static void arguments_finish(struct arguments *arguments)
+static void arguments_finish(struct references_arguments *arguments)
 {
     for (size_t i = 0; i < arguments->count; i++)
         json_decref(arguments->asked[i].options);
@@ -151,13 +170,14 @@ static void arguments_finish(struct arguments *arguments)
 
 struct finding {
     size_t line;
+    const char *task;     /* of a set; NULL: none */
     const char *code;     /* "reference_unreadable", "invalid_json", "missing_field", "line_too_long" */
     const char *verifier; /* NULL: the line is no task */
     const char *message;
     const json_t *reference;
 };
 
-static void say_json(const struct finding *finding)
+static void say_json(const struct references_arguments *arguments, const struct finding *finding)
 {
     _cleanup_free_ char *reference =
         finding->reference ? json_dumps(finding->reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
@@ -168,6 +188,8 @@ static void say_json(const struct finding *finding)
     json_write_init(&json, &out);
     json_object_begin(&json);
     json_put_int(&json, "line", (int64_t)finding->line);
+    if (arguments->set)
+        json_put_string(&json, "task", finding->task);
     json_put_string(&json, "code", finding->code);
     json_put_string(&json, "verifier", finding->verifier);
     json_put_string(&json, "message", finding->message);
@@ -193,38 +215,58 @@ static void print_reference(const json_t *reference)
     puts(cut ? "…" : "");
 }
 
-static void say(const struct arguments *arguments, const struct finding *finding)
+static void say(const struct references_arguments *arguments, const struct finding *finding)
 {
     if (arguments->json) {
-        say_json(finding);
+        say_json(arguments, finding);
         return;
     }
-    printf("%s:%zu: %s%s", arguments->file, finding->line, finding->verifier ? finding->verifier : "",
-           finding->verifier ? ": " : "");
+    printf("%s:%zu: ", arguments->set ? arguments->set : arguments->file, finding->line);
+    if (finding->task) {
+        safe_print(stdout, text_of(finding->task));
+        fputs(": ", stdout);
+    }
+    printf("%s%s", finding->verifier ? finding->verifier : "", finding->verifier ? ": " : "");
     safe_print(stdout, text_of(finding->message));
     putchar('\n');
     if (finding->reference)
         print_reference(finding->reference);
 }
 
-static void say_summary(const struct arguments *arguments, const struct counts *counts)
+static const char *plural(size_t count)
 {
-    if (arguments->json)
-        printf("{\"tasks\":%zu,\"unreadable\":%zu,\"broken_lines\":%zu}\n", counts->tasks, counts->unreadable,
-               counts->broken);
+    return count == 1 ? "" : "s";
+}
+
+static void say_summary(const struct references_arguments *arguments, const struct references_counts *counts)
+{
+    if (arguments->json) {
+        printf("{\"tasks\":%zu,\"unreadable\":%zu,\"%s\":%zu}\n", counts->tasks, counts->unreadable,
+               arguments->set ? "without_reference" : "broken_lines", counts->broken);
+        return;
+    }
+    printf("%zu task%s%s, %zu reference%s that cannot be read, ", counts->tasks, plural(counts->tasks),
+           arguments->set ? " with a reference" : "", counts->unreadable, plural(counts->unreadable));
+    if (arguments->set)
+        printf("%zu task%s without one\n", counts->broken, plural(counts->broken));
     else
-        printf("%zu task%s, %zu reference%s that cannot be read, %zu line%s that %s no task\n", counts->tasks,
-               counts->tasks == 1 ? "" : "s", counts->unreadable, counts->unreadable == 1 ? "" : "s", counts->broken,
-               counts->broken == 1 ? "" : "s", counts->broken == 1 ? "is" : "are");
+        printf("%zu line%s that %s no task\n", counts->broken, plural(counts->broken),
+               counts->broken == 1 ? "is" : "are");
 }
 
 /* --- one line --- */
 
-static void say_broken(const struct arguments *arguments, struct counts *counts, size_t line, const char *code,
-                       const char *message)
+void references_say_broken(const struct references_arguments *arguments, struct references_counts *counts, size_t line,
+                           const char *task, const char *code, const char *message)
 {
-    say(arguments, &(struct finding){line, code, NULL, message, NULL});
+    say(arguments, &(struct finding){line, task, code, NULL, message, NULL});
     counts->broken++;
+}
+
+static void say_broken(const struct references_arguments *arguments, struct references_counts *counts, size_t line,
+                       const char *code, const char *message)
+{
+    references_say_broken(arguments, counts, line, NULL, code, message);
 }
 
 /* A name that is there as a whole wins over a path. */
@@ -241,22 +283,24 @@ static const json_t *find_field(const json_t *task, const char *path)
     return whole;
 }
 
-static void check_reference(const struct arguments *arguments, struct counts *counts, size_t line,
-                            const json_t *reference)
+void references_check_one(const struct references_arguments *arguments, struct references_counts *counts, size_t line,
+                          const char *task, const json_t *reference)
 {
     for (size_t i = 0; i < arguments->count; i++) {
-        const struct asked *asked = &arguments->asked[i];
+        const struct references_asked *asked = &arguments->asked[i];
         const struct verifier *verifier = asked->verifier;
         struct verifier_problem problem = {"", ""};
         if ((!verifier->check_reference || verifier->check_reference(reference, asked->options, &problem) == 0) &&
             (!verifier->check_value || verifier->check_value(reference, asked->options, &problem) == 0))
             continue;
-        say(arguments, &(struct finding){line, "reference_unreadable", verifier->name, problem.message, reference});
+        say(arguments,
+            &(struct finding){line, task, "reference_unreadable", verifier->name, problem.message, reference});
         counts->unreadable++;
     }
 }
 
-static void check_task(const struct arguments *arguments, struct counts *counts, size_t line, const json_t *task)
+static void check_task(const struct references_arguments *arguments, struct references_counts *counts, size_t line,
+                       const json_t *task)
 {
     const json_t *reference = find_field(task, arguments->field);
     char message[COMMAND_MESSAGE_BYTES];
@@ -271,7 +315,7 @@ static void check_task(const struct arguments *arguments, struct counts *counts,
         return;
     }
     counts->tasks++;
-    check_reference(arguments, counts, line, reference);
+    references_check_one(arguments, counts, line, NULL, reference);
 }
 
 static bool is_blank(struct text text)
@@ -282,7 +326,8 @@ static bool is_blank(struct text text)
     return true;
 }
 
-static void check_line(const struct arguments *arguments, struct counts *counts, size_t line, struct text text)
+static void check_line(const struct references_arguments *arguments, struct references_counts *counts, size_t line,
+                       struct text text)
 {
     enum json_memory_end end;
     char message[COMMAND_MESSAGE_BYTES];
@@ -309,7 +354,8 @@ static void check_line(const struct arguments *arguments, struct counts *counts,
 
 /* --- the file --- */
 
-static void end_line(const struct arguments *arguments, struct counts *counts, size_t line, struct buffer *text)
+static void end_line(const struct references_arguments *arguments, struct references_counts *counts, size_t line,
+                     struct buffer *text)
 {
     if (text->failed)
         say_broken(arguments, counts, line, "line_too_long", "longer than 8 MiB, which no verifier would read");
@@ -319,7 +365,7 @@ static void end_line(const struct arguments *arguments, struct counts *counts, s
 }
 
 /* Lines of any length in bounded memory: what is too long is read over. */
-static void check_stream(const struct arguments *arguments, struct counts *counts, FILE *file)
+static void check_stream(const struct references_arguments *arguments, struct references_counts *counts, FILE *file)
 {
     _cleanup_buffer_ struct buffer text;
     size_t line = 1;
@@ -338,15 +384,15 @@ static void check_stream(const struct arguments *arguments, struct counts *count
         end_line(arguments, counts, line, &text);
 }
 
-static int check_file(const struct arguments *arguments)
+/* 0, or EXIT_USAGE: what is wrong was printed. */
+static int check_file(const struct references_arguments *arguments, struct references_counts *counts)
 {
     FILE *file = strcmp(arguments->file, "-") == 0 ? stdin : fopen(arguments->file, "rb");
-    struct counts counts = {0, 0, 0};
     char message[COMMAND_MESSAGE_BYTES];
     bool failed;
 
     if (file)
-        check_stream(arguments, &counts, file);
+        check_stream(arguments, counts, file);
     failed = !file || ferror(file);
     if (failed) {
         snprintf(message, sizeof message, "%.300s: %s", arguments->file, strerror(errno));
@@ -354,7 +400,14 @@ static int check_file(const struct arguments *arguments)
     }
     if (file && file != stdin)
         fclose(file);
-    if (failed)
+    return failed ? EXIT_USAGE : 0;
+}
+
+static int check(const struct references_arguments *arguments)
+{
+    struct references_counts counts = {0, 0, 0};
+
+    if ((arguments->set ? references_check_set(arguments, &counts) : check_file(arguments, &counts)) != 0)
         return EXIT_USAGE;
     say_summary(arguments, &counts);
     if (fflush(stdout) != 0)
@@ -365,7 +418,7 @@ static int check_file(const struct arguments *arguments)
 int check_references_command(int argc, char **argv)
 {
     static const struct command_line line = {COMMAND, check_references_options, take_file};
-    _cleanup_(arguments_finish) struct arguments arguments = {.field = "reference"};
+    _cleanup_(arguments_finish) struct references_arguments arguments = {0};
     char limit[LIMITS_MESSAGE_BYTES];
 
     json_memory_setup(TREE_BYTES);
@@ -373,5 +426,5 @@ int check_references_command(int argc, char **argv)
         return EXIT_USAGE;
     if (limits_check_worker(limit) < 0)
         return command_refuse(COMMAND, limit);
-    return check_file(&arguments);
+    return check(&arguments);
 }

@@ -202,9 +202,28 @@ def test_hostile_references_reach_the_terminal_harmless():
 
 @pytest.mark.parametrize("words, names", [
     ([], ["file"]), (["a", "b"], ["b"]), (["-", "--verifier", "nope"], ["nope", "math"]), (["-", "--options", "{"], ["JSON"]), (["/nowhere/x"], ["/nowhere/x"]),
+    (["-", "--set", "x"], ["--set"]), (["--set", "x", "--field", "y"], ["--field"]), (["-", "--database", "x"], ["--database"]), (["--set", "x", "--database", "/nowhere/x"], ["/nowhere/x"]),
     (["-", "--options", '{"extract":"x"}'], ["extract"]), (["-", "--options", "{}", "--options", "{}"], ["twice"]), (["-", "--feild", "x"], ["--field"]), (["."], ["."])])
 def test_check_references_names_a_wrong_word(words, names):
     refused("check-references", *words, names=["check-references", *names])
+
+
+def test_the_references_of_a_set_on_record_are_checked_beside_the_service(start):
+    service = start()
+    tasks = [{"task": "a", "prompt": "?", "reference": "1/2"}, {"task": "b", "split": "test", "prompt": "?", "reference": "\\frac{1}{"}, {"task": "c\u001b[2J", "prompt": "?"},
+             {"task": "d", "prompt": "?", "reference": ["1", "2"]}, {"task": "e", "prompt": "?", "reference": "1/0"}]
+    body = "".join(json.dumps(task) + "\n" for task in tasks) + "\n" + "".join(json.dumps({"task": f"t{number}", "prompt": "?", "reference": str(number)}) + "\n" for number in range(450))
+    assert service.put("/v1/tasksets/asked", body.encode(), {"Content-Type": "application/x-ndjson"}).status == 201
+    words = ("--set", "asked", "--database", service.database)
+    found, summary, code = findings(*words)
+    assert code == 1 and summary == {"tasks": 454, "unreadable": 2, "without_reference": 1}
+    assert [(one["line"], one["task"], one["code"], one["verifier"]) for one in found] == [
+        (2, "b", "reference_unreadable", "math"), (3, "c\x1b[2J", "missing_field", None), (5, "e", "reference_unreadable", "math")]
+    done = run("check-references", *words)
+    assert done.returncode == 1 and "\nasked:3: c\\x1b[2J: there is no reference\n" in done.out and done.out.startswith("asked:2: b: math: "), done.out
+    assert done.out.splitlines()[-1] == "454 tasks with a reference, 2 references that cannot be read, 1 task without one"
+    assert findings("--verifier", "exact", *words)[1]["unreadable"] == 0
+    refused("check-references", "--set", "nobody", "--database", service.database, names=["nobody"])
 
 
 # -- help --------------------------------------------------------------------------------------------------------------------------------
