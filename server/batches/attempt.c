@@ -28,6 +28,7 @@ static struct attempt *attempt_create(struct live_batch *live, uint32_t rollout)
     attempt->revision = live->group_revisions[live->batch.rollouts[rollout].group];
     attempt->seed = live_seed(live, rollout);
     buffer_init(&attempt->frame, FRAME_MAX_BYTES);
+    buffer_init(&attempt->packed_sample, FRAME_MAX_BYTES);
     live->flights[rollout].attempt = attempt;
     live->jobs++;
     return attempt;
@@ -43,6 +44,7 @@ void attempt_destroy(struct attempt *attempt)
     buffer_finish(&attempt->reply_body);
     if (attempt->has_sample)
         sample_finish(&attempt->sample);
+    buffer_finish(&attempt->packed_sample);
     engine_release(attempt->engine);
     free(attempt->model);
     buffer_finish(&attempt->frame);
@@ -263,7 +265,7 @@ static void parsed(struct job *job)
                                     .sent = attempt->resends});
 }
 
-/* Worker: reads the reply; a sample's frame for the verifiers is built here too. */
+/* Worker: reads the reply; what the record and the verifiers get of a sample is made here, too. */
 static void parse(struct job *job, struct store_reader *reader)
 {
     (void)reader;
@@ -273,6 +275,10 @@ static void parse(struct job *job, struct store_reader *reader)
     attempt->outcome = exchange_parse(&attempt->exchange, &attempt->reply, &attempt->sample, &attempt->error);
     buffer_finish(&attempt->reply_body);
     attempt->has_sample = attempt->outcome == EXCHANGE_SAMPLE;
+    if (attempt->has_sample && attempt->live->spec->store) {
+        (void)store_pack_text(attempt->sample.text, &attempt->packed_sample);
+        buffer_trim(&attempt->packed_sample);
+    }
     if (!attempt->has_sample || group->verifiers->count == 0)
         return;
     int64_t tokens = attempt->sample.ids ? (int64_t)attempt->sample.id_count : -1;

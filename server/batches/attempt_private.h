@@ -40,6 +40,7 @@ struct attempt {
     unsigned resends; /* requests beyond the one that the machine counted */
     enum exchange_outcome outcome;
     struct sample sample;
+    struct buffer packed_sample; /* its text as the record keeps it; empty: plain */
     bool has_sample;
     struct sample_error error; /* message "" if there was none */
     struct buffer frame;       /* the sample's, for the verifiers */

@@ -59,6 +59,7 @@ static void fill_sample(struct row *row, const struct attempt *attempt)
     struct store_rollout *values = &row->values;
     const struct sample *sample = &attempt->sample;
     values->text = sample->text;
+    values->packed_text = attempt->packed_sample.length_bytes ? buffer_text(&attempt->packed_sample) : TEXT_NONE;
     values->text_replaced = (int64_t)sample->text_replaced;
     values->completion_ids = sample->ids;
     values->logprobs = sample->logprobs;
@@ -85,6 +86,7 @@ static void fill_sample(struct row *row, const struct attempt *attempt)
 static void fill_given(struct store_rollout *values, const struct completion_spec *given)
 {
     values->text = given->text;
+    values->packed_text = given->packed_text;
     values->completion_ids = given->ids;
     values->logprobs = given->logprobs;
     values->completion_mask = given->mask;

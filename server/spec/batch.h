@@ -19,10 +19,11 @@
 
 /* A completion that the request brings itself. */
 struct completion_spec {
-    struct text text;      /* TEXT_NONE: none */
-    const uint32_t *ids;   /* NULL: none, and no log-probabilities: part of no loss */
-    const float *logprobs; /* finite; 0 where the mask is 0 */
-    const uint8_t *mask;   /* NULL: all ones */
+    struct text text;        /* TEXT_NONE: none */
+    struct text packed_text; /* batch_spec_make_contents(): as the record keeps it; TEXT_NONE: plain */
+    const uint32_t *ids;     /* NULL: none, and no log-probabilities: part of no loss */
+    const float *logprobs;   /* finite; 0 where the mask is 0 */
+    const uint8_t *mask;     /* NULL: all ones */
     size_t token_count;
     struct text finish_reason; /* TEXT_NONE: not said, as the next three */
     struct text engine;
@@ -112,7 +113,7 @@ struct batch_spec *score_spec_read(struct call *call); /* POST /v1/score */
 void batch_spec_destroy(struct batch_spec *spec);      /* NULL is fine */
 /* The body in the form of the record takes its place, if it is smaller. Any thread; some nanoseconds a byte. */
 void batch_spec_pack_body(struct batch_spec *spec);
-/* Prompts and references in the form of the record. Any thread; some nanoseconds a byte. */
+/* Prompts, references and texts of completions in the form of the record. Any thread; some nanoseconds a byte. */
 void batch_spec_make_contents(struct batch_spec *spec);
 void batch_spec_drop_body(struct batch_spec *spec); /* once it is stored */
 

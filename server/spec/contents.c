@@ -1,15 +1,15 @@
-/* Prompts and references of a batch, as the record keeps them. */
+/* Prompts, references and completions of a batch, as the record keeps them. */
 #include "server/spec/batch.h"
 
 #include "server/base/json_write.h"
 
-enum { PACKED_ROOM_BYTES = 1 << 20, ESCAPED_BYTES = 6 };
+enum { ESCAPED_BYTES = 6 };
 
 /* owner: the buffer that `plain` is in, taken where it is needed; NULL: the text is the specification's. */
 static void make(struct batch_spec *spec, struct text plain, struct buffer *owner, struct store_content *ret_content)
 {
     _cleanup_buffer_ struct buffer packed = {0};
-    buffer_init(&packed, plain.length_bytes + PACKED_ROOM_BYTES);
+    buffer_init(&packed, plain.length_bytes + STORE_PACK_ROOM_BYTES);
     store_content_make(plain, &packed, ret_content);
     if (ret_content->codec != STORE_CODEC_PLAIN)
         ret_content->stored = batch_spec_own_buffer(spec, &packed);
@@ -31,6 +31,16 @@ static void make_prompt(struct batch_spec *spec, struct group_spec *group)
     make(spec, buffer_text(&quoted), &quoted, &group->prompt_content);
 }
 
+static void pack_completion(struct batch_spec *spec, struct completion_spec *completion)
+{
+    _cleanup_buffer_ struct buffer packed = {0};
+    buffer_init(&packed, completion->text.length_bytes + STORE_PACK_ROOM_BYTES);
+    if (!store_pack_text(completion->text, &packed).data)
+        return;
+    buffer_trim(&packed);
+    completion->packed_text = batch_spec_own_buffer(spec, &packed);
+}
+
 void batch_spec_make_contents(struct batch_spec *spec)
 {
     for (size_t g = 0; g < spec->group_count; g++) {
@@ -38,5 +48,7 @@ void batch_spec_make_contents(struct batch_spec *spec)
         make_prompt(spec, group);
         make(spec, group->reference_json.data ? group->reference_json : TEXT_LITERAL("null"), NULL,
              &group->reference_content);
+        for (size_t i = 0; i < group->completion_count; i++)
+            pack_completion(spec, &group->completions[i]);
     }
 }

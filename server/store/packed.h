@@ -1,4 +1,5 @@
-/* packed: large texts as the record keeps them. Pure; any thread, one at a time for each object. */
+/* packed: large texts as the record keeps them. Pure; any thread, one at a time for each object. A thread that packs or
+ * unpacks keeps some hundred kilobytes for it, until it ends. */
 #ifndef STORE_PACKED_H
 #define STORE_PACKED_H
 
@@ -14,8 +15,14 @@ extern const char *const store_codec_names[]; /* "plain" "zstd"; ended by NULL *
 /* Appends the smaller form of `plain` to `packed`, or nothing if that is itself (STORE_CODEC_PLAIN: also if there is no
  * memory). Takes some nanoseconds for each byte. */
 enum store_codec store_pack(struct text plain, struct buffer *packed);
+/* A text of a rollout: its packed form, appended to `packed`. TEXT_NONE: it is kept plain; TEXT_NONE is, too. */
+struct text store_pack_text(struct text plain, struct buffer *packed);
 /* The whole of it: exactly plain_bytes. False: it is not of this codec, or of another length. */
 bool store_unpack(enum store_codec codec, struct text packed, char *ret_plain, size_t plain_bytes);
+/* How long a text of STORE_CODEC_ZSTD comes out, as it says itself: true, or damaged and never beyond what so few bytes can
+ * hold. False: it does not say so, or that is not to be believed. */
+bool store_unpacked_bytes(struct text packed, size_t *ret_plain_bytes);
+enum { STORE_PACK_ROOM_BYTES = 1 << 20 }; /* a buffer that takes a packed text may need so much beyond the text */
 
 /* Piece by piece. */
 struct store_unpacking;

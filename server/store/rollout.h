@@ -71,7 +71,8 @@ struct store_rollout {
 
     /* read only with STORE_WITH_TEXT */
     struct text text;
-    int64_t text_replaced; /* broken bytes that became U+FFFD */
+    struct text packed_text; /* written only: `text` by store_pack(), and kept instead of it; TEXT_NONE: not packed */
+    int64_t text_replaced;   /* broken bytes that became U+FFFD */
 
     /* read only with STORE_WITH_SEGMENTS; JSON: which weights made which tokens, if there is more than one */
     struct text segments;

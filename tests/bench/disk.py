@@ -32,9 +32,14 @@ def word_index():
     return min(len(WORDS) - 1, int(math.exp(RANDOM.random() * math.log(len(WORDS)))) - 1)
 
 
+TEXT_BYTES = []  # of completions; the probe of the engine asks for some, too
+
+
 def sample():
     words = [word_index() for _ in range(TOKENS)]
-    return {"text": " ".join(WORDS[index] for index in words), "ids": [(index * 104729 + 11) % 128000 for index in words],
+    text = " ".join(WORDS[index] for index in words)
+    TEXT_BYTES.append(len(text))
+    return {"text": text, "ids": [(index * 104729 + 11) % 128000 for index in words],
             "logprobs": [round(-RANDOM.expovariate(2.5), 7) for _ in words]}
 
 
@@ -128,15 +133,16 @@ def tables(path):
 def measure(binary, name, post, rollouts, *args):
     with tempfile.TemporaryDirectory() as folder:
         service = Service(binary, folder, *args)
+        TEXT_BYTES.clear()
         before = service.seconds()
         for first in range(0, rollouts // MEMBERS, 16):
             post(service, first, 16)
         seconds = service.seconds() - before
         service.end()
         link = sqlite3.connect(os.path.join(folder, "r.db"))
-        text, count = link.execute("SELECT sum(length(CAST(text AS BLOB))), count(*) FROM rollout_texts").fetchone()
+        count, = link.execute("SELECT count(*) FROM rollouts").fetchone()
         link.close()
-        raw = text / count + TOKENS * 8
+        raw = sum(TEXT_BYTES) / len(TEXT_BYTES) + TOKENS * 8
         disk = os.path.getsize(os.path.join(folder, "r.db")) / count
         print(f"{name:16} raw {raw:6.0f}  disk {disk:6.0f}  {disk / raw:.2f}  {1e6 * seconds / count:5.0f} us cpu   {tables(os.path.join(folder, 'r.db'))}", flush=True)
 

@@ -1,12 +1,14 @@
 /* Rollouts made durable for each second, through the store's own writer: 10 KiB each, as the peers' (durable_rate.py).
  *
- *     store FOLDER [rollouts] [commit_rows]
+ *     store FOLDER [rollouts] [commit_rows] [plain]
  *
  * A rollout: 512 ids and 512 log-probabilities (4 KiB), 6,000 bytes of text, a verdict. They are inserted as fast as
- * the store takes them, each group is closed behind its members as in the service. One line of JSON. */
+ * the store takes them, each group is closed behind its members as in the service. The text is packed beforehand, as
+ * workers do it; `plain`: it is not. One line of JSON. */
 #include "server/store/store.h"
 
 #include "server/base/clock.h"
+#include "server/store/packed.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -28,6 +30,8 @@ static struct bench bench = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHRE
 static uint32_t ids[TOKENS];
 static float logprobs[TOKENS];
 static char text[TEXT_BYTES + 1];
+static struct buffer packed;
+static struct text packed_text;
 
 static void *room(size_t count, size_t size_bytes)
 {
@@ -100,6 +104,7 @@ static struct store_rollout make_rollout(void)
     rollout.finish_reason = TEXT_LITERAL("stop");
     rollout.logprobs_mode = STORE_LOGPROBS_RAW;
     rollout.text = (struct text){text, TEXT_BYTES};
+    rollout.packed_text = packed_text;
     rollout.verdicts = TEXT_LITERAL("[{\"name\":\"math\",\"score\":1.0}]");
     rollout.rewards = TEXT_LITERAL("{\"math\":{\"score\":1.0,\"weight\":1.0}}");
     rollout.completion_ids = ids;
@@ -141,8 +146,18 @@ static void fill_arrays(void)
         ids[i] = (uint32_t)(i * 2654435761U >> 15);
         logprobs[i] = -(float)(i % 97) / 31.0F;
     }
-    for (size_t i = 0; i < TEXT_BYTES; i++)
-        text[i] = (char)('a' + i * 7 % 26);
+    uint32_t number = 1;
+    for (size_t i = 0; i < TEXT_BYTES; i++) {
+        number = number * 1664525 + 1013904223;
+        text[i] = (char)('a' + (number >> 24) % 16); /* packing halves it, as it does words */
+    }
+}
+
+static void pack_text(int argc, char **argv)
+{
+    buffer_init(&packed, TEXT_BYTES + STORE_PACK_ROOM_BYTES);
+    if (argc <= 4 || strcmp(argv[4], "plain") != 0)
+        packed_text = store_pack_text((struct text){text, TEXT_BYTES}, &packed);
 }
 
 int main(int argc, char **argv)
@@ -153,7 +168,7 @@ int main(int argc, char **argv)
     char message[STORE_MESSAGE_BYTES];
     int error;
     if (argc < 2 || groups == 0) {
-        fprintf(stderr, "usage: store FOLDER [rollouts] [commit_rows]\n");
+        fprintf(stderr, "usage: store FOLDER [rollouts] [commit_rows] [plain]\n");
         return 2;
     }
     snprintf(path, sizeof(path), "%s/store-bench.db", argv[1]);
@@ -167,6 +182,7 @@ int main(int argc, char **argv)
         return 1;
     }
     fill_arrays();
+    pack_text(argc, argv);
     create_batch(groups, id);
     uint64_t commits = store_metrics(bench.store)->commits;
     clock_t cpu = clock();

@@ -164,4 +164,4 @@ def test_verify_database_finds_a_damaged_prompt_reference_or_request(start, engi
         assert link.execute(change).rowcount == 1
     link.close()
     done = verify(service)
-    assert done.returncode == 1 and f"a prompt, reference or request is damaged: {where}" in done.stdout, done
+    assert done.returncode == 1 and f"a prompt, reference, request or completion is damaged: {where}" in done.stdout, done

@@ -160,7 +160,10 @@
     COLUMN(r, verify_us, int, verify_us)
 
 #define TEXT_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                       \
-    COLUMN(t, text, text, text)                                                                                        \
+    READ(text, "t.text", text, text)                                                                                   \
+    READ(packed, "t.packed", packed, text)                                                                             \
+    WRITE(text, text, from->packed_text.data ? TEXT_NONE : from->text)                                                 \
+    WRITE(packed, blob, from->packed_text)                                                                             \
     COLUMN(t, text_replaced, int, text_replaced)
 
 #define VERDICT_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                    \
@@ -423,6 +426,10 @@ enum rollout_place {
 
 #define SCAN_PLACE(name, sql) SCAN_AT_##name,
 enum scan_place { SCAN_AT_seq, SCAN_COLUMNS(COLUMN_NONE, COLUMN_NONE, SCAN_PLACE, COLUMN_NONE) };
+
+#define TEXT_PLACE(name, ...) TEXT_AT_##name,
+#define TEXT_PLACE_COLUMN(alias, column, type, member) TEXT_AT_##column,
+enum text_place { TEXT_AT_seq, TEXT_COLUMNS(TEXT_PLACE_COLUMN, TEXT_PLACE, COLUMN_NONE, COLUMN_NONE) };
 
 #define SET_TASK_PLACE(alias, column, type, member) SET_TASK_AT_##column,
 #define SET_TASK_PLACE_NAMED(name, ...) SET_TASK_AT_##name,

@@ -1,6 +1,7 @@
 #include "server/store/sqlite/memory.h"
 
 #include "server/base/cleanup.h"
+#include "server/store/packed.h"
 
 #include <stdint.h>
 
@@ -108,6 +109,18 @@ struct text store_memory_text(struct store_memory *memory, const void *bytes, si
     if (length_bytes)
         memcpy(copy, bytes, length_bytes);
     return (struct text){copy, length_bytes};
+}
+
+struct text store_memory_unpacked(struct store_memory *memory, struct text packed)
+{
+    size_t plain_bytes;
+    char *plain = NULL;
+    if (store_unpacked_bytes(packed, &plain_bytes))
+        plain = store_memory_take(memory, plain_bytes + 1, 1);
+    if (plain && store_unpack(STORE_CODEC_ZSTD, packed, plain, plain_bytes))
+        return (struct text){plain, plain_bytes};
+    memory->failed = true;
+    return TEXT_NONE;
 }
 
 void store_memory_fail(struct store_memory *memory)

@@ -19,6 +19,8 @@ void *store_memory_take(struct store_memory *memory, size_t count, size_t size_b
 void *store_memory_grow(struct store_memory *memory, void *array, size_t count, size_t *capacity, size_t size_bytes);
 /* A copy, followed by a NUL. */
 struct text store_memory_text(struct store_memory *memory, const void *bytes, size_t length_bytes);
+/* What store_pack() made; TEXT_NONE, and store_memory_failed(): it is damaged, or there is no memory. */
+struct text store_memory_unpacked(struct store_memory *memory, struct text packed);
 size_t store_memory_bytes(const struct store_memory *memory); /* taken so far */
 /* Something of the result cannot be had: from now on store_memory_failed(). */
 void store_memory_fail(struct store_memory *memory);

@@ -276,19 +276,35 @@ static int count_rows(struct store *store, int64_t group_seq, int64_t *ret_rows,
     return SQLITE_OK;
 }
 
+/* Of the row's text, which is looked at if there are no ids. */
+static struct text completion_text(sqlite3_stmt *row, struct store_memory *memory)
+{
+    struct text packed = column_view(row, 2);
+    return packed.data ? store_memory_unpacked(memory, packed) : column_view(row, 1);
+}
+
+static int add_completions(sqlite3_stmt *rows, int64_t n, struct duplicates *duplicates, struct store_memory *memory,
+                           bool *ret_duplicate)
+{
+    int result;
+    for (int64_t i = 0; (result = sqlite3_step(rows)) == SQLITE_ROW && i < n; i++) {
+        struct text ids = column_view(rows, 0);
+        ret_duplicate[i] = duplicates_add(duplicates, ids, ids.data ? TEXT_NONE : completion_text(rows, memory));
+    }
+    return result == SQLITE_DONE && store_memory_failed(memory) ? SQLITE_NOMEM : result;
+}
+
 /* All members have a row: one for each place. */
 static int find_duplicates(struct store *store, const struct group_row *group, bool *ret_duplicate)
 {
     _cleanup_(duplicates_finish) struct duplicates duplicates;
     sqlite3_stmt *rows = database_statement(&store->writer, SQL_READ_COMPLETIONS);
-    int result;
+    struct store_memory *memory = store_memory_create();
     duplicates_init(&duplicates, (size_t)group->n);
     bind_int(rows, 1, group->seq);
-    for (int64_t i = 0; (result = sqlite3_step(rows)) == SQLITE_ROW && i < group->n; i++) {
-        struct text ids = column_view(rows, 0);
-        ret_duplicate[i] = duplicates_add(&duplicates, ids, ids.data ? TEXT_NONE : column_view(rows, 1));
-    }
+    int result = add_completions(rows, group->n, &duplicates, memory, ret_duplicate);
     sqlite3_reset(rows);
+    store_memory_destroy(memory);
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 

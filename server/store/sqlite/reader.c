@@ -9,6 +9,7 @@
 struct store_reader *store_reader_create(struct store *store, char message[STORE_MESSAGE_BYTES])
 {
     struct store_reader *reader = xcalloc(1, sizeof(*reader));
+    buffer_init(&reader->unpacked, SIZE_MAX);
     reader->owner = xstrdup(store->owner);
     message[0] = '\0';
     int result =
@@ -26,6 +27,7 @@ struct store_reader *store_reader_create(struct store *store, char message[STORE
 struct store_reader *store_reader_open(const char *path, char message[STORE_MESSAGE_BYTES])
 {
     struct store_reader *reader = xcalloc(1, sizeof(*reader));
+    buffer_init(&reader->unpacked, SIZE_MAX);
     int64_t version = 0;
     int result = database_open_to_verify(&reader->database, path);
     if (result == SQLITE_OK)
@@ -49,6 +51,7 @@ void store_reader_destroy(struct store_reader *reader)
     if (!reader)
         return;
     database_close(&reader->database);
+    buffer_finish(&reader->unpacked);
     free(reader->owner);
     free(reader);
 }
@@ -62,6 +65,7 @@ void reader_end(struct store_reader *reader)
 {
     reader->request_batch_seq = 0;
     reader->request = TEXT_NONE;
+    buffer_finish(&reader->unpacked); /* which may have been long */
     for (int i = 0; i < SQL_COUNT; i++)
         sqlite3_reset(reader->database.statements[i]);
     if (!sqlite3_get_autocommit(reader->database.handle))

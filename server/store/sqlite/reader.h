@@ -2,6 +2,7 @@
 #ifndef SERVER_STORE_SQLITE_READER_H
 #define SERVER_STORE_SQLITE_READER_H
 
+#include "server/base/buffer.h"
 #include "server/store/sqlite/cursor.h"
 #include "server/store/sqlite/database.h"
 
@@ -12,6 +13,8 @@ struct store_reader {
     /* reader_contents.c: the request that was read last, until reader_end(); 0: none. In the memory of its page */
     int64_t request_batch_seq;
     struct text request;
+
+    struct buffer unpacked; /* rollout_scan.c: the text that is searched */
 };
 
 /* Everything one result shows comes from one snapshot: reads of several statements are wrapped in these. Ending also

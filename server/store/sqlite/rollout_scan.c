@@ -1,5 +1,6 @@
 #include "server/store/sqlite/rollout_scan.h"
 
+#include "server/store/packed.h"
 #include "server/store/sqlite/columns.h"
 #include "server/store/sqlite/scores.h"
 
@@ -250,6 +251,22 @@ static int fits_scores(const struct rollout_scan *scan, int64_t seq, bool *ret_f
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
+/* Until the next one is viewed. False: it is damaged, or there is no memory. */
+static bool view_text(struct store_reader *reader, sqlite3_stmt *row, struct text *ret_text)
+{
+    struct text packed = column_view(row, TEXT_AT_packed);
+    size_t plain_bytes;
+    *ret_text = column_view(row, TEXT_AT_text);
+    if (!packed.data)
+        return true;
+    if (!store_unpacked_bytes(packed, &plain_bytes))
+        return false;
+    buffer_clear(&reader->unpacked);
+    char *plain = buffer_reserve(&reader->unpacked, plain_bytes + 1);
+    *ret_text = (struct text){plain, plain_bytes};
+    return plain && store_unpack(STORE_CODEC_ZSTD, packed, plain, plain_bytes);
+}
+
 static int fits_completion(const struct rollout_scan *scan, int64_t seq, size_t *scanned, bool *ret_fits)
 {
     struct text wanted = scan->filter->text;
@@ -258,7 +275,9 @@ static int fits_completion(const struct rollout_scan *scan, int64_t seq, size_t 
     sqlite3_stmt *row = database_statement(&scan->reader->database, SQL_READ_TEXT);
     bind_int(row, 1, seq);
     int result = database_first(row);
-    struct text text = result == SQLITE_ROW ? column_view(row, 1) : TEXT_NONE;
+    struct text text = TEXT_NONE;
+    if (result == SQLITE_ROW && !view_text(scan->reader, row, &text))
+        result = SQLITE_CORRUPT;
     *ret_fits = text.data && (wanted.length_bytes == 0 ||
                               memmem(text.data, text.length_bytes, wanted.data, wanted.length_bytes) != NULL);
     *scanned += text.length_bytes / TEXT_ROW_BYTES;

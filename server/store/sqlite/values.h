@@ -83,6 +83,18 @@ COLUMN_WRITER(text, struct text value)
     bind_text(insert, place, value);
 }
 
+/* Of a text that has a column for each of its forms: if this one is NULL, the value stays as it is. */
+COLUMN_READER(packed, struct text *ret_value)
+{
+    struct text packed = column_view(row, place);
+    if (packed.data)
+        *ret_value = store_memory_unpacked(memory, packed);
+}
+COLUMN_WRITER(blob, struct text value)
+{
+    bind_blob(insert, place, value.data, value.length_bytes);
+}
+
 COLUMN_READER(id, char (*ret_value)[ID_BYTES])
 {
     (void)memory;

@@ -141,39 +141,51 @@ static void compare_schema(struct verifying *verifying)
     database_close(&model);
 }
 
+/* By the row, or by the text itself if the row does not say it. */
+static bool find_length(sqlite3_stmt *row, size_t *ret_plain_bytes)
+{
+    int64_t plain_bytes = column_int_or(row, 2, -1);
+    if (sqlite3_column_type(row, 2) == SQLITE_NULL)
+        return store_unpacked_bytes(column_view(row, 3), ret_plain_bytes);
+    *ret_plain_bytes = (size_t)plain_bytes;
+    return plain_bytes >= 0;
+}
+
 /* Whether the text of a row comes out as long as the row says, and has its digest, if it has one. */
 static bool comes_out(sqlite3_stmt *row)
 {
     uint8_t digest[SHA256_BYTES];
-    int64_t plain_bytes = sqlite3_column_int64(row, 2);
+    size_t plain_bytes;
     struct text sha256 = column_view(row, 4);
-    _cleanup_free_ char *plain = plain_bytes < 0 ? NULL : malloc((size_t)plain_bytes + 1);
+    _cleanup_free_ char *plain = find_length(row, &plain_bytes) ? malloc(plain_bytes + 1) : NULL;
     enum store_codec codec = (enum store_codec)column_name(row, 1, store_codec_names);
-    if (!plain || !store_unpack(codec, column_view(row, 3), plain, (size_t)plain_bytes))
+    if (!plain || !store_unpack(codec, column_view(row, 3), plain, plain_bytes))
         return false;
-    sha256_of(plain, (size_t)plain_bytes, digest);
+    sha256_of(plain, plain_bytes, digest);
     return !sha256.data || text_same(sha256, (struct text){(const char *)digest, sizeof(digest)});
 }
 
-/* Prompts, references and requests, which may be packed. */
+/* Prompts, references, requests and completions, which may be packed. */
 static void check_texts(struct verifying *verifying)
 {
     static const char list[] =
         "SELECT 'content ' || seq, codec, plain_bytes, content, sha256 FROM contents UNION ALL"
         " SELECT 'request of ' || b.id, q.codec, coalesce(q.body_bytes, length(q.body)), q.body, NULL"
-        " FROM requests q JOIN batches b ON b.seq = q.batch_seq";
+        " FROM requests q JOIN batches b ON b.seq = q.batch_seq UNION ALL"
+        " SELECT 'rollout ' || rollout_seq, 'zstd', NULL, packed, NULL FROM rollout_texts WHERE packed IS NOT NULL";
     sqlite3_stmt *rows = NULL;
     int shown = 0;
     int result = sqlite3_prepare_v2(verifying->database.handle, list, -1, &rows, NULL);
     while ((result == SQLITE_OK || result == SQLITE_ROW) && shown < ROWS_SHOWN) {
         result = sqlite3_step(rows);
         if (result == SQLITE_ROW && !comes_out(rows)) {
-            say(verifying, "a prompt, reference or request is damaged", (const char *)sqlite3_column_text(rows, 0));
+            say(verifying, "a prompt, reference, request or completion is damaged",
+                (const char *)sqlite3_column_text(rows, 0));
             shown++;
         }
     }
     if (result != SQLITE_DONE && result != SQLITE_ROW)
-        say(verifying, "prompts and requests cannot be read", sqlite3_errmsg(verifying->database.handle));
+        say(verifying, "prompts, requests and completions cannot be read", sqlite3_errmsg(verifying->database.handle));
     sqlite3_finalize(rows);
 }
 

@@ -89,6 +89,81 @@ static void test_damage_is_found_and_nothing_is_read_beyond_it(void **state)
     free_text(plain);
 }
 
+static void test_a_text_says_its_length_and_is_not_believed_beyond_what_its_bytes_can_hold(void **state)
+{
+    (void)state;
+    struct text plain = make_text(5000);
+    static char zeros[1 << 20];
+    _cleanup_buffer_ struct buffer packed = {0};
+    size_t bytes = 0;
+    buffer_init(&packed, SIZE_MAX);
+    assert_true(store_pack_text(plain, &packed).data == packed.data);
+    assert_true(store_unpacked_bytes(buffer_text(&packed), &bytes));
+    assert_int_equal(bytes, 5000);
+    assert_false(store_unpacked_bytes(plain, &bytes));
+    buffer_clear(&packed);
+    struct text of_zeros = store_pack_text((struct text){zeros, sizeof(zeros)}, &packed);
+    assert_true(store_unpacked_bytes(of_zeros, &bytes));
+    assert_int_equal(bytes, sizeof(zeros));
+    /* Magic, a header with a length of 8 bytes, an empty last block. */
+    static const char huge[] = "\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\0\4\0\1\0\0";
+    assert_false(store_unpacked_bytes((struct text){huge, sizeof(huge) - 1}, &bytes));
+    free_text(plain);
+}
+
+static void test_a_short_text_of_a_rollout_stays_plain(void **state)
+{
+    (void)state;
+    struct text plain = make_text(511);
+    _cleanup_buffer_ struct buffer packed = {0};
+    buffer_init(&packed, SIZE_MAX);
+    assert_null(store_pack_text(plain, &packed).data);
+    assert_null(store_pack_text(TEXT_NONE, &packed).data);
+    assert_int_equal(packed.length_bytes, 0);
+    free_text(plain);
+}
+
+/* ---- rollouts
+ * --------------------------------------------------------------------------------------------------------------- */
+
+static void assert_read_text(const char *batch_id, int64_t sample_index, struct text text)
+{
+    char group_id[ID_BYTES];
+    char rollout_id[ID_BYTES];
+    struct store_rollouts found;
+    id_of_group(batch_id, 0, group_id);
+    id_of_rollout(group_id, sample_index, rollout_id);
+    assert_int_equal(store_read_rollout(fixture->reader, text_of(rollout_id), STORE_WITH_TEXT, &found), STORE_OK);
+    assert_true(text_same(found.rollouts[0].text, text));
+    store_rollouts_finish(&found);
+}
+
+static void test_a_rollout_is_read_with_its_text_in_either_form(void **state)
+{
+    use(state);
+    char batch_id[ID_BYTES];
+    struct text texts[] = {make_text(3000), TEXT_LITERAL("a needle"), make_text(3000)};
+    record_batch(fixture, 1, 3, batch_id);
+    for (int i = 0; i < 3; i++) {
+        _cleanup_buffer_ struct buffer packed = {0};
+        struct store_rollout rollout = scored_rollout(i, 1);
+        buffer_init(&packed, SIZE_MAX);
+        rollout.text = texts[i];
+        rollout.packed_text = store_pack_text(texts[i], &packed);
+        rollout.completion_ids = NULL; /* the text decides on duplicates */
+        rollout.logprobs = NULL;
+        assert_int_equal(insert(fixture, batch_id, 0, &rollout), STORE_OK);
+    }
+    assert_int_equal(
+        number_by_hand(fixture, "SELECT count(*) FROM rollout_texts WHERE text IS NULL AND packed NOT NULL"), 2);
+    for (int i = 0; i < 3; i++)
+        assert_read_text(batch_id, i, texts[i]);
+    assert_int_equal(close_group(fixture, batch_id, 0, 3, (double[]){0, 0, 0}, 1, 0), STORE_OK);
+    assert_int_equal(number_by_hand(fixture, "SELECT sum(sample_index * duplicate) FROM rollouts"), 2);
+    free_text(texts[0]);
+    free_text(texts[2]);
+}
+
 /* ---- requests
  * --------------------------------------------------------------------------------------------------------------- */
 
@@ -178,6 +253,9 @@ int main(void)
         cmocka_unit_test(test_a_packed_text_is_smaller_and_is_unpacked_unchanged),
         cmocka_unit_test(test_a_text_that_packing_does_not_shrink_stays_plain),
         cmocka_unit_test(test_damage_is_found_and_nothing_is_read_beyond_it),
+        cmocka_unit_test(test_a_text_says_its_length_and_is_not_believed_beyond_what_its_bytes_can_hold),
+        cmocka_unit_test(test_a_short_text_of_a_rollout_stays_plain),
+        CLAIM(test_a_rollout_is_read_with_its_text_in_either_form),
         CLAIM(test_a_request_is_read_as_posted_packed_or_plain_whole_or_in_pieces),
         CLAIM(test_a_request_of_a_database_from_before_is_plain),
         CLAIM(test_a_damaged_request_is_not_returned),
