@@ -208,6 +208,7 @@ static void fill_op(struct creation *creation)
         .must_exist = creation->recorded.found,
         .arithmetic_version = OBJECTIVE_ARITHMETIC_VERSION,
         .pass_verifier = spec->pass.verifier,
+        .pass_threshold = spec->pass.threshold,
         .request = spec->body_codec ? buffer_text(&spec->packed) : (struct text){spec->body, spec->body_bytes},
         .request_codec = spec->body_codec,
         .request_bytes = spec->body_bytes,

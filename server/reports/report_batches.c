@@ -3,7 +3,9 @@
 
 #include "server/base/buffer.h"
 #include "server/base/cleanup.h"
+#include "server/spec/pass_at.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +103,7 @@ static int add_batch(struct report *report, const struct store_batch *batch)
     if (!is_evaluation)
         return add_settings(report, batch);
     added->decider = decider_of(batch);
+    added->threshold = isnan(batch->pass_threshold) ? PASS_THRESHOLD : batch->pass_threshold;
     added->ks = ks_of(batch->summary);
     return 0;
 }

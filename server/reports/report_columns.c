@@ -17,6 +17,14 @@ void report_mean(double mean, double se, char ret_text[REPORT_CELL_BYTES])
         snprintf(ret_text, REPORT_CELL_BYTES, "%s ± %.2g", mean_text, se);
 }
 
+void report_threshold(double threshold, char ret_text[REPORT_CELL_BYTES])
+{
+    char number[REPORT_NUMBER_BYTES];
+
+    report_number(threshold, number);
+    snprintf(ret_text, REPORT_CELL_BYTES, threshold == 1 ? "" : ", from %s", number);
+}
+
 const struct report_heldout *report_find_heldout(const struct report_row *row, struct text verifier)
 {
     for (size_t i = 0; i < row->heldout_count; i++)

@@ -167,7 +167,7 @@ static int evaluate(struct report *report, const struct report_part *parts, size
     struct working working = {.report = report,
                               .parts = parts,
                               .part_count = count,
-                              .spec = {.verifier = text_of(batch->decider), .threshold = PASS_THRESHOLD}};
+                              .spec = {.verifier = text_of(batch->decider), .threshold = batch->threshold}};
     int result = 0;
 
     *evaluation =
@@ -175,6 +175,7 @@ static int evaluate(struct report *report, const struct report_part *parts, size
                                    .incarnation = batch->incarnation,
                                    .revision = batch->revision,
                                    .decider = text_of(batch->decider),
+                                   .threshold = batch->threshold,
                                    .set = parts->set == NAMES_NONE ? TEXT_NONE : names_key(&report->sets, parts->set)};
     for (size_t i = 0; i < count; i++)
         working.group_room += parts[i].group_count;

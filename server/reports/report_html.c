@@ -218,10 +218,14 @@ static void write_estimate(struct buffer *out, struct clustered_mean mean)
 
 static void write_evaluation(const struct report_evaluation *evaluation, struct buffer *out)
 {
+    char threshold[REPORT_CELL_BYTES];
+
+    report_threshold(evaluation->threshold, threshold);
     for (size_t i = 0; i < evaluation->estimate_count; i++) {
         const struct report_estimate *estimate = &evaluation->estimates[i];
         buffer_append_format(out, "<tr><th scope=\"row\">%" PRId64 "</th><td class=\"text\">", evaluation->revision);
         put_outside(out, evaluation->decider.data ? evaluation->decider : TEXT_LITERAL("the reward"));
+        put(out, threshold);
         put(out, "</td><td class=\"text\">");
         put_outside(out, evaluation->set.data ? evaluation->set : TEXT_LITERAL("–"));
         buffer_append_format(out, "</td><td>%" PRId64 "</td><td>%" PRId64 "</td>", evaluation->groups, estimate->k);

@@ -167,6 +167,7 @@ static void put_evaluations(struct json_write *json, const struct report *report
         json_put_int(json, "revision", evaluation->revision);
         json_put_text(json, "set", evaluation->set);
         json_put_text(json, "verifier", evaluation->decider);
+        json_put_double(json, "threshold", evaluation->threshold);
         json_put_int(json, "batches", evaluation->batches);
         json_put_int(json, "groups", evaluation->groups);
         json_put_int(json, "judged", evaluation->n);

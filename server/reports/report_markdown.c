@@ -139,10 +139,14 @@ static void write_estimate(struct buffer *out, struct clustered_mean mean)
 
 static void write_evaluation(const struct report_evaluation *evaluation, struct buffer *out)
 {
+    char threshold[REPORT_CELL_BYTES];
+
+    report_threshold(evaluation->threshold, threshold);
     for (size_t i = 0; i < evaluation->estimate_count; i++) {
         const struct report_estimate *estimate = &evaluation->estimates[i];
         buffer_append_format(out, "| %" PRId64 " | ", evaluation->revision);
         markdown_text(out, evaluation->decider.data ? evaluation->decider : TEXT_LITERAL("the reward"));
+        put(out, threshold);
         put(out, " | ");
         markdown_text(out, evaluation->set.data ? evaluation->set : TEXT_LITERAL("–"));
         buffer_append_format(out, " | %" PRId64 " | %" PRId64 " |", evaluation->groups, estimate->k);

@@ -1,4 +1,4 @@
-/* Evaluations in parts: each part has one revision, one decider, one task set, and one slice or the whole. */
+/* Evaluations in parts: each part has one revision, one decider with its threshold, one task set, and one slice or the whole. */
 #include "server/reports/report_private.h"
 
 #include <stdlib.h>
@@ -85,6 +85,7 @@ int report_compare_parts(const void *left, const void *right)
     int differences[] = {
         compare_numbers(a->slice, b->slice), compare_numbers(a->batch->revision, b->batch->revision),
         compare_numbers(a->batch->incarnation, b->batch->incarnation), strcmp(deciders[0], deciders[1]),
+        (a->batch->threshold > b->batch->threshold) - (a->batch->threshold < b->batch->threshold),
         /* as they appeared, none first */
         compare_numbers(a->set == NAMES_NONE ? -1 : (int64_t)a->set, b->set == NAMES_NONE ? -1 : (int64_t)b->set)};
 

@@ -32,7 +32,8 @@ struct report_batch {
     int64_t incarnation, revision;
     int64_t group_count, rollout_count;
     char *decider; /* evaluations: its pass_verifier, else the first held-out one; NULL: the reward */
-    json_t *ks;    /* evaluations: the k of its pass@k, in its summary; NULL: none */
+    double threshold;
+    json_t *ks; /* evaluations: the k of its pass@k, in its summary; NULL: none */
 };
 
 /* --- report_rows.c: numbers by revision --- */
@@ -110,6 +111,7 @@ struct report_evaluation {
     int64_t slice; /* REPORT_WHOLE: none */
     int64_t incarnation, revision;
     struct text decider; /* TEXT_NONE: the reward */
+    double threshold;    /* its score is correct from here on */
     struct text set;     /* TEXT_NONE: none */
     int64_t batches, groups, n;
     struct report_estimate *estimates;
@@ -230,6 +232,8 @@ extern const struct report_column report_columns[]; /* ended by a title of NULL 
 
 /* "0.25 ± 0.04", or "–". */
 void report_mean(double mean, double se, char ret_text[REPORT_CELL_BYTES]);
+/* ", from 0.5"; "" of a threshold of 1. */
+void report_threshold(double threshold, char ret_text[REPORT_CELL_BYTES]);
 const struct report_heldout *report_find_heldout(const struct report_row *row, struct text verifier);
 
 /* report_figures.c: figures in HTML. */

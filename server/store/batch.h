@@ -49,6 +49,7 @@ struct store_create_batch {
     uint8_t request_sha256[SHA256_BYTES];
     int64_t arithmetic_version; /* OBJECTIVE_ARITHMETIC_VERSION */
     struct text pass_verifier;  /* decides what is solved; TEXT_NONE: the first held-out one, else the reward */
+    double pass_threshold;      /* a deciding score of at least this is correct in pass@k */
     struct text request;        /* the body as posted, or packed */
     enum store_codec request_codec;
     size_t request_bytes; /* as posted; counts if it is packed */
@@ -98,6 +99,7 @@ struct store_batch {
     uint8_t request_sha256[SHA256_BYTES];
     struct text idempotency_key; /* TEXT_NONE: none */
     struct text pass_verifier;   /* TEXT_NONE: the first held-out one, else the reward */
+    double pass_threshold;       /* NAN: from before it was on record */
     struct text request_id;      /* TEXT_NONE: not known */
     struct text owner;
     int64_t owner_epoch;

@@ -3,7 +3,7 @@
 
     tests/http/report_check.py URL RUN [FROM [TO]] [tag.NAME=VALUE …] [by=tag.NAME]
 
-It reads /v1/rollouts, /v1/batches, /v1/runs/{run}/objective and /v1/runs/{run}/metrics, shares no code with the service, and
+It reads /v1/batches with their groups and requests, /v1/runs/{run}/objective and /v1/runs/{run}/metrics, shares no code with the service, and
 prints the differences."""
 import collections
 import hashlib
@@ -34,7 +34,7 @@ class Record:
                 return
 
     def batches(self):
-        return [self.get(f"/v1/batches/{batch['id']}?arrays=none&wait=0s") for batch in self.pages("/v1/batches", run=self.run)]
+        return [{**self.get(f"/v1/batches/{batch['id']}?arrays=none&wait=0s"), "request": self.get(f"/v1/batches/{batch['id']}/request")} for batch in self.pages("/v1/batches", run=self.run)]
 
     def rollouts(self):
         """By batch and group, with the members of their group and batch."""
@@ -110,7 +110,7 @@ def objective_of(sums):
 
 # -- evaluations -------------------------------------------------------------------------------------------------------------------
 
-def evaluation_of(groups, decider, k):
+def evaluation_of(groups, decider, threshold, k):
     """groups: [[rollouts]]: {pass_at, maj_at, best_at: (mean, se)} of one k."""
     passes, majorities, bests, answered = [], [], [], False
     for group in groups:
@@ -120,7 +120,7 @@ def evaluation_of(groups, decider, k):
             if verdict and verdict["score"] is not None:
                 answer = (verdict["detail"] or {}).get("extracted") if decider else None
                 answered = answered or answer is not None
-                votes.append((verdict["score"] >= 1, "correct" if verdict["score"] >= 1 else None if answer is None else ("wrong", answer)))
+                votes.append((verdict["score"] >= threshold, "correct" if verdict["score"] >= threshold else None if answer is None else ("wrong", answer)))
         right = sum(correct for correct, _ in votes)
         task = group[0]["task"]
         if len(votes) >= k:
@@ -136,7 +136,8 @@ def evaluation_of(groups, decider, k):
 
 
 def decider_of(batch):
-    return next((one.get("id", one["name"]) for one in batch.get("verifiers") or [] if one.get("heldout")), None)
+    named = batch["request"].get("pass_verifier")
+    return named or next((one.get("id", one["name"]) for one in batch.get("verifiers") or [] if one.get("heldout")), None)
 
 
 def evaluations_of(batches, rollouts, survives):
@@ -146,16 +147,16 @@ def evaluations_of(batches, rollouts, survives):
     for batch in batches:
         if batch["purpose"] == "eval" and survives(batch["incarnation"], batch["policy_revision"], "eval"):
             for name in sets[batch["id"]]:
-                found[batch["policy_revision"], batch["incarnation"], decider_of(batch) or "", name].append(batch)
-    for (revision, incarnation, decider, name), own in found.items():
+                found[batch["policy_revision"], batch["incarnation"], decider_of(batch) or "", batch["request"].get("pass_threshold", 1), name].append(batch)
+    for (revision, incarnation, decider, threshold, name), own in found.items():
         ids = {batch["id"] for batch in own}
         groups = collections.defaultdict(list)
         for one in rollouts:
             if one["batch"] in ids and one["closed"] and one["set"] == name:
                 groups[one["group"]].append(one)
         ks = sorted({1} | {int(k) for batch in own for k in (batch.get("summary") or {}).get("pass_at_k") or {}})
-        estimates = {k: evaluation_of(list(groups.values()), decider or None, k) for k in ks}
-        item = {"incarnation": incarnation, "revision": revision, "set": name, "verifier": decider or None, "batches": len(own), "groups": len(groups),
+        estimates = {k: evaluation_of(list(groups.values()), decider or None, threshold, k) for k in ks}
+        item = {"incarnation": incarnation, "revision": revision, "set": name, "verifier": decider or None, "threshold": threshold, "batches": len(own), "groups": len(groups),
                 "judged": sum(one["reward"] is not None for group in groups.values() for one in group)}
         for kind in ("pass_at", "maj_at", "best_at"):
             item[kind] = {str(k): dict(zip(("mean", "se"), estimates[k][kind])) for k in ks}
@@ -263,7 +264,7 @@ def parts_of(record, tag, tags, *revisions):
 
 def in_order(report):
     for evaluations in (report["evaluation"], *(part["evaluation"] for part in report.get("parts", ()))):
-        evaluations.sort(key=lambda one: (one["revision"], one["incarnation"], one["verifier"] or "", one["set"] or ""))
+        evaluations.sort(key=lambda one: (one["revision"], one["incarnation"], one["verifier"] or "", one["threshold"], one["set"] or ""))
 
 
 def check(get, run, first=None, last=None, tags=None, by=None):

@@ -130,11 +130,41 @@ def test_the_verifier_that_a_batch_names_decides_its_evaluation(plain):
     reply = plain.post("/v1/score", {**body, "pass_verifier": "exact"})
     assert reply.status == 200, reply
     own = plain.read(f"/v1/batches/{reply.json['id']}")["summary"]["pass_at_k"]
-    items = {item["verifier"]: item for item in plain.read("/v1/runs/named/report")["evaluation"]}
+    items = {item["verifier"]: item for item in checked(plain, "named")["evaluation"]}
     assert set(items) == {"exact", "held"}
     for k in ("1", "2"):
         assert close(items["exact"]["pass_at"][k]["mean"], own[k]["mean"])
     assert close(items["exact"]["pass_at"]["1"]["se"], (2 / 9) ** 0.5 / 3) and close(items["held"]["pass_at"]["1"]["mean"], 1 / 3)
+
+
+def test_a_score_is_correct_from_the_threshold_of_its_batch(plain):
+    """Rewards of 0, 0.5 and 1, with thresholds of 0.5, 1 (none is given) and 0: rows of their own, each as its batch's summary says."""
+    given = [("a", [0, 0.5, 1]), ("b", [0.5, 0.5, 0]), ("c", [0, 0, 1])]
+    body = {"run": "from", "policy_revision": 0, "purpose": "eval", "pass_at": [1, 2], "verifiers": [],
+            "groups": [{"task": task, "completions": [{"text": "x", "rewards": {"part": {"score": value, "weight": 1}}} for value in values]} for task, values in given]}
+    summaries = {}
+    for threshold in (0.5, None, 0):
+        reply = plain.post("/v1/score", {**body, **({"pass_threshold": threshold} if threshold is not None else {})})
+        assert reply.status == 200, reply
+        summaries[1 if threshold is None else threshold] = plain.read(f"/v1/batches/{reply.json['id']}")["summary"]["pass_at_k"]
+    items = {item["threshold"]: item for item in checked(plain, "from")["evaluation"]}
+    assert set(items) == set(summaries) and close(items[0.5]["pass_at"]["1"]["mean"], (2 / 3 + 2 / 3 + 1 / 3) / 3) and items[0]["pass_at"]["1"]["mean"] == 1
+    for threshold, item in items.items():
+        assert close(item["pass_at"]["1"]["mean"], summaries[threshold]["1"]["mean"]) and close(item["pass_at"]["2"]["se"], summaries[threshold]["2"]["se"])
+    page = plain.request("GET", "/v1/runs/from/report", headers={"Accept": "text/html"}).body.decode()
+    assert page.count("</bdi>, from 0.5<") == 2 and page.count("</bdi>, from 0<") == 2 and page.count("the reward</bdi><") == 2
+
+
+def test_a_batch_from_before_thresholds_were_on_record_counts_with_1(start):
+    service = start()
+    body = {"run": "before", "policy_revision": 0, "purpose": "eval", "pass_at": [1], "pass_threshold": 0.5, "verifiers": [],
+            "groups": [{"task": "a", "completions": [{"text": "x", "rewards": {"part": {"score": 0.5, "weight": 1}}}]}]}
+    assert service.post("/v1/score", body).status == 200
+    service.terminate()
+    with sqlite3.connect(service.database) as link:
+        link.execute("UPDATE batches SET pass_threshold = NULL")
+    item, = start(database=service.database).read("/v1/runs/before/report")["evaluation"]
+    assert (item["threshold"], item["pass_at"]["1"]["mean"]) == (1, 0)
 
 
 def put_set(service, name, splits):

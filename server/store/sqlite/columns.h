@@ -40,6 +40,7 @@
     COLUMN(b, arithmetic_version, optional, arithmetic_version)                                                        \
     COLUMN(b, request_id, text, request_id)                                                                            \
     COLUMN(b, pass_verifier, text, pass_verifier)                                                                      \
+    COLUMN(b, pass_threshold, real, pass_threshold)                                                                    \
     COLUMN(b, deliver, deliver, deliver)                                                                               \
     COLUMN(b, respond_async, flag, respond_async)                                                                      \
     COLUMN(b, created_at_us, int, created_at_us)                                                                       \

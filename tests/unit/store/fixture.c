@@ -111,6 +111,7 @@ struct store_op batch_op(size_t groups, int64_t n)
     batch->run = TEXT_LITERAL("arith");
     batch->policy_revision = 12;
     batch->max_staleness = -1;
+    batch->pass_threshold = 1;
     batch->seed = 7;
     batch->request = TEXT_LITERAL("{\"run\":\"arith\"}");
     batch->content_type = TEXT_LITERAL("application/json");
