@@ -11,16 +11,17 @@
 #include <stddef.h>
 
 struct python_program {
-    const char *path; /* of its file, absolute, in the box: "/box/solution.py" is __file__, its folder sys.path[0] */
+    const char *file;             /* its name in the box: "solution.py" */
     const char *const *arguments; /* sys.argv[1:] */
     size_t argument_count;
 };
 
 /* Makes the calling process a zygote: once, inside its namespaces and its read-only root, before its first program. It
- * needs files below /usr and, if `venv` is neither NULL nor empty, the virtual environment of that folder: its packages
- * come last on sys.path, and numpy is loaded if it is there.
- * The environment of the process becomes that of every program; HOME and TMPDIR become the box of each. Pages that are
- * shared with other processes and can be written are unmapped: a program could leave something there for the next one.
+ * needs /proc, files below /usr and, if `venv` is neither NULL nor empty, the virtual environment of that folder: its
+ * packages come last on sys.path, and numpy is loaded if it is there.
+ * The environment of the process becomes that of every program, Python's own variables with it; HOME and TMPDIR become
+ * the box of each. Pages that are shared with other processes and can be written are unmapped: a program could leave
+ * something there for the next one. Signals are handled as before.
  * 0, or -1: there is no Python here, and ret_message says why and what to install. */
 int python_zygote_init(const char *venv, char *ret_message, size_t message_bytes);
 

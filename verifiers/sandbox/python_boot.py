@@ -1,0 +1,156 @@
+"""What a zygote runs itself, once, and what each program of Python begins with. python.c executes this text in a namespace of
+its own, which no program sees.
+
+CPython's own names are kept for what it does itself: create_stdio() of Python/pylifecycle.c, pymain_run_file() of
+Modules/main.c."""
+import builtins
+import gc
+import io
+import linecache
+import os
+import signal
+import sys
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
+
+# What programs of contests import. Each one's own imports come with it.
+PRELOADED = """abc array ast atexit bisect cmath collections collections.abc contextlib copy dataclasses datetime decimal enum fractions
+functools heapq inspect io itertools json math numbers operator os.path random re site statistics string struct textwrap
+threading time traceback types typing warnings weakref""".split()
+
+# The compiler's tables, the printer of tracebacks, and the classes behind the streams are made when they are used first.
+WARM = '''
+import json, math, re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import List, Optional
+
+@dataclass
+class Point:
+    x: int
+    y: float = 0.5
+
+class Solution:
+    def solve(self, values: List[int], limit: Optional[int] = None) -> int:
+        count = defaultdict(int)
+        for i, value in enumerate(values):
+            if value % 2 == 0 and i < 10 or not value:
+                count[value] += 1
+            elif value > 3:
+                continue
+            else:
+                break
+        while False:
+            pass
+        try:
+            a, *b = [x * 2 for x in sorted(values, key=lambda value: -value) if x]
+            with open("/dev/null") as file:
+                file.read()
+        except (ValueError, IndexError) as error:
+            print(f"{error!r:>10}", end="")
+        finally:
+            a = {"b": 1, **{}}
+        return sum(x for x in values) if values else max(a, 0, key=None)
+
+def outer():
+    yield Solution().solve([2, 4, 6], 3)
+
+print(*map(str, outer()), Point(1), json.dumps({"a": [1.5, None]}), math.sqrt(2), re.sub(r"\\d+", "", "a1"), sep="\\n")
+for line in open("/dev/null"):
+    n, m = map(int, line.split())
+'''
+
+
+def preload(name):
+    try:
+        __import__(name)
+    except ImportError:
+        return False
+    return True
+
+
+def add_site(venv):
+    """Without `site`, which would run what it finds beside the packages, there is no exit(), quit() or help()."""
+    import site
+    site.setquit()
+    site.setcopyright()
+    site.sethelper()
+    if venv:
+        sys.path.append(venv + "/lib/python%d.%d/site-packages" % sys.version_info[:2])
+
+
+def warm():
+    code = compile(WARM, "/warm.py", "exec")
+    sys.stdin, sys.stdout, sys.stderr = stream(0, "rb"), stream(1, "wb"), stream(2, "wb")
+    sys.stdin.readline()
+    sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
+    exec(code, {"__name__": "__main__", "__builtins__": builtins})
+    try:
+        try:
+            [][1]
+        except IndexError as error:
+            raise ValueError("warm") from error
+    except ValueError as error:
+        sys.excepthook(ValueError, error, error.__traceback__)
+    linecache.clearcache()
+
+
+def start(venv):
+    """In the zygote, once."""
+    for name in PRELOADED:
+        preload(name)
+    add_site(venv)
+    if venv:
+        preload("numpy")
+    warm()
+    sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None
+    gc.collect()
+    gc.freeze()
+
+
+def stream(descriptor, mode):
+    """A standard stream as python3 has it where the locale is C.UTF-8; None for a descriptor that is closed."""
+    try:
+        binary = io.open(descriptor, mode, closefd=False)
+    except OSError:
+        return None
+    binary.raw.name = ("<stdin>", "<stdout>", "<stderr>")[descriptor]
+    text = io.TextIOWrapper(binary, encoding="utf-8", errors="backslashreplace" if descriptor == 2 else "surrogateescape", newline="\n",
+                            line_buffering=descriptor == 2 or binary.raw.isatty())
+    text.mode = mode[0]
+    return text
+
+
+def hidden(box):
+    """Modules that a file of the box hides: who imports them gets the box's."""
+    for name in os.listdir(box):
+        if name.endswith(".py"):
+            sys.modules.pop(name[:-3], None)
+
+
+def begin(path, arguments):
+    """In the child, before the program: gives its __main__."""
+    box, _, name = path.rpartition("/")
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.stdin = sys.__stdin__ = stream(0, "rb")
+    sys.stdout = sys.__stdout__ = stream(1, "wb")
+    sys.stderr = sys.__stderr__ = stream(2, "wb")
+    sys.argv = [name, *arguments]
+    sys.orig_argv = [sys.executable, *sys.argv]
+    sys.path.insert(0, box)
+    for name in ("HOME", "TMPDIR"):
+        if os.environ.get(name) != box:
+            os.environ[name] = box
+    hidden(box)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    main.__loader__ = SourceFileLoader("__main__", path)
+    if sys.version_info < (3, 14):
+        main.__annotations__ = {}
+    main.__builtins__ = builtins
+    main.__file__ = path
+    main.__cached__ = None
+    return main
