@@ -69,9 +69,6 @@ struct cage; /* of one holder, and a copy of each child that it forks */
  * The holder and its children are not dumpable. Every descriptor that a holder has is closed in its programs. */
 struct cage *cage_hold(const struct sandbox_settings *settings, struct cage_failure *ret_failure);
 
-/* For tests: a holder of the level is released, but its process stays what it is. */
-void cage_free(struct cage *cage);
-
 /* What an exec'ed program is given, and nothing else: names and values, NULL at the end. HOME and TMPDIR are the box; at
  * the reduced level every program has a box of its own, and these are right only in it (cage_exec does it). A zygote puts
  * them into its environ. */
@@ -106,7 +103,7 @@ struct cage_command {
     int fd;                       /* if path is NULL */
     const char *const *arguments; /* argv, NULL at the end */
 };
-void cage_exec(void *command);
+void cage_exec(void *arg);
 
 #define CAGE_CHILDREN_MAX 4 /* at once, of one holder */
 

@@ -1,0 +1,576 @@
+/* What a program in a cage can do, and what is left of it. The tests of the full level are skipped where a machine does
+ * not offer it (a container with Docker's default profile, for one). */
+#include "tests/unit/base/cmocka_all.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "holder.h"
+#include "server/base/cleanup.h"
+#include "server/base/sanitizer.h"
+#include "verifiers/sandbox/cage_self_test_private.h"
+#include "verifiers/sandbox/probe.h"
+
+static enum sandbox_level offered;
+
+/* Each test runs at the level that its state names. */
+static enum sandbox_level level_of(void **state)
+{
+    enum sandbox_level level = *(const enum sandbox_level *)*state;
+
+    if (level > offered)
+        skip();
+    return level;
+}
+
+static void assert_script(void **state, const char *script, const char *output)
+{
+    _cleanup_free_ char *text = script_in_holder(level_of(state), script);
+
+    assert_string_equal(text, output);
+}
+
+/* --- what must fail --- */
+
+static void act_self_test(struct cage *cage, int out, const void *arg)
+{
+    struct cage_self_test test = *(const struct cage_self_test *)arg;
+    struct cage_program program = holder_program(out, cage_self_test, &test);
+
+    holder_run(cage, &program, out);
+}
+
+static void test_what_must_fail_in_a_program_fails(void **state)
+{
+    char secret[] = "/tmp/cage-secret-XXXXXX";
+    _cleanup_close_ int fd = mkstemp(secret);
+    struct cage_self_test test = {level_of(state), secret};
+    _cleanup_free_ char *text = NULL;
+
+    assert_int_equal(fchmod(fd, 0644), 0);
+    text = in_holder(test.level, act_self_test, &test);
+    unlink(secret);
+    assert_string_equal(text, "[exit 0]");
+}
+
+/* The same program, as an ordinary user without a cage: else the test above could not fail. */
+static void test_without_a_cage_much_of_it_works(void **state)
+{
+    struct cage_self_test test = {SANDBOX_LEVEL_FULL, "/etc/passwd"};
+    int status;
+    int null = open("/dev/null", O_WRONLY);
+    pid_t pid = fork();
+
+    (void)state;
+    if (pid == 0) {
+        if (dup2(null, 1) < 0 || (geteuid() == 0 && setuid(65534) < 0) || chdir("/dev/shm") < 0)
+            _exit(0);
+        cage_self_test(&test);
+    }
+    close(null);
+    /* It has asked to be traced, which works, too. */
+    while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status))
+        ptrace(PTRACE_CONT, pid, NULL, NULL);
+    assert_true(WIFEXITED(status));
+    assert_in_range(WEXITSTATUS(status), 25, 100);
+}
+
+#if defined(__x86_64__)
+static void call_32_bits(void *unused)
+{
+    (void)unused;
+    __asm__ volatile("int $0x80" : : "a"(20) : "memory");
+    _exit(0);
+}
+
+static void act_call_32_bits(struct cage *cage, int out, const void *arg)
+{
+    struct cage_program program = holder_program(out, call_32_bits, NULL);
+
+    (void)arg;
+    holder_run(cage, &program, out);
+}
+
+static void test_a_call_of_another_architecture_ends_the_program(void **state)
+{
+    _cleanup_free_ char *text = in_holder(level_of(state), act_call_32_bits, NULL);
+
+    assert_string_equal(text, "[signal 31]");
+}
+#endif
+
+/* --- what it is given --- */
+
+static void test_the_environment_has_nothing_of_the_service(void **state)
+{
+    _cleanup_free_ char *text = NULL;
+
+    setenv("ROLLOUTD_TOKEN", "token-of-the-service", 1);
+    text = script_in_holder(level_of(state), "env; echo $HOME $TMPDIR; pwd");
+    assert_null(strstr(text, "token-of-the-service"));
+    assert_non_null(strstr(text, "PATH=/usr/local/bin:/usr/bin:/bin\n"));
+    assert_non_null(strstr(text, "[exit 0]"));
+}
+
+static void test_home_is_the_box(void **state)
+{
+    assert_script(state, "test \"$HOME\" = \"$(pwd)\" && test \"$TMPDIR\" = \"$(pwd)\" && echo x >$HOME/own && cat own",
+                  "x\n[exit 0]");
+}
+
+/* A shell keeps its own descriptors above 9, so that these are what it was given. */
+static void test_only_the_named_descriptors_are_open(void **state)
+{
+    assert_script(state, "for i in 0 1 2 3 4 5 6 7 8 9; do (true <&$i) 2>/dev/null && echo $i; done; exit 0",
+                  "0\n1\n2\n[exit 0]");
+}
+
+static void test_limits_are_those_asked_for(void **state)
+{
+    assert_script(state, "ulimit -t; ulimit -c; ulimit -n; ulimit -d; ulimit -f", "60\n0\n64\n262144\n2048\n[exit 0]");
+}
+
+static void act_files(struct cage *cage, int out, const void *arg)
+{
+    const char *const arguments[] = {"sh", "-c", "cat bytes; ./run; echo more >>bytes && cat bytes; ls", NULL};
+    struct cage_command command = {"/bin/sh", -1, arguments};
+    struct cage_program program = holder_program(out, cage_exec, &command);
+    int memory = memfd_create("run", MFD_CLOEXEC);
+    const struct cage_file files[] = {{"bytes", TEXT_LITERAL("of the holder\n"), -1, false},
+                                      {"run", TEXT_NONE, memory, true}};
+
+    (void)arg;
+    dprintf(memory, "#!/bin/sh\necho I run\n");
+    program.files = files;
+    program.file_count = ARRAY_LENGTH(files);
+    holder_run(cage, &program, out);
+}
+
+static void test_files_are_in_the_box(void **state)
+{
+    _cleanup_free_ char *text = in_holder(level_of(state), act_files, NULL);
+
+    assert_string_equal(text, "of the holder\nI run\nof the holder\nmore\nbytes\nrun\n[exit 0]");
+}
+
+static void act_descriptors(struct cage *cage, int out, const void *arg)
+{
+    const char *const arguments[] = {"sh", "-c", "echo record >&3; read word <&4; echo $word; echo answer >&4", NULL};
+    struct cage_command command = {"/bin/sh", -1, arguments};
+    struct cage_program program = holder_program(out, cage_exec, &command);
+    int records[2];
+    int peer[2];
+    char bytes[64];
+
+    (void)arg;
+    if (pipe(records) < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, peer) < 0 || write(peer[0], "question\n", 9) != 9)
+        return;
+    program.fds[3] = records[1];
+    program.fds[4] = peer[1];
+    holder_run(cage, &program, out);
+    dprintf(out, "%.*s", (int)read(records[0], bytes, sizeof bytes), bytes);
+    dprintf(out, "%.*s", (int)read(peer[0], bytes, sizeof bytes), bytes);
+}
+
+static void test_records_and_a_peer_are_descriptors_3_and_4(void **state)
+{
+    _cleanup_free_ char *text = in_holder(level_of(state), act_descriptors, NULL);
+
+    assert_string_equal(text, "question\n[exit 0]record\nanswer\n");
+}
+
+static void act_command_of_a_descriptor(struct cage *cage, int out, const void *arg)
+{
+    const char *const arguments[] = {"echo", "from a descriptor", NULL};
+    struct cage_command command = {NULL, open("/usr/bin/echo", O_RDONLY | O_CLOEXEC), arguments};
+    struct cage_program program = holder_program(out, cage_exec, &command);
+
+    (void)arg;
+    holder_run(cage, &program, out);
+}
+
+static void test_a_binary_can_be_a_descriptor(void **state)
+{
+    _cleanup_free_ char *text = in_holder(level_of(state), act_command_of_a_descriptor, NULL);
+
+    assert_string_equal(text, "from a descriptor\n[exit 0]");
+}
+
+/* --- how it ends --- */
+
+static void test_a_program_dies_of_its_own_signal(void **state)
+{
+    assert_script(state, "kill -TERM $$; echo alive", "[signal 15]");
+}
+
+static void test_a_broken_pipe_ends_a_program(void **state)
+{
+    assert_script(state, "/usr/bin/yes | true; echo done", "done\n[exit 0]");
+}
+
+static void act_missing(struct cage *cage, int out, const void *arg)
+{
+    const char *const arguments[] = {"x", NULL};
+    struct cage_command command = {arg, -1, arguments};
+    struct cage_program program = holder_program(out, cage_exec, &command);
+
+    holder_run(cage, &program, out);
+}
+
+static void test_what_cannot_be_executed_never_began(void **state)
+{
+    _cleanup_free_ char *text = in_holder(level_of(state), act_missing, "/usr/bin/is-not-there");
+
+    assert_string_equal(text, "[never began: exec: No such file or directory]");
+}
+
+static void test_a_status_of_127_is_a_programs_own(void **state)
+{
+    assert_script(state, "exit 127", "[exit 127]");
+}
+
+/* Descriptor 5 told the holder of failures until the program began. */
+static void claim_failure(void *unused)
+{
+    struct cage_failure lie = {CAGE_EXEC, EIO};
+
+    (void)unused;
+    for (int fd = 3; fd < 64; fd++)
+        if (write(fd, &lie, sizeof lie) >= 0)
+            _exit(1);
+    _exit(7);
+}
+
+static void act_lie(struct cage *cage, int out, const void *arg)
+{
+    struct cage_program program = holder_program(out, claim_failure, NULL);
+
+    (void)arg;
+    holder_run(cage, &program, out);
+}
+
+static void test_a_program_cannot_claim_that_it_never_began(void **state)
+{
+    _cleanup_free_ char *text = in_holder(level_of(state), act_lie, NULL);
+
+    assert_string_equal(text, "[exit 7]");
+}
+
+static void act_kill(struct cage *cage, int out, const void *arg)
+{
+    const char *const arguments[] = {"sh", "-c", "trap '' TERM HUP; (sleep 1000 & sleep 1000) & echo ready; wait",
+                                     NULL};
+    struct cage_command command = {"/bin/sh", -1, arguments};
+    struct cage_program program = holder_program(out, cage_exec, &command);
+    struct cage_failure failure;
+    struct cage_child child;
+    char bytes[16];
+    int ready[2];
+
+    (void)arg;
+    if (pipe2(ready, O_CLOEXEC) < 0)
+        return;
+    program.fds[1] = program.fds[2] = ready[1];
+    if (cage_spawn(cage, &program, &child, &failure) < 0)
+        return;
+    close(ready[1]);
+    dprintf(out, "%.*s", (int)read(ready[0], bytes, sizeof bytes), bytes);
+    cage_kill(&child);
+    holder_tell_end(cage, &child, out);
+    /* The end of file shows that none of them has the pipe any more. */
+    dprintf(out, "%zd", read(ready[0], bytes, sizeof bytes));
+}
+
+static void test_a_kill_ends_all_of_its_processes(void **state)
+{
+    _cleanup_free_ char *text = in_holder(level_of(state), act_kill, NULL);
+
+    assert_string_equal(text, "ready\n[signal 9]0");
+}
+
+/* --- what is left --- */
+
+static void run_script(struct cage *cage, int out, const char *script)
+{
+    const char *const arguments[] = {"sh", "-c", script, NULL};
+    struct cage_command command = {"/bin/sh", -1, arguments};
+    struct cage_program program = holder_program(out, cage_exec, &command);
+
+    holder_run(cage, &program, out);
+}
+
+static bool has_children(void)
+{
+    return waitpid(-1, NULL, WNOHANG) >= 0 || errno != ECHILD;
+}
+
+static void act_leave_daemon(struct cage *cage, int out, const void *arg)
+{
+    (void)arg;
+    run_script(cage, out, "(trap '' TERM HUP; sleep 1000 <&- >&- 2>&- & sleep 1000 <&- >&- 2>&- &) & exit 3");
+    dprintf(out, "%s", has_children() ? "children are left" : "");
+}
+
+static void test_no_process_is_left(void **state)
+{
+    _cleanup_free_ char *text = in_holder(level_of(state), act_leave_daemon, NULL);
+
+    assert_string_equal(text, "[exit 3]");
+}
+
+static void act_bomb(struct cage *cage, int out, const void *arg)
+{
+    (void)arg;
+    run_script(cage, out, "bomb() { bomb | bomb & }; bomb 2>/dev/null; exit 4");
+    dprintf(out, "%s", has_children() ? "children are left" : "");
+    run_script(cage, out, "echo next");
+}
+
+static void test_a_fork_bomb_ends_with_its_program(void **state)
+{
+    _cleanup_free_ char *text = in_holder(level_of(state), act_bomb, NULL);
+
+    assert_string_equal(text, "[exit 4]next\n[exit 0]");
+}
+
+static void act_box_of_another(struct cage *cage, int out, const void *arg)
+{
+    (void)arg;
+    run_script(cage, out, "mkdir -p a/b/c; mkdir -m 0 closed; echo x >a/b/c/file; ln -s /usr a/link");
+    run_script(cage, out, "ls -A");
+}
+
+static void test_a_box_is_empty_for_the_next_program(void **state)
+{
+    _cleanup_free_ char *text = in_holder(level_of(state), act_box_of_another, NULL);
+
+    assert_string_equal(text, "[exit 0][exit 0]");
+}
+
+static int count_descriptors(void)
+{
+    int count = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static int count_mounts(void)
+{
+    FILE *file = fopen("/proc/self/mountinfo", "r");
+    int count = 0;
+
+    for (int c; file && (c = getc(file)) != EOF;)
+        count += c == '\n';
+    if (file)
+        fclose(file);
+    return count;
+}
+
+static void act_many(struct cage *cage, int out, const void *arg)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int descriptors = count_descriptors();
+    int mounts = count_mounts();
+
+    (void)arg;
+    for (int i = 0; i < 50; i++)
+        run_script(cage, null, i % 2 ? "exit 1" : "sleep 1000 & exit 0");
+    dprintf(out, "%d %d", count_descriptors() - descriptors, count_mounts() - mounts);
+}
+
+static void test_fifty_programs_leave_no_descriptor_and_no_mount(void **state)
+{
+    _cleanup_free_ char *text = in_holder(level_of(state), act_many, NULL);
+
+    assert_string_equal(text, "0 0");
+}
+
+/* --- its limits --- */
+
+static void allocate_too_much(void *unused)
+{
+    (void)unused;
+    char *bytes = mmap(NULL, 512 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    _exit(bytes == MAP_FAILED ? 0 : 1);
+}
+
+static void act_allocate(struct cage *cage, int out, const void *arg)
+{
+    struct cage_program program = holder_program(out, allocate_too_much, NULL);
+
+    (void)arg;
+    holder_run(cage, &program, out);
+}
+
+/* A sanitizer's own memory would count: there is no such limit for forked programs with one. */
+static void test_memory_is_limited(void **state)
+{
+    _cleanup_free_ char *text = in_holder(level_of(state), act_allocate, NULL);
+
+    assert_string_equal(text, UNDER_SANITIZER ? "[exit 1]" : "[exit 0]");
+}
+
+static void test_a_file_of_the_box_is_limited(void **state)
+{
+    assert_script(state, "trap '' XFSZ; head -c 3000000 /dev/zero >big 2>/dev/null; stat -c %s big",
+                  "1048576\n[exit 0]");
+}
+
+/* --- two of them, at the full level --- */
+
+static void act_two(struct cage *cage, int out, const void *arg)
+{
+    const char *const arguments[][4] = {{"sh", "-c", "echo one >&4; read word <&4; echo $word; ls", NULL},
+                                        {"sh", "-c", "read word <&4; echo >own; echo $word two >&4", NULL}};
+    struct cage_command commands[] = {{"/bin/sh", -1, arguments[0]}, {"/bin/sh", -1, arguments[1]}};
+    struct cage_failure failure;
+    struct cage_child children[2];
+    int peer[2];
+
+    (void)arg;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, peer) < 0)
+        return;
+    for (int i = 0; i < 2; i++) {
+        struct cage_program program = holder_program(out, cage_exec, &commands[i]);
+        program.fds[4] = peer[i];
+        if (cage_spawn(cage, &program, &children[i], &failure) < 0)
+            return;
+    }
+    holder_tell_end(cage, &children[1], out);
+    holder_tell_end(cage, &children[0], out);
+}
+
+static void test_two_programs_at_once_share_their_socket_alone(void **state)
+{
+    _cleanup_free_ char *text = in_holder(level_of(state), act_two, NULL);
+
+    /* The first one ends after the second one's word; who is told first is nobody's promise. */
+    assert_true(strcmp(text, "[exit 0]one two\n[exit 0]") == 0 || strcmp(text, "one two\n[exit 0][exit 0]") == 0);
+}
+
+static void test_a_program_sees_no_process_but_its_own(void **state)
+{
+    assert_script(state, "cd /proc; echo $$ [0-9]*; cat /proc/1/environ 2>/dev/null; hostname; id -u",
+                  "2 2\nsandbox\n1000\n[exit 0]");
+}
+
+static void test_the_whole_box_is_limited(void **state)
+{
+    assert_script(state,
+                  "head -c 700000 /dev/zero >a && ! head -c 700000 /dev/zero >b 2>/dev/null && echo full; "
+                  "i=0; while mkdir $i 2>/dev/null; do i=$((i+1)); cd .; test $i = 5000 && echo endless; done; exit 0",
+                  "full\n[exit 0]");
+}
+
+static void test_the_root_is_small(void **state)
+{
+    assert_script(state, "ls -d /home /root /run /sys /var/lib /srv /opt 2>/dev/null; ls /dev",
+                  "fd\nfull\nnull\nrandom\nshm\nstderr\nstdin\nstdout\nurandom\nzero\n[exit 0]");
+}
+
+/* --- folders of the settings --- */
+
+static void test_a_virtual_environment_is_where_it_was(void **state)
+{
+    struct sandbox_settings settings = {.uid = 65534, .level = level_of(state)};
+    _cleanup_free_ char *text = NULL;
+    char command[SANDBOX_PATH_BYTES + 64];
+    char folder[] = "/tmp/cage-venv-XXXXXX";
+
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chmod(folder, 0755), 0);
+    snprintf(settings.venv, sizeof settings.venv, "%s", folder);
+    snprintf(command, sizeof command, "cd %s && (echo x >y) 2>/dev/null || echo read only", folder);
+    text = in_holder_of(&settings, holder_act_script, command);
+    rmdir(folder);
+    assert_string_equal(text, "read only\n[exit 0]");
+}
+
+/* --- the probe --- */
+
+static void test_the_probe_says_what_it_found(void **state)
+{
+    struct sandbox_settings settings = {.uid = 65534};
+    struct sandbox_report report;
+
+    (void)state;
+    sandbox_probe(&settings, &report);
+    assert_int_equal(report.level, offered);
+    assert_int_equal(*report.step == '\0', offered == SANDBOX_LEVEL_FULL);
+    assert_int_equal(*report.advice == '\0', offered == SANDBOX_LEVEL_FULL);
+}
+
+static void test_the_probe_refuses_to_run_programs_as_root(void **state)
+{
+    struct sandbox_settings settings = {.uid = 0};
+    struct sandbox_report report;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    sandbox_probe(&settings, &report);
+    assert_int_equal(report.level, SANDBOX_LEVEL_NONE);
+    assert_string_equal(report.step, "drop root");
+}
+
+#define AT(level, test)                                                                                                \
+    {                                                                                                                  \
+#test " (" #level ")", test, NULL, NULL, &(level)                                                              \
+    }
+#define BOTH(test) AT(full, test), AT(reduced, test)
+
+int main(void)
+{
+    static enum sandbox_level full = SANDBOX_LEVEL_FULL;
+    static enum sandbox_level reduced = SANDBOX_LEVEL_REDUCED;
+    struct sandbox_settings settings = {.uid = 65534};
+    struct sandbox_report report;
+    const struct CMUnitTest tests[] = {
+        BOTH(test_what_must_fail_in_a_program_fails),
+        cmocka_unit_test(test_without_a_cage_much_of_it_works),
+#if defined(__x86_64__)
+        BOTH(test_a_call_of_another_architecture_ends_the_program),
+#endif
+        BOTH(test_the_environment_has_nothing_of_the_service),
+        BOTH(test_home_is_the_box),
+        BOTH(test_only_the_named_descriptors_are_open),
+        BOTH(test_limits_are_those_asked_for),
+        BOTH(test_files_are_in_the_box),
+        BOTH(test_records_and_a_peer_are_descriptors_3_and_4),
+        BOTH(test_a_binary_can_be_a_descriptor),
+        BOTH(test_a_program_dies_of_its_own_signal),
+        BOTH(test_a_broken_pipe_ends_a_program),
+        BOTH(test_what_cannot_be_executed_never_began),
+        BOTH(test_a_status_of_127_is_a_programs_own),
+        BOTH(test_a_program_cannot_claim_that_it_never_began),
+        BOTH(test_a_kill_ends_all_of_its_processes),
+        BOTH(test_no_process_is_left),
+        BOTH(test_a_fork_bomb_ends_with_its_program),
+        BOTH(test_a_box_is_empty_for_the_next_program),
+        BOTH(test_fifty_programs_leave_no_descriptor_and_no_mount),
+        BOTH(test_memory_is_limited),
+        BOTH(test_a_file_of_the_box_is_limited),
+        BOTH(test_two_programs_at_once_share_their_socket_alone),
+        AT(full, test_a_program_sees_no_process_but_its_own),
+        AT(full, test_the_whole_box_is_limited),
+        AT(full, test_the_root_is_small),
+        BOTH(test_a_virtual_environment_is_where_it_was),
+        cmocka_unit_test(test_the_probe_says_what_it_found),
+        cmocka_unit_test(test_the_probe_refuses_to_run_programs_as_root),
+    };
+
+    sandbox_probe(&settings, &report);
+    offered = report.level;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/* Boxes of the reduced level: folders of a file system that is there. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/base/cleanup.h"
+#include "verifiers/sandbox/cage_parts_private.h"
+
+#define PREFIX "rolloutd-box-"
+
+/* --- taking one away --- */
+
+/* A folder inside of a box moves up beside it and waits for its turn: so neither depth nor the length of a path matters,
+ * and no more than one folder is open. */
+struct removal {
+    int boxes;
+    unsigned moved;   /* folders that came up */
+    unsigned removed; /* of them */
+};
+
+#define MOVED_NAME_BYTES 24
+#define PASSES_MAX 8
+
+static void put_moved_name(unsigned number, char ret_name[MOVED_NAME_BYTES])
+{
+    snprintf(ret_name, MOVED_NAME_BYTES, "old-%u", number);
+}
+
+/* A folder that cannot be written to cannot be moved: its own `..` would change. */
+static int move_up(struct removal *removal, int folder, const char *name)
+{
+    char to[MOVED_NAME_BYTES];
+
+    put_moved_name(++removal->moved, to);
+    if (fchmodat(folder, name, 0700, 0) < 0)
+        return -1;
+    return renameat(folder, name, removal->boxes, to);
+}
+
+static int remove_entry(struct removal *removal, int folder, const char *name)
+{
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || unlinkat(folder, name, 0) == 0)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return -1;
+    return unlinkat(folder, name, AT_REMOVEDIR) == 0 ? 0 : move_up(removal, folder, name);
+}
+
+static int empty_folder(struct removal *removal, DIR *folder)
+{
+    const struct dirent *entry;
+
+    rewinddir(folder);
+    while ((entry = readdir(folder)))
+        if (remove_entry(removal, dirfd(folder), entry->d_name) < 0)
+            return -1;
+    return 0;
+}
+
+/* A file system may leave an entry out while others are taken away: then once more. */
+static int remove_one(struct removal *removal, const char *name)
+{
+    int fd = openat(removal->boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    int result = -1;
+
+    if (!folder) {
+        closep(&fd);
+        return -1;
+    }
+    for (int i = 0; i < PASSES_MAX && result < 0; i++) {
+        if (empty_folder(removal, folder) < 0)
+            break;
+        result = unlinkat(removal->boxes, name, AT_REMOVEDIR);
+    }
+    closedir(folder);
+    return result;
+}
+
+int cage_box_remove(int boxes, const char *name)
+{
+    struct removal removal = {boxes, 0, 0};
+    char moved[MOVED_NAME_BYTES];
+
+    if (fchmodat(boxes, name, 0700, 0) < 0)
+        return errno == ENOENT ? 0 : -1;
+    if (remove_one(&removal, name) < 0)
+        return -1;
+    while (removal.removed < removal.moved) {
+        put_moved_name(++removal.removed, moved);
+        if (remove_one(&removal, moved) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* --- the folder of all boxes of a holder --- */
+
+static void remove_boxes(int parent, const char *name)
+{
+    int boxes = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = boxes < 0 ? NULL : fdopendir(boxes);
+    const struct dirent *entry;
+
+    if (!folder) {
+        closep(&boxes);
+        return;
+    }
+    while ((entry = readdir(folder)))
+        if (entry->d_name[0] != '.')
+            cage_box_remove(dirfd(folder), entry->d_name);
+    closedir(folder);
+    unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+static bool is_left_over(int parent, const char *name)
+{
+    struct stat status;
+    char *end;
+
+    if (strncmp(name, PREFIX, sizeof PREFIX - 1) != 0)
+        return false;
+    long pid = strtol(name + sizeof PREFIX - 1, &end, 10);
+    if (pid <= 0 || *end || fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) < 0 || status.st_uid != geteuid())
+        return false;
+    return pid == getpid() || (kill((pid_t)pid, 0) < 0 && errno == ESRCH);
+}
+
+/* A holder is ended by a signal and cannot take its boxes away: the next one does. */
+static void remove_left_over(DIR *parent)
+{
+    const struct dirent *entry;
+
+    while ((entry = readdir(parent)))
+        if (is_left_over(dirfd(parent), entry->d_name))
+            remove_boxes(dirfd(parent), entry->d_name);
+}
+
+static int make_in(const char *parent, char *ret_path, size_t path_bytes)
+{
+    DIR *folder = opendir(parent);
+
+    if (!folder)
+        return -1;
+    remove_left_over(folder);
+    closedir(folder);
+    snprintf(ret_path, path_bytes, "%s/%s%d", parent, PREFIX, getpid());
+    if (mkdir(ret_path, 0700) < 0)
+        return -1;
+    return open(ret_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int cage_boxes_make(char *ret_path, size_t path_bytes)
+{
+    static const char *const parents[] = {"/tmp", "/dev/shm", "/var/tmp"};
+    int fd = -1;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(parents) && fd < 0; i++)
+        fd = make_in(parents[i], ret_path, path_bytes);
+    return fd;
+}
+
+/* --- the user's other processes --- */
+
+/* Threads count. A folder has a link for each of its folders, and two more. */
+static int64_t threads_of(int proc, const char *name)
+{
+    char path[64];
+    struct stat status;
+
+    snprintf(path, sizeof path, "%.20s/task", name);
+    if (fstatat(proc, path, &status, 0) < 0 || status.st_uid != geteuid() || status.st_nlink < 3)
+        return 0;
+    return (int64_t)status.st_nlink - 2;
+}
+
+int64_t cage_processes_of_user(void)
+{
+    DIR *proc = opendir("/proc");
+    const struct dirent *entry;
+    int64_t count = 0;
+
+    while (proc && (entry = readdir(proc)))
+        if (isdigit((unsigned char)entry->d_name[0]))
+            count += threads_of(dirfd(proc), entry->d_name);
+    if (proc)
+        closedir(proc);
+    return count;
+}

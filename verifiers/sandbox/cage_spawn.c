@@ -1,0 +1,184 @@
+/* The holder's side of a program: start, kill, wait. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/base/cleanup.h"
+#include "verifiers/sandbox/cage_parts_private.h"
+
+static int free_slot(const struct cage *cage)
+{
+    for (int i = 0; i < CAGE_CHILDREN_MAX; i++)
+        if (!cage->busy[i])
+            return i;
+    errno = EAGAIN;
+    return -1;
+}
+
+static pid_t wait_for(pid_t pid, int *ret_status, struct rusage *ret_usage)
+{
+    pid_t result;
+
+    do
+        result = wait4(pid, ret_status, 0, ret_usage);
+    while (result < 0 && errno == EINTR);
+    return result;
+}
+
+static void end_init(pid_t init)
+{
+    if (init > 0) {
+        kill(init, SIGKILL);
+        wait_for(init, NULL, NULL);
+    }
+}
+
+static pid_t fork_program(struct cage *cage, const struct cage_program *program, int slot, const int pipe[2])
+{
+    pid_t pid = fork();
+
+    if (pid == 0)
+        cage_enter(cage, program, slot, pipe[1]);
+    return pid;
+}
+
+/* The program is forked while the caller's children go to the new pid namespace. */
+static enum cage_step spawn_both(struct cage *cage, const struct cage_program *program, const int pipe[2],
+                                 struct cage_child *child)
+{
+    enum cage_step step = CAGE_NONE;
+    int error;
+
+    if (cage->level == SANDBOX_LEVEL_FULL) {
+        child->init = cage_init_spawn(cage, child->slot);
+        step = child->init < 0 ? CAGE_INIT : CAGE_NONE;
+    }
+    if (step == CAGE_NONE) {
+        child->program = fork_program(cage, program, child->slot, pipe);
+        step = child->program < 0 ? CAGE_FORK : CAGE_NONE;
+    }
+    error = errno;
+    if (cage->level == SANDBOX_LEVEL_FULL && setns(cage->pid_namespace, CLONE_NEWPID) < 0 && step == CAGE_NONE) {
+        error = errno;
+        step = CAGE_INIT;
+    }
+    errno = error;
+    return step;
+}
+
+static int give_up(struct cage_child *child, enum cage_step step, struct cage_failure *ret_failure)
+{
+    *ret_failure = (struct cage_failure){step, errno};
+    if (child->program > 0) {
+        kill(child->program, SIGKILL);
+        wait_for(child->program, NULL, NULL);
+    }
+    end_init(child->init);
+    *child = (struct cage_child){.status_fd = -1};
+    return -1;
+}
+
+int cage_spawn(struct cage *cage, const struct cage_program *program, struct cage_child *ret_child,
+               struct cage_failure *ret_failure)
+{
+    int pipe[2] = {-1, -1};
+    enum cage_step step;
+
+    *ret_child = (struct cage_child){.status_fd = -1, .slot = free_slot(cage)};
+    if (ret_child->slot < 0)
+        return give_up(ret_child, CAGE_FORK, ret_failure);
+    if (pipe2(pipe, O_CLOEXEC) < 0)
+        return give_up(ret_child, CAGE_DESCRIPTORS, ret_failure);
+    step = spawn_both(cage, program, pipe, ret_child);
+    close(pipe[1]);
+    if (step != CAGE_NONE) {
+        close(pipe[0]);
+        return give_up(ret_child, step, ret_failure);
+    }
+    cage->busy[ret_child->slot] = true;
+    ret_child->status_fd = pipe[0];
+    return 0;
+}
+
+/* Reduced: the group is the program's until it is waited for, so that its number names nobody else. */
+void cage_kill(const struct cage_child *child)
+{
+    if (child->program <= 0)
+        return;
+    if (child->init > 0) {
+        kill(child->init, SIGKILL);
+        return;
+    }
+    kill(-child->program, SIGKILL);
+    kill(child->program, SIGKILL); /* it may not be the leader of its group yet */
+}
+
+/* All that the program has left are this process's children once their parents have ended, because it is a subreaper;
+ * and none can have left the group. */
+static void reap_group(pid_t group)
+{
+    while (waitpid(-group, NULL, 0) > 0 || errno == EINTR)
+        continue;
+}
+
+/* Without taking the program's status: its number must stay its own until its group is dead. */
+static void end_rest(const struct cage_child *child)
+{
+    siginfo_t info;
+
+    if (child->init == 0) {
+        while (waitid(P_PID, (id_t)child->program, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+            continue;
+        cage_kill(child);
+    }
+}
+
+/* Empty: it began. A program cannot write to the pipe: it is closed when it begins. */
+static struct cage_failure read_failure(int status_fd)
+{
+    struct cage_failure failure = {CAGE_NONE, 0};
+    ssize_t count;
+
+    do
+        count = read(status_fd, &failure, sizeof failure);
+    while (count < 0 && errno == EINTR);
+    return failure;
+}
+
+static void remove_box(struct cage *cage, int slot)
+{
+    char name[2] = {(char)('0' + slot), '\0'};
+
+    if (cage->level == SANDBOX_LEVEL_REDUCED)
+        cage_box_remove(cage->boxes, name);
+}
+
+int cage_wait(struct cage *cage, struct cage_child *child, int *ret_status, struct rusage *ret_usage,
+              struct cage_failure *ret_failure)
+{
+    pid_t program = child->program;
+    struct cage_failure failure;
+
+    if (program <= 0) {
+        errno = ECHILD;
+        return -1;
+    }
+    end_rest(child);
+    if (wait_for(program, ret_status, ret_usage) < 0)
+        return -1;
+    failure = read_failure(child->status_fd);
+    if (ret_failure)
+        *ret_failure = failure;
+    close(child->status_fd);
+    end_init(child->init);
+    if (child->init == 0)
+        reap_group(program);
+    remove_box(cage, child->slot);
+    cage->busy[child->slot] = false;
+    *child = (struct cage_child){.status_fd = -1};
+    return 0;
+}
