@@ -369,6 +369,7 @@ static void begin_service(void *arg)
         return;
     }
     server_drop_old_drafts(server);
+    alarms_begin(server->alarms);
     resume_unfinished(server->batches, resumed, server);
 }
 

@@ -28,6 +28,8 @@ struct watched_run {
 };
 
 struct alarms {
+    struct job begin;           /* first */
+    struct alarm_recent recent; /* found by it */
     struct workers *workers;
     struct alarm_limits limits;
     struct watched_run *runs;
@@ -58,6 +60,7 @@ void alarms_destroy(struct alarms *alarms)
     {
         drop(run);
     }
+    alarm_recent_finish(&alarms->recent);
     free(alarms);
 }
 
@@ -150,6 +153,31 @@ void alarms_batch_ended(struct alarms *alarms, const char *name)
         run->again = true;
     else
         look(run);
+}
+
+/* Worker. */
+static void find_recent(struct job *job, struct store_reader *reader)
+{
+    struct alarms *alarms = (struct alarms *)job;
+    if (reader)
+        (void)alarms_find_recent(reader, clock_utc_us() - ALARM_RECENT_US, &alarms->recent);
+}
+
+static void found_recent(struct job *job)
+{
+    struct alarms *alarms = (struct alarms *)job;
+    for (size_t i = 0; i < alarms->recent.count; i++)
+        alarms_batch_ended(alarms, alarms->recent.names[i]);
+    alarm_recent_finish(&alarms->recent);
+}
+
+/* Without a place in the lane each run is checked at the end of its next batch. */
+void alarms_begin(struct alarms *alarms)
+{
+    alarms->begin.lane = LANE_REPORT;
+    alarms->begin.run = find_recent;
+    alarms->begin.done = found_recent;
+    (void)workers_submit(alarms->workers, &alarms->begin);
 }
 
 void alarms_forget(struct alarms *alarms, const char *name)

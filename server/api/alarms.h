@@ -1,5 +1,5 @@
 /* alarms: the raised alarms of all runs. A worker checks a run after each training batch; an alarm ends with its cause.
- * Loop thread. In memory: after a start a run is checked at the end of its next batch. */
+ * Loop thread. In memory: after a start recent runs are checked once, any other at the end of its next batch. */
 #ifndef SERVER_API_ALARMS_H
 #define SERVER_API_ALARMS_H
 
@@ -14,6 +14,8 @@ struct workers;
 struct alarms *alarms_create(struct workers *workers, const struct settings *settings);
 void alarms_destroy(struct alarms *alarms); /* behind workers_destroy(); NULL is fine */
 
+/* The record can be read: its recent runs are checked, in the background. Once. */
+void alarms_begin(struct alarms *alarms);
 /* A training batch of the run of this name is on record. */
 void alarms_batch_ended(struct alarms *alarms, const char *name);
 /* The run is deleted. */

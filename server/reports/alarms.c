@@ -107,7 +107,10 @@ static enum store_status read_rows(struct store_reader *reader, struct text run,
                                          .revision_max = -1,
                                          .purpose = STORE_TRAIN};
     const struct store_rollup_visitor visitor = {rows, take_rollup, skip_group, skip_rollout};
+    bool is_going = detail.run.deletion >= 0;
     store_run_detail_finish(&detail);
+    if (status == STORE_OK && is_going)
+        return STORE_NOT_FOUND;
     return status == STORE_OK ? store_visit_rollups(reader, run, &filter, &visitor) : status;
 }
 
@@ -266,4 +269,33 @@ void alarm_say_evidence(enum alarm_kind kind, const struct alarm_finding *findin
     snprintf(ret_evidence, ALARM_EVIDENCE_BYTES, "/v1/stats?run=%.*s&revision_min=%lld&revision_max=%lld&by=%s",
              (int)run.length_bytes, run.data, (long long)finding->from_revision, (long long)finding->revision,
              by[kind]);
+}
+
+/* --- after a start --- */
+
+static void add_recent(struct alarm_recent *recent, struct text run)
+{
+    for (size_t i = 0; i < recent->count; i++)
+        if (text_equals(run, recent->names[i]))
+            return;
+    if (recent->count < ALARM_RECENT_RUNS)
+        recent->names[recent->count++] = xstrndup(run.data, run.length_bytes);
+}
+
+enum store_status alarms_find_recent(struct store_reader *reader, int64_t since_us, struct alarm_recent *recent)
+{
+    static const struct store_page_limits limits = {
+        .rows = ALARM_RECENT_BATCHES, .scanned = ALARM_RECENT_BATCHES, .bytes = SIZE_MAX};
+    _cleanup_(store_batches_finish) struct store_batches page = {0};
+    enum store_status status = store_list_batches(reader, TEXT_NONE, -1, true, TEXT_NONE, &limits, &page);
+    for (size_t i = 0; status == STORE_OK && i < page.count; i++)
+        if (page.batches[i].purpose == STORE_TRAIN && page.batches[i].created_at_us >= since_us)
+            add_recent(recent, page.batches[i].run);
+    return status;
+}
+
+void alarm_recent_finish(struct alarm_recent *recent)
+{
+    while (recent->count > 0)
+        free(recent->names[--recent->count]);
 }

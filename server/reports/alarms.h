@@ -39,9 +39,22 @@ struct alarm_finding {
     char engine[65]; /* of `logprob_gap`; "": none */
 };
 
-/* Of the newest revisions of the run's incarnation of now, training alone. */
+/* Of the newest revisions of the run's incarnation of now, training alone. NOT_FOUND: no such run, or it is being deleted. */
 enum store_status alarms_find(struct store_reader *reader, struct text run, const struct alarm_limits *limits,
                               struct alarm_finding ret_findings[ALARM_KINDS]);
+
+#define ALARM_RECENT_BATCHES 200 /* that are looked at */
+#define ALARM_RECENT_RUNS 32
+#define ALARM_RECENT_US (INT64_C(7) * 24 * 3600 * 1000000)
+
+/* Runs with a training batch among the newest batches of the record, newest first. Zero-initialised. */
+struct alarm_recent {
+    char *names[ALARM_RECENT_RUNS];
+    size_t count;
+};
+/* Batches that were made at since_us or later. */
+enum store_status alarms_find_recent(struct store_reader *reader, int64_t since_us, struct alarm_recent *recent);
+void alarm_recent_finish(struct alarm_recent *recent);
 
 #define ALARM_EVIDENCE_BYTES 320
 /* The path and query of the GET that shows it. run: a valid name. */

@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from urllib.parse import parse_qsl, urlsplit
@@ -60,6 +61,26 @@ def test_zero_variance_is_raised_and_ends_with_its_cause(start):
     lines = [line for line in service.log().splitlines() if "alarm=zero_variance" in line]
     assert len(lines) == 2 and " warning alarm " in lines[0] and " info alarm ended " in lines[1] and "evidence=" in lines[0]
     assert re.search(r'^rolloutd_alarms\{alarm="zero_variance"\} 0$', service.get("/metrics").body.decode(), re.M)
+
+
+def test_alarms_of_recent_runs_are_there_after_a_start_and_end_with_their_cause(start):
+    service = start()
+    for run, tasks in (("old", FLAT), ("even", EVEN), ("flat", FLAT), ("evaluated", EVEN)):
+        score(service, run, 1, tasks)
+    score(service, "evaluated", 1, FLAT, purpose="eval")
+    wait_for(service, "flat", "zero_variance")
+    wait_for(service, "old", "zero_variance")
+    service.terminate()
+    with sqlite3.connect(service.database) as link:
+        link.execute("UPDATE batches SET created_at_us = created_at_us - 8 * 86400000000 WHERE run_seq = (SELECT seq FROM runs WHERE name = 'old')")
+    again = start(database=service.database)
+    item = wait_for(again, "flat", "zero_variance")["zero_variance"]
+    assert (item["revision"], item["value"]) == (1, 1) and evidence(again, item)
+    score(again, "last", 1, FLAT)
+    wait_for(again, "last", "zero_variance")  # looked at behind the others
+    assert [one["run"] for one in again.read("/v1/pending")["alarms"]] == ["flat", "last"]
+    score(again, "flat", 2, EVEN)
+    wait_for(again, "flat")
 
 
 def test_completions_that_are_cut_off_are_an_alarm(start):
