@@ -22,7 +22,9 @@ void report_threshold(double threshold, char ret_text[REPORT_CELL_BYTES])
     char number[REPORT_NUMBER_BYTES];
 
     report_number(threshold, number);
-    snprintf(ret_text, REPORT_CELL_BYTES, threshold == 1 ? "" : ", from %s", number);
+    ret_text[0] = '\0';
+    if (threshold != 1)
+        snprintf(ret_text, REPORT_CELL_BYTES, ", from %s", number);
 }
 
 const struct report_heldout *report_find_heldout(const struct report_row *row, struct text verifier)
