@@ -1,0 +1,34 @@
+/* holder: the process that makes the programs' processes, and its Python zygote, as the supervisor sees them.
+ *
+ * The holder is in namespaces of its own with a read-only root (cage.h); its zygote is a child that has loaded Python.
+ * Both are launchers: they serve orders (launch.h) from their socket until it ends, and end with everything that they
+ * started. The holder is a child of the slot's keeper, which has never held a program or its input: what the memory of a
+ * zygote holds, every program can read. */
+#ifndef VERIFIERS_SANDBOX_HOLDER_PRIVATE_H
+#define VERIFIERS_SANDBOX_HOLDER_PRIVATE_H
+
+#include "verifiers/sandbox/slot.h"
+
+struct cage;
+
+struct holder {
+    int keeper; /* socket of the keeper */
+    int socket; /* of the holder; -1: there is none */
+    int zygote; /* socket of the zygote; -1: there is none yet */
+    unsigned launched;
+};
+
+/* Ends the holder that there is, with everything below it, waits for that, and has a new one made. That it could not be
+ * made is told by its first report. 0, or -1: the keeper is gone. */
+int holder_renew(struct holder *holder);
+/* Has the zygote made, if there is none. 0, or -1 with errno. */
+int holder_start_zygote(struct holder *holder);
+
+/* In the keeper: serves its socket until the supervisor is gone, then ends everything. */
+void keeper_serve(int socket, pid_t supervisor, const struct sandbox_settings *settings) __attribute__((noreturn));
+
+/* In the process that is the holder, or its zygote: serves the socket until it ends. settings: NULL for a zygote, which
+ * makes no zygote. */
+void launcher_serve(int socket, struct cage *cage, const struct sandbox_settings *settings) __attribute__((noreturn));
+
+#endif

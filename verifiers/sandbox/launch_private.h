@@ -1,0 +1,81 @@
+/* launch: what the slot asks of a launcher (the holder, or its zygote), and what it reports.
+ *
+ * One SOCK_SEQPACKET socket. An order is one message: a fixed head, the strings and bytes of the task behind it, and
+ * descriptors by SCM_RIGHTS; what does not fit a message is in a memfd. Both ends are our own code, and no program has
+ * the socket: still a launcher checks what it reads, as its head is cheap to check. */
+#ifndef VERIFIERS_SANDBOX_LAUNCH_PRIVATE_H
+#define VERIFIERS_SANDBOX_LAUNCH_PRIVATE_H
+
+#include "verifiers/sandbox/cage_private.h"
+#include "verifiers/sandbox/sandbox.h"
+
+#define TASK_ARGUMENTS_MAX (SANDBOX_ARGUMENTS_MAX + 2) /* with what runs the file, and the file */
+#define TASK_FILES_MAX (SANDBOX_FILES_MAX + 2)         /* with the source, and testlib.h */
+#define LAUNCH_TASKS_MAX 2                             /* at once */
+
+/* A program as a launcher starts it. */
+struct task {
+    const char *arguments[TASK_ARGUMENTS_MAX]; /* its own name is the first; for Python: its file in the box */
+    size_t argument_count;
+    struct sandbox_file files[TASK_FILES_MAX];
+    size_t file_count;
+    struct sandbox_limits limits;
+    int binary; /* executed; -1: the file that arguments[0] names (a zygote: its Python) */
+};
+
+enum launch_kind {
+    LAUNCH_TASK,
+    LAUNCH_KILL,   /* the tree of a task; its end is reported */
+    LAUNCH_ZYGOTE, /* a holder: to make a zygote, which serves the socket that comes along */
+    LAUNCH_HOLDER  /* a keeper: the same for a holder */
+};
+
+struct launch_order {
+    uint32_t kind;
+    uint32_t index;   /* of the task: below LAUNCH_TASKS_MAX */
+    struct task task; /* pointers into `bytes` */
+    int fds[CAGE_FDS];
+    int launcher; /* ZYGOTE, HOLDER: its socket */
+    char *bytes;  /* texts of the task */
+    size_t length_bytes;
+    bool mapped;
+};
+
+enum launch_report_kind {
+    LAUNCH_READY,  /* the launcher is made */
+    LAUNCH_FAILED, /* it cannot be made: message says why. It is of no use */
+    LAUNCH_BEGAN,  /* may be left out if the end comes at once */
+    LAUNCH_ENDED   /* and everything that it left is gone */
+};
+
+struct launch_report {
+    uint32_t kind;
+    uint32_t index;
+    pid_t sender;        /* as the reader sees it; from the kernel */
+    pid_t init, program; /* as the launcher sees them; init 0: there is none */
+    int32_t status;      /* ENDED: as of waitpid */
+    int32_t began;       /* ENDED: 0: its set-up failed */
+    int32_t step, error; /* of the set-up: enum cage_step, errno */
+    int64_t at_us;       /* monotonic */
+    int64_t began_us;    /* ENDED */
+    int64_t cpu_us;      /* ENDED: of those that were waited for */
+    int64_t peak_bytes;  /* ENDED: resident, of the largest process, with what it shares */
+    char message[160];
+};
+
+/* All return 0, or -1 with errno. Descriptors stay the sender's. fds: CAGE_FDS of them, -1 for none. */
+int launch_send_task(int socket, uint32_t index, const struct task *task, const int *fds);
+int launch_send_kill(int socket, uint32_t index);
+int launch_send_zygote(int socket, int zygote);
+int launch_send_holder(int socket, int holder);
+/* Waits for it. *ret_order is to be finished: it owns its descriptors and its bytes. -1: the slot is gone, or nonsense.
+ */
+int launch_receive(int socket, struct launch_order *ret_order);
+/* What it held is wiped, too: it must not be in the memory of the next program. */
+void launch_order_finish(struct launch_order *order);
+
+int launch_report(int socket, const struct launch_report *report);
+/* Never waits. 0 with *ret_report, 1: nothing yet, -1: the launcher is gone. The socket has SO_PASSCRED. */
+int launch_read_report(int socket, struct launch_report *ret_report);
+
+#endif

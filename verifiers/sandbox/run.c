@@ -1,0 +1,434 @@
+#include "verifiers/sandbox/run_private.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "server/base/cleanup.h"
+#include "server/base/clock.h"
+#include "verifiers/sandbox/usage_private.h"
+
+#define WATCH_US (20 * US_PER_MS)
+#define BEGIN_GRACE_US (60 * US_PER_S)  /* for the set-up; with that of a zygote */
+#define KILL_GRACE_US (10 * US_PER_S)   /* from the kill to the end */
+#define PEER_GRACE_US (100 * US_PER_MS) /* for the first of a pair, once the second has ended */
+
+enum reason { REASON_NONE, REASON_WALL, REASON_CPU, REASON_MEMORY, REASON_OUTPUT, REASON_PEER, REASON_BROKEN };
+
+struct run {
+    const struct job *job;
+    struct finished *finished;
+    uint32_t index;
+    bool sent, began, ended, odd;
+    enum reason reason; /* for which it was killed */
+    int64_t sent_us, began_us, kill_us, watch_us;
+    int64_t give_up_us;    /* of the first of a pair */
+    pid_t launcher;        /* as this process sees it */
+    pid_t init, program;   /* as the launcher sees them */
+    pid_t init_root, root; /* the same as this process sees them; 0: not known */
+    int64_t own_bytes;     /* of memory that each Python program has from its zygote */
+    struct usage peak;
+};
+
+struct runs {
+    struct holder *holder;
+    int client;
+    size_t count;
+    struct run list[LAUNCH_TASKS_MAX];
+};
+
+static int socket_of(const struct runs *runs, const struct run *run)
+{
+    return run->job->python ? runs->holder->zygote : runs->holder->socket;
+}
+
+/* --- ends --- */
+
+static void end_broken(struct run *run, const char *message)
+{
+    run->ended = true;
+    run->odd = true;
+    run->finished->outcome = SANDBOX_BROKEN;
+    run->finished->began = false;
+    if (!run->finished->message[0])
+        snprintf(run->finished->message, sizeof run->finished->message, "%s", message);
+}
+
+static void kill_run(const struct runs *runs, struct run *run, enum reason reason)
+{
+    if (run->reason != REASON_NONE || run->ended)
+        return;
+    run->reason = reason;
+    run->kill_us = clock_monotonic_us();
+    if (!run->sent)
+        end_broken(run, "not started");
+    else if (launch_send_kill(socket_of(runs, run), run->index) < 0)
+        end_broken(run, "the holder is gone");
+}
+
+/* What the program did by itself. */
+static enum sandbox_outcome judge_status(struct run *run, int status)
+{
+    struct finished *finished = run->finished;
+
+    finished->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    finished->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    if (run->finished->pump.over)
+        return SANDBOX_OUTPUT;
+    if (finished->signal == SIGXCPU || finished->cpu_us > run->job->task.limits.cpu_ms * US_PER_MS ||
+        finished->wall_us > run->job->task.limits.wall_ms * US_PER_MS)
+        return SANDBOX_TIMEOUT;
+    if (finished->signal == SIGKILL && finished->peak_bytes >= run->job->task.limits.memory_bytes)
+        return SANDBOX_MEMORY;
+    return finished->signal == SIGSYS ? SANDBOX_VIOLATION : SANDBOX_ENDED;
+}
+
+static enum sandbox_outcome judge(struct run *run, int status)
+{
+    static const enum sandbox_outcome killed[] = {
+        [REASON_WALL] = SANDBOX_TIMEOUT,  [REASON_CPU] = SANDBOX_TIMEOUT, [REASON_MEMORY] = SANDBOX_MEMORY,
+        [REASON_OUTPUT] = SANDBOX_OUTPUT, [REASON_PEER] = SANDBOX_ENDED,  [REASON_BROKEN] = SANDBOX_BROKEN,
+    };
+    enum sandbox_outcome by_itself = judge_status(run, status);
+
+    return run->reason == REASON_NONE ? by_itself : killed[run->reason];
+}
+
+/* A set-up failed. That a binary cannot be executed is its own fault: a source can make it so. */
+static void end_unbegun(struct run *run, const struct launch_report *report)
+{
+    struct finished *finished = run->finished;
+    enum cage_step step =
+        report->step >= 0 && report->step < CAGE_STEP_COUNT ? (enum cage_step)report->step : CAGE_NONE;
+
+    snprintf(finished->message, sizeof finished->message, "%s: %s", cage_step_names[step], strerror(report->error));
+    end_broken(run, "");
+    run->odd = step != CAGE_EXEC;
+    if (step == CAGE_EXEC && run->job->task.binary >= 0) {
+        finished->outcome = SANDBOX_ENDED;
+        finished->exit_code = 127;
+        finished->began = true;
+    }
+}
+
+static void see_end(struct run *run, const struct launch_report *report)
+{
+    struct finished *finished = run->finished;
+
+    run->ended = true;
+    pump_drain(&finished->pump);
+    if (!report->began) {
+        end_unbegun(run, report);
+        return;
+    }
+    finished->began = true;
+    finished->wall_us = report->at_us - report->began_us;
+    finished->cpu_us = report->cpu_us > run->peak.cpu_us ? report->cpu_us : run->peak.cpu_us;
+    finished->peak_bytes = report->peak_bytes > run->peak.memory_bytes ? report->peak_bytes : run->peak.memory_bytes;
+    finished->outcome = judge(run, report->status);
+    if (run->reason == REASON_PEER)
+        snprintf(finished->message, sizeof finished->message, "ended with its peer");
+}
+
+/* --- reports --- */
+
+static void launcher_is_gone(struct runs *runs, int socket, const char *message)
+{
+    for (size_t i = 0; i < runs->count; i++)
+        if (!runs->list[i].ended && socket_of(runs, &runs->list[i]) == socket)
+            end_broken(&runs->list[i], message);
+}
+
+static void see_report(struct runs *runs, int socket, const struct launch_report *report)
+{
+    struct run *run = report->index < runs->count ? &runs->list[report->index] : NULL;
+
+    if (report->kind == LAUNCH_FAILED)
+        launcher_is_gone(runs, socket, report->message);
+    if (!run || run->ended || socket_of(runs, run) != socket)
+        return;
+    run->launcher = report->sender;
+    if (report->kind == LAUNCH_BEGAN) {
+        run->began = true;
+        run->began_us = report->at_us;
+        run->watch_us = report->at_us + WATCH_US;
+        run->init = report->init;
+        run->program = report->program;
+    } else if (report->kind == LAUNCH_ENDED)
+        see_end(run, report);
+}
+
+static void see_reports(struct runs *runs, int socket)
+{
+    struct launch_report report;
+    int result;
+
+    while ((result = launch_read_report(socket, &report)) == 0)
+        see_report(runs, socket, &report);
+    if (result < 0)
+        launcher_is_gone(runs, socket, "the holder is gone");
+}
+
+/* --- watching --- */
+
+/* The program and the first process of its namespace, among the launcher's children. */
+static void find_roots(struct run *run)
+{
+    pid_t children[256];
+    size_t count = usage_children(run->launcher, children, ARRAY_LENGTH(children));
+    struct usage own = {0};
+
+    for (size_t i = 0; i < count; i++) {
+        pid_t inner = usage_inner_pid(run->launcher, children[i]);
+        if (inner && inner == run->program)
+            run->root = children[i];
+        if (inner && inner == run->init)
+            run->init_root = children[i];
+    }
+    if (run->job->python)
+        usage_add_process(run->launcher, &own);
+    run->own_bytes = own.memory_bytes;
+}
+
+/* The first process of its namespace has the launcher's memory, and below it are the program's orphans. */
+static struct usage look(struct run *run)
+{
+    struct usage usage = {0};
+    int64_t own_bytes;
+
+    if (!run->root)
+        find_roots(run);
+    if (run->root) {
+        usage_add_process(run->root, &usage);
+        usage_add_descendants(run->root, &usage);
+    }
+    if (run->init_root)
+        usage_add_descendants(run->init_root, &usage);
+    own_bytes = (int64_t)usage.processes * run->own_bytes;
+    usage.memory_bytes -= own_bytes < usage.memory_bytes ? own_bytes : usage.memory_bytes;
+    return usage;
+}
+
+/* Shared pages have been counted once for each process: what is beyond the limit then is counted with care. */
+static int64_t exact_memory(const struct run *run, int64_t memory_bytes)
+{
+    pid_t orphans[256];
+    size_t count = run->init_root ? usage_children(run->init_root, orphans, ARRAY_LENGTH(orphans)) : 0;
+    int64_t sum_bytes = usage_exact_memory(run->root);
+
+    for (size_t i = 0; i < count && sum_bytes >= 0; i++) {
+        int64_t part_bytes = usage_exact_memory(orphans[i]);
+        sum_bytes = part_bytes < 0 ? -1 : sum_bytes + part_bytes;
+    }
+    return sum_bytes < 0 ? memory_bytes : sum_bytes;
+}
+
+static void watch(struct runs *runs, struct run *run)
+{
+    const struct sandbox_limits *limits = &run->job->task.limits;
+    struct usage usage = look(run);
+
+    if (usage.memory_bytes > limits->memory_bytes)
+        usage.memory_bytes = exact_memory(run, usage.memory_bytes);
+    if (usage.cpu_us > run->peak.cpu_us)
+        run->peak.cpu_us = usage.cpu_us;
+    if (usage.memory_bytes > run->peak.memory_bytes)
+        run->peak.memory_bytes = usage.memory_bytes;
+    if (usage.memory_bytes > limits->memory_bytes)
+        kill_run(runs, run, REASON_MEMORY);
+    if (usage.cpu_us > limits->cpu_ms * US_PER_MS)
+        kill_run(runs, run, REASON_CPU);
+    run->watch_us = clock_monotonic_us() + WATCH_US;
+}
+
+/* When something must be looked at again. */
+static int64_t next_of(const struct run *run)
+{
+    int64_t next_us;
+
+    if (run->ended)
+        return NEVER_US;
+    if (run->reason != REASON_NONE)
+        return run->kill_us + KILL_GRACE_US;
+    if (!run->began)
+        return run->sent_us + BEGIN_GRACE_US;
+    next_us = run->began_us + run->job->task.limits.wall_ms * US_PER_MS;
+    if (run->give_up_us && run->give_up_us < next_us)
+        next_us = run->give_up_us;
+    return run->watch_us < next_us ? run->watch_us : next_us;
+}
+
+static void check_time(struct runs *runs, struct run *run, int64_t now_us)
+{
+    if (run->ended)
+        return;
+    if (run->reason != REASON_NONE) {
+        if (now_us >= run->kill_us + KILL_GRACE_US)
+            end_broken(run, "a program did not end when it was killed");
+    } else if (!run->began) {
+        if (now_us >= run->sent_us + BEGIN_GRACE_US)
+            kill_run(runs, run, REASON_BROKEN);
+    } else if (now_us >= run->began_us + run->job->task.limits.wall_ms * US_PER_MS)
+        kill_run(runs, run, REASON_WALL);
+    else if (run->give_up_us && now_us >= run->give_up_us)
+        kill_run(runs, run, REASON_PEER);
+    else if (now_us >= run->watch_us)
+        watch(runs, run);
+}
+
+/* A pair ends soon after its second one; neither is of use without the other one. */
+static void check_pair(struct runs *runs)
+{
+    struct run *first = &runs->list[0];
+    struct run *second = &runs->list[1];
+
+    if (runs->count < 2)
+        return;
+    if (second->ended && !first->ended && !first->give_up_us)
+        first->give_up_us = clock_monotonic_us() + PEER_GRACE_US;
+    if (second->ended && second->finished->outcome == SANDBOX_BROKEN)
+        kill_run(runs, first, REASON_BROKEN);
+    if (first->ended && first->finished->outcome == SANDBOX_BROKEN)
+        kill_run(runs, second, REASON_BROKEN);
+}
+
+/* --- the loop --- */
+
+static int timeout_ms(const struct runs *runs)
+{
+    int64_t next_us = NEVER_US;
+    int64_t left_us;
+
+    for (size_t i = 0; i < runs->count; i++)
+        next_us = next_of(&runs->list[i]) < next_us ? next_of(&runs->list[i]) : next_us;
+    left_us = next_us - clock_monotonic_us();
+    return next_us == NEVER_US ? -1 : left_us <= 0 ? 0 : (int)(left_us / US_PER_MS) + 1;
+}
+
+static bool all_ended(const struct runs *runs)
+{
+    return runs->list[0].ended && (runs->count < 2 || runs->list[1].ended);
+}
+
+enum { POLL_CLIENT, POLL_HOLDER, POLL_ZYGOTE, POLL_PUMPS };
+
+static void move_pump(struct runs *runs, struct run *run, const struct pollfd *polled)
+{
+    if (run->ended)
+        return;
+    pump_move(&run->finished->pump, polled);
+    if (run->finished->pump.over)
+        kill_run(runs, run, REASON_OUTPUT);
+}
+
+/* A launcher that no program waits for may be gone already. */
+static int polled_socket(const struct runs *runs, int socket)
+{
+    for (size_t i = 0; i < runs->count; i++)
+        if (!runs->list[i].ended && socket_of(runs, &runs->list[i]) == socket)
+            return socket;
+    return -1;
+}
+
+/* False: the client is gone. */
+static bool turn(struct runs *runs)
+{
+    struct pollfd polled[POLL_PUMPS + LAUNCH_TASKS_MAX * PUMP_POLLED];
+    int64_t now_us;
+
+    polled[POLL_CLIENT] = (struct pollfd){runs->client, POLLRDHUP, 0};
+    polled[POLL_HOLDER] = (struct pollfd){polled_socket(runs, runs->holder->socket), POLLIN, 0};
+    polled[POLL_ZYGOTE] = (struct pollfd){polled_socket(runs, runs->holder->zygote), POLLIN, 0};
+    for (size_t i = 0; i < runs->count; i++)
+        pump_poll(&runs->list[i].finished->pump, polled + POLL_PUMPS + i * PUMP_POLLED);
+    if (poll(polled, POLL_PUMPS + runs->count * PUMP_POLLED, timeout_ms(runs)) < 0)
+        return errno == EINTR;
+    if (polled[POLL_CLIENT].revents)
+        return false;
+    for (size_t i = 0; i < runs->count; i++)
+        move_pump(runs, &runs->list[i], polled + POLL_PUMPS + i * PUMP_POLLED);
+    if (polled[POLL_HOLDER].revents)
+        see_reports(runs, runs->holder->socket);
+    if (polled[POLL_ZYGOTE].revents)
+        see_reports(runs, runs->holder->zygote);
+    now_us = clock_monotonic_us();
+    for (size_t i = 0; i < runs->count; i++)
+        check_time(runs, &runs->list[i], now_us);
+    check_pair(runs);
+    return true;
+}
+
+/* --- starting --- */
+
+/* peer: -1, or the program's end of the socket between a pair. */
+static void start(struct runs *runs, struct run *run, int peer)
+{
+    const struct job *job = run->job;
+    int theirs[CAGE_FDS];
+    int result =
+        pump_init(&run->finished->pump, job->input, job->records, (size_t)job->task.limits.output_bytes, theirs);
+    int own = theirs[3];
+
+    if (own < 0)
+        theirs[3] = job->target;
+    theirs[4] = peer;
+    if (result == 0 && job->python)
+        result = holder_start_zygote(runs->holder);
+    run->sent_us = clock_monotonic_us();
+    if (result == 0)
+        result = launch_send_task(socket_of(runs, run), run->index, &job->task, theirs);
+    for (size_t i = 0; i < 3; i++)
+        closep(&theirs[i]);
+    closep(&own);
+    run->sent = result == 0;
+    if (result < 0)
+        end_broken(run, strerror(errno));
+}
+
+static void start_all(struct runs *runs)
+{
+    int pair[2] = {-1, -1};
+
+    if (runs->count == 2 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        end_broken(&runs->list[0], "no socket for a pair");
+    for (size_t i = 0; i < runs->count; i++)
+        if (!runs->list[i].ended)
+            start(runs, &runs->list[i], pair[i]);
+    closep(&pair[0]);
+    closep(&pair[1]);
+    runs->holder->launched += (unsigned)runs->count;
+}
+
+static enum run_end sum_up(const struct runs *runs)
+{
+    bool odd = false;
+    bool broken = false;
+    bool began = false;
+
+    for (size_t i = 0; i < runs->count; i++) {
+        odd = odd || runs->list[i].odd;
+        began = began || runs->list[i].began || runs->list[i].finished->began;
+        broken = broken || runs->list[i].finished->outcome == SANDBOX_BROKEN;
+    }
+    return !odd ? RUN_DONE : broken && !began ? RUN_NOT_BEGUN : RUN_ODD;
+}
+
+enum run_end run_jobs(struct holder *holder, int client, const struct job *jobs, size_t count,
+                      struct finished *ret_finished)
+{
+    struct runs runs = {.holder = holder, .client = client, .count = count};
+
+    for (size_t i = 0; i < count; i++) {
+        ret_finished[i] = (struct finished){.outcome = SANDBOX_BROKEN, .exit_code = -1, .pump = PUMP_NONE};
+        runs.list[i] = (struct run){.job = &jobs[i], .finished = &ret_finished[i], .index = (uint32_t)i};
+    }
+    start_all(&runs);
+    check_pair(&runs);
+    while (!all_ended(&runs))
+        if (!turn(&runs))
+            return RUN_CLIENT_GONE;
+    return sum_up(&runs);
+}

@@ -1,0 +1,178 @@
+#include "verifiers/sandbox/usage_private.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/base/clock.h"
+
+#define PROCESSES_MAX 4096 /* more are not looked at: their limit is far below */
+
+/* A file of /proc/PID as a string; empty if there is none. */
+static const char *read_file(pid_t pid, const char *name, char *room, size_t room_bytes)
+{
+    char path[64];
+    size_t length_bytes = 0;
+    ssize_t count = 1;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && count > 0 && length_bytes + 1 < room_bytes) {
+        count = read(fd, room + length_bytes, room_bytes - 1 - length_bytes);
+        length_bytes += count > 0 ? (size_t)count : 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    room[length_bytes] = '\0';
+    return room;
+}
+
+/* The number behind a name in "Name:   123 kB" lines; 0 without it. */
+static int64_t number_of(const char *lines, const char *name)
+{
+    const char *at = strstr(lines, name);
+
+    return at ? strtoll(at + strlen(name), NULL, 10) : 0;
+}
+
+/* --- the tree --- */
+
+static size_t add_children(pid_t pid, const char *thread, pid_t *pids, size_t room)
+{
+    char name[64];
+    char list[16384];
+    size_t count = 0;
+    char *end;
+
+    snprintf(name, sizeof name, "task/%.32s/children", thread);
+    for (const char *at = read_file(pid, name, list, sizeof list); count < room; at = end) {
+        long child = strtol(at, &end, 10);
+        if (end == at)
+            break;
+        pids[count++] = (pid_t)child;
+    }
+    return count;
+}
+
+size_t usage_children(pid_t pid, pid_t *ret_pids, size_t room)
+{
+    char path[64];
+    size_t count = 0;
+    const struct dirent *entry;
+    DIR *threads;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    threads = opendir(path);
+    while (threads && (entry = readdir(threads)))
+        if (entry->d_name[0] != '.')
+            count += add_children(pid, entry->d_name, ret_pids + count, room - count);
+    if (threads)
+        closedir(threads);
+    return count;
+}
+
+/* The process and all below it, parents first. */
+static size_t list_tree(pid_t pid, pid_t ret_pids[PROCESSES_MAX])
+{
+    size_t count = 1;
+
+    ret_pids[0] = pid;
+    for (size_t i = 0; i < count; i++)
+        count += usage_children(ret_pids[i], ret_pids + count, PROCESSES_MAX - count);
+    return count;
+}
+
+/* The pids of a process from the outermost namespace that is seen to its own. */
+static size_t nested_pids(pid_t pid, pid_t ret_pids[32])
+{
+    char text[4096];
+    const char *at = strstr(read_file(pid, "status", text, sizeof text), "\nNSpid:");
+    size_t count = 0;
+    char *end;
+
+    for (at = at ? at + strlen("\nNSpid:") : NULL; at && count < 32; at = end) {
+        long number = strtol(at, &end, 10);
+        if (end == at || memchr(at, '\n', (size_t)(end - at)))
+            break;
+        ret_pids[count++] = (pid_t)number;
+    }
+    return count;
+}
+
+pid_t usage_inner_pid(pid_t launcher, pid_t pid)
+{
+    pid_t of_launcher[32];
+    pid_t own[32];
+    size_t depth = nested_pids(launcher, of_launcher);
+    size_t count = nested_pids(pid, own);
+
+    return depth > 0 && depth <= count ? own[depth - 1] : 0;
+}
+
+/* --- what it uses --- */
+
+/* Fields 14 to 17: utime, stime, cutime, cstime, in ticks. The name of a process may hold anything but its end. */
+static int64_t cpu_of(pid_t pid)
+{
+    char text[1024];
+    const char *at = strrchr(read_file(pid, "stat", text, sizeof text), ')');
+    int64_t ticks = 0;
+    int64_t per_second = sysconf(_SC_CLK_TCK);
+
+    for (int field = 3; at && field <= 17; field++) {
+        at = strchr(at + 1, ' ');
+        if (at && field >= 14)
+            ticks += strtoll(at, NULL, 10);
+    }
+    return ticks * (US_PER_S / (per_second > 0 ? per_second : 100));
+}
+
+void usage_add_process(pid_t pid, struct usage *usage)
+{
+    char text[4096];
+    const char *lines = read_file(pid, "status", text, sizeof text);
+
+    usage->memory_bytes += 1024 * (number_of(lines, "\nRssAnon:") + number_of(lines, "\nRssShmem:"));
+    usage->cpu_us += cpu_of(pid);
+    usage->processes += lines[0] != '\0';
+}
+
+void usage_add_descendants(pid_t pid, struct usage *usage)
+{
+    pid_t pids[PROCESSES_MAX];
+    size_t count = list_tree(pid, pids);
+
+    for (size_t i = 1; i < count; i++)
+        usage_add_process(pids[i], usage);
+}
+
+/* 0: it is gone; -1: it cannot be read. */
+static int64_t exact_memory_of(pid_t pid)
+{
+    char text[4096];
+    const char *lines = read_file(pid, "smaps_rollup", text, sizeof text);
+
+    if (lines[0])
+        return 1024 * (number_of(lines, "\nPss_Anon:") + number_of(lines, "\nPss_Shmem:"));
+    return read_file(pid, "statm", text, sizeof text)[0] ? -1 : 0;
+}
+
+int64_t usage_exact_memory(pid_t pid)
+{
+    pid_t pids[PROCESSES_MAX];
+    size_t count = list_tree(pid, pids);
+    int64_t sum_bytes = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t part_bytes = exact_memory_of(pids[i]);
+        if (part_bytes < 0)
+            return -1;
+        sum_bytes += part_bytes;
+    }
+    return sum_bytes;
+}

@@ -1,0 +1,28 @@
+/* usage: what a tree of processes uses now, from /proc. Slow (some 50 us): for programs that take their time. Any
+ * process that sees the tree in its /proc. */
+#ifndef VERIFIERS_SANDBOX_USAGE_PRIVATE_H
+#define VERIFIERS_SANDBOX_USAGE_PRIVATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct usage {
+    int64_t cpu_us;       /* of those that live, and of those that were waited for */
+    int64_t memory_bytes; /* private and shared memory; what several share may count for each */
+    size_t processes;
+};
+
+/* The children of all its threads: their pids as this process sees them. At most `room`. */
+size_t usage_children(pid_t pid, pid_t *ret_pids, size_t room);
+
+/* The pid of a process as the launcher sees it, which may be in a namespace below. 0: it is gone. */
+pid_t usage_inner_pid(pid_t launcher, pid_t pid);
+
+/* Adds one process; or all its descendants; without it. */
+void usage_add_process(pid_t pid, struct usage *usage);
+void usage_add_descendants(pid_t pid, struct usage *usage);
+/* The memory of a process and its descendants, what is shared counted once. -1: it cannot be read. Slower. */
+int64_t usage_exact_memory(pid_t pid);
+
+#endif
