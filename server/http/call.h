@@ -83,7 +83,7 @@ struct call {
     bool accept_ndjson;         /* Accept: application/x-ndjson */
     bool accept_safetensors;    /* Accept: application/x-safetensors */
     bool accept_csv;            /* Accept: text/csv */
-    enum call_page accept_page; /* the first of them that Accept names */
+    enum call_page accept_page; /* that Accept wants most */
     bool authorized;            /* no token is configured, or the right one was given */
     const struct settings *settings;
     struct store_reader *reader; /* the worker's; NULL on the loop thread */

@@ -1,6 +1,7 @@
 /* First-call checks: everything that is decided before the first byte of a body. head_private.h has already
  * refused ambiguous heads. */
 #include "server/base/hash.h"
+#include "server/http/accept_private.h"
 #include "server/http/find_private.h"
 #include "server/http/origin_private.h"
 #include "server/http/server_private.h"
@@ -217,32 +218,21 @@ static int check_body(struct request *request, const struct headers *headers, si
     return 0;
 }
 
-/* Browsers name text/html first; a client that names none of them gets JSON. */
-static enum call_page page_of(const char *accept)
+static bool accepts(const struct headers *headers, const char *type)
 {
-    static const char *const types[] = {
-        [PAGE_JSON] = "application/json", [PAGE_MARKDOWN] = "text/markdown", [PAGE_HTML] = "text/html"};
-    const char *first = NULL;
-    enum call_page page = PAGE_JSON;
+    size_t place;
 
-    for (enum call_page i = PAGE_JSON; accept && i <= PAGE_HTML; i++) {
-        const char *found = strcasestr(accept, types[i]);
-        if (!found || (first && found > first))
-            continue;
-        first = found;
-        page = i;
-    }
-    return page;
+    return accept_quality(headers->accept, type, &place) > 0;
 }
 
 static int check_preferences(struct request *request, const struct headers *headers)
 {
     struct call *call = &request->call;
     call->prefer_async = headers->prefer && strcasestr(headers->prefer, "respond-async");
-    call->accept_safetensors = headers->accept && strcasestr(headers->accept, "application/x-safetensors");
-    call->accept_ndjson = headers->accept && strcasestr(headers->accept, "application/x-ndjson");
-    call->accept_csv = headers->accept && strcasestr(headers->accept, "text/csv");
-    call->accept_page = page_of(headers->accept);
+    call->accept_safetensors = accepts(headers, "application/x-safetensors");
+    call->accept_ndjson = accepts(headers, "application/x-ndjson");
+    call->accept_csv = accepts(headers, "text/csv");
+    call->accept_page = accept_page_of(headers->accept);
     if (!headers->idempotency_key)
         return 0;
     size_t length = strlen(headers->idempotency_key);

@@ -534,8 +534,11 @@ def test_an_alarm_names_its_engine_as_text(plain):
 
 
 @pytest.mark.parametrize("accept, kind", [(None, "application/json"), ("*/*", "application/json"), ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/html; charset=utf-8"),
-                                          ("application/json, text/html", "application/json"), ("text/markdown", "text/markdown; charset=utf-8"), ("TEXT/HTML", "text/html; charset=utf-8"), ("image/png", "application/json")])
-def test_the_first_form_that_is_named_is_sent(plain, accept, kind):
+                                          ("application/json, text/html", "application/json"), ("text/markdown", "text/markdown; charset=utf-8"), ("TEXT/HTML", "text/html; charset=utf-8"), ("image/png", "application/json"),
+                                          ("text/html;q=0", "application/json"), ("text/html; Q=0.000, */*", "application/json"), ("text/html;level=1;q=0.5, application/json;q=0.75", "application/json"),
+                                          ("text/html;q=0.5,text/markdown ; q=0.501", "text/markdown; charset=utf-8"), ("application/json;q=0, text/html;q=0.001", "text/html; charset=utf-8"),
+                                          ("text/html5", "application/json"), ("application/json;q=0.5;x=y, text/html", "text/html; charset=utf-8"), (",,;q=1, text/html", "text/html; charset=utf-8")])
+def test_the_form_that_is_wanted_most_is_sent(plain, accept, kind):
     score(plain, "formed", 0, [("t", [0, 1])])
     reply = plain.get("/v1/runs/formed/report", headers={"Accept": accept} if accept else {})
     assert (reply.status, reply.headers["content-type"]) == (200, kind)
