@@ -214,6 +214,21 @@ def test_a_mixture_is_split_by_its_tags(plain):
         assert plain.get("/v1/stats", run="mixture", by=by).error["path"] == "by"
 
 
+def test_a_reason_counts_each_verdict_that_has_it(plain):
+    """Two verifiers give one rollout the same reason: by reason alone that are two, of one verifier one."""
+    verifiers = [{"name": "exact"}, {"name": "exact", "id": "again"}]
+    groups = [{"task": "t", "reference": "a", "completions": [{"text": "a"}, {"text": "b"}, {"text": "b"}]}]
+    reply = plain.post("/v1/score", {"run": "reasons", "policy_revision": 0, "verifiers": verifiers, "groups": groups})
+    assert reply.status == 200, reply
+    right, wrong = (reply.json["groups"][0]["rollouts"][index]["verdicts"][0]["reason"] for index in (0, 1))
+
+    def counted(**query):
+        return {tuple(item["key"].values()): item["n"] for item in every(plain, "/v1/stats", run="reasons", **query)}
+    assert right != wrong and counted(by="reason") == {(right,): 2, (wrong,): 4}
+    assert counted(by="reason", verifier="again") == {(right,): 1, (wrong,): 2}
+    assert counted(by="verifier,reason") == {(name, reason): count for name in ("again", "exact") for reason, count in ((right, 1), (wrong, 2))}
+
+
 def test_tasks_of_the_same_wording_stay_apart(plain):
     """Grouped by the text of the prompt they would be one group of six, and one cluster without an error."""
     groups = [{"task": f"fig-{reference}", "reference": reference, "prompt": "Find x.", "completions": [{"text": "3"}, {"text": "4"}]} for reference in ("3", "4", "5")]
