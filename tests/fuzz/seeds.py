@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import struct
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -214,8 +215,32 @@ def heads():
             yield bytes([cut]) + head.encode()
 
 
+def wire_program(language, source, given, arguments=(), files=(), output=4096):
+    """struct wire_program of verifiers/sandbox/wire_private.h and its texts."""
+    words, names = [argument + b"\0" for argument in arguments], [name + b"\0" for name, _ in files]
+    head = struct.pack("=4I6q2Q", language, 1, len(words), len(files), 1000, 1000, 1 << 26, output, 1 << 20, 8, len(source), len(given))
+    head += struct.pack("=16I", *[len(word) for word in words], *[0] * (16 - len(words)))
+    head += struct.pack("=4I4Q", *[len(name) for name in names], *[0] * (4 - len(names)), *[len(data) for _, data in files], *[0] * (4 - len(files)))
+    return head + source + given + b"".join(words) + b"".join(name + data for name, (_, data) in zip(names, files))
+
+
+def wire_result(outcome, output, error, records, message=b""):
+    return struct.pack("=IiiI3q3Q200s", outcome, 0, 0, 1, 100, 100, 100, len(output), len(error), len(records), message) + output + error + records
+
+
+def slot():
+    yield b"\0" + wire_program(0, b"print(1)", b"1 2\n")
+    yield b"\0" + wire_program(4, b"", b"{}", (b"/bin/sh", b"-c", b"true"), ((b"input", b"1\n"), (b"answer", b"2\n")))
+    yield b"\0" + wire_program(2, b"int main(void){}", b"", (b"input",), ((b"..", b"1"), (b"a/b", b"")))
+    for count in (1, 2):
+        for outcome, output in ((0, b"1\n"), (3, b"x" * 1024), (3, b"x" * 1025), (7, b"")):
+            yield bytes([count]) + wire_result(outcome, output, b"e", b"r") * count
+    yield b"\1" + wire_result(5, b"", b"e" * 3000, b"", b"m" * 200)
+    yield b"\1" + wire_result(6, b"", b"", b"", b"mount: EPERM")
+
+
 # The name of the target is that of its function up to the first underscore.
-TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths, heads]
+TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths, heads, slot]
 
 
 def write_words(path):
