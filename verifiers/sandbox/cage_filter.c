@@ -48,11 +48,13 @@ static const char *const denied[] = {
     "bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_secret",
     "vmsplice", "modify_ldt", "mbind", "set_mempolicy", "set_mempolicy_home_node", "move_pages", "migrate_pages",
     "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp", "mlockall",
+    /* asynchronous files: their number is one for the whole machine */
+    "io_setup", "io_destroy", "io_submit", "io_cancel", "io_getevents", "io_pgetevents",
     /* the machine */
     "init_module", "finit_module", "delete_module", "create_module", "kexec_load", "kexec_file_load", "reboot",
     "swapon", "swapoff", "acct", "syslog", "quotactl", "quotactl_fd", "settimeofday", "clock_settime",
     "clock_settime64", "stime", "adjtimex", "clock_adjtime", "clock_adjtime64", "sethostname", "setdomainname", "iopl",
-    "ioperm", "vhangup", "nfsservctl", "uselib", "sysfs", "_sysctl", "sync",
+    "ioperm", "vhangup", "nfsservctl", "uselib", "sysfs", "_sysctl", "sync", "syncfs",
     /* ids */
     "setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "setfsuid", "setfsgid"};
 
@@ -78,6 +80,11 @@ struct rule {
 #define KIND(call, argument, kind)                                                                                     \
     {                                                                                                                  \
         call, argument, SCMP_CMP_MASKED_EQ, S_IFMT, kind                                                               \
+    }
+
+#define KIND_OF_SOCKET(kind)                                                                                           \
+    {                                                                                                                  \
+        "socketpair", 1, SCMP_CMP_MASKED_EQ, 0xf, kind                                                                 \
     }
 
 static const struct rule denied_arguments[] = {
@@ -116,8 +123,17 @@ static const struct rule denied_arguments[] = {
     KIND("mknodat", 2, S_IFBLK),
     {"personality", 0, SCMP_CMP_NE, LOW_WORD, 0}, /* but the question which one it is */
     {"socketpair", 0, SCMP_CMP_NE, AF_UNIX, 0},
+    /* one for datagrams, which raw is, too, writes to any name: sendmsg() has it behind a pointer */
+    KIND_OF_SOCKET(SOCK_DGRAM),
+    KIND_OF_SOCKET(SOCK_RAW),
     /* an address behind it names somebody; sockets of socketpair have none */
-    {"sendto", 4, SCMP_CMP_NE, 0, 0}};
+    {"sendto", 4, SCMP_CMP_NE, 0, 0},
+    /* programs for the kernel, and pipes of its news */
+    VALUE("setsockopt", 2, SO_ATTACH_FILTER),
+    VALUE("setsockopt", 2, SO_ATTACH_BPF),
+    BITS("pipe2", 1, O_EXCL), /* O_NOTIFICATION_PIPE */
+    /* whoever takes /usr out of memory makes every other program wait for the disk */
+    VALUE("fadvise64", 3, POSIX_FADV_DONTNEED)};
 
 /* Without namespaces one killpg() must reach every process of a program, and its user's other processes and files are
  * within reach. Landlock leaves alone what a path says about a file: mode, owner, times, attributes. */
