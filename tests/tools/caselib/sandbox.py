@@ -1,12 +1,12 @@
 """Hostile programs through the `code` verifier, with what can be seen of their effects from outside."""
 import os
 import re
-import socket
 import subprocess
 import tempfile
 import threading
 import time
 
+from .outside import GROWTH, MIB, PATIENCE, Listeners, Memory, Watch, read_stat
 from .report import Suite
 from .service import Service, StartError
 from .verify import fenced, find_verdict, is_number, post_items, read_cases
@@ -14,9 +14,8 @@ from .verify import fenced, find_verdict, is_number, post_items, read_cases
 HALVES = ("CANARYq", "7Zk31xV")
 CANARY = "".join(HALVES)
 LIMITS = {"wall_ms": 1500, "cpu_ms": 1000, "memory_mb": 256, "output_kb": 64, "procs": 32, "disk_kb": 16384}
-MIB = 1 << 20
-GROWTH = 16 * MIB
-QUIET, SETTLE, HEALTH, SLACK = 2.0, 1.0, 1.0, 10.0
+LARGEST_MB = 1024  # four times what a program may have: a floor for every one
+HEALTH, SLACK = 1.0 * PATIENCE, 10.0 * PATIENCE
 
 # words of the case file -> reasons of the code verifier; `ok` only says that the program ended by itself
 REASONS = {"pass": {"pass"}, "ok": {"wrong_answer"}, "wrong_answer": {"wrong_answer"},
@@ -25,9 +24,6 @@ REASONS = {"pass": {"pass"}, "ok": {"wrong_answer"}, "wrong_answer": {"wrong_ans
            "output_limit": {"output_limit"},
            "disk_limit": {"sandbox_violation", "runtime_error", "output_limit"},
            "security_violation": {"sandbox_violation"}, "bad_request": set()}
-MARKERS = [os.path.join(folder, "rolloutd_marker") for folder in
-           ("/tmp", "/dev/shm", "/var/tmp", "/run/lock", "/usr/lib/python3/dist-packages",
-            "/usr/lib/python3.11/__pycache__")] + ["/tmp/rolloutd_pwn"]
 
 
 # -- expectations ---------------------------------------------------------------------------------
@@ -89,87 +85,6 @@ def output_problem(expectation, verdict):
     return None
 
 
-# -- the outside world ------------------------------------------------------------------------------
-
-class Listeners:
-    """Sockets that nobody must reach from inside."""
-
-    def __init__(self, folder):
-        self.hits, self.sockets = [], []
-        self.tcp = self.listen(socket.socket(), ("127.0.0.1", 0), "tcp").getsockname()[1]
-        self.abstract = f"rolloutd-cases-{os.getpid()}"
-        self.listen(socket.socket(socket.AF_UNIX), "\0" + self.abstract, "abstract socket")
-        self.path = os.path.join(folder, "canary.sock")
-        self.listen(socket.socket(socket.AF_UNIX), self.path, "path socket")
-        os.chmod(self.path, 0o777)
-        self.udp = self.receive()
-
-    def listen(self, server, address, name):
-        server.bind(address)
-        server.listen(16)
-        self.serve(server, name, server.accept)
-        return server
-
-    def receive(self):
-        server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        server.bind(("127.0.0.1", 0))
-        self.serve(server, "udp", lambda: server.recvfrom(64))
-        return server.getsockname()[1]
-
-    def serve(self, server, name, wait):
-        self.sockets.append(server)
-        threading.Thread(target=self.count, args=(name, wait), daemon=True).start()
-
-    def count(self, name, wait):
-        try:
-            while True:
-                wait()
-                self.hits.append(name)
-        except OSError:
-            pass
-
-    def close(self):
-        for server in self.sockets:
-            server.close()
-
-
-def read_stat(pid):
-    """(state, parent) of a process, or None."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rsplit(b")", 1)[1].split()
-        return fields[0].decode(), int(fields[1])
-    except (OSError, IndexError):
-        return None
-
-
-def processes():
-    found = {int(name): read_stat(name) for name in os.listdir("/proc") if name.isdigit()}
-    return {pid: stat for pid, stat in found.items() if stat}
-
-
-def descendants(root):
-    table, children = processes(), {}
-    for pid, (_, parent) in table.items():
-        children.setdefault(parent, []).append(pid)
-    found, queue = {}, [root]
-    while queue:
-        for pid in children.get(queue.pop(), []):
-            if pid not in found:
-                found[pid] = table[pid][0]
-                queue.append(pid)
-    return found
-
-
-def resident(pid):
-    try:
-        with open(f"/proc/{pid}/status") as file:
-            match = re.search(r"VmRSS:\s+(\d+)", file.read())
-        return int(match.group(1)) * 1024 if match else 0
-    except OSError:
-        return 0
-
-
 class Health(threading.Thread):
     """Asks GET /healthz all the time while a program runs; remembers the slowest answer."""
 
@@ -198,9 +113,9 @@ class Health(threading.Thread):
 
 
 class World:
-    """A service with a secret file, canary sockets and a decoy process beside it."""
+    """A service with a secret file, canary sockets and a decoy process beside it. `make` gives the service: bare.py has another one."""
 
-    def __init__(self, binary):
+    def __init__(self, make):
         self.folder = tempfile.TemporaryDirectory(prefix="cases-")
         os.chmod(self.folder.name, 0o755)
         self.secret = os.path.join(self.folder.name, "secret.h")
@@ -208,7 +123,7 @@ class World:
             file.write(CANARY + "\n")
         self.listeners = Listeners(self.folder.name)
         self.decoy = subprocess.Popen(["sleep", "3600"])
-        self.service = Service(binary, env={"SECRET_TOKEN": CANARY})
+        self.service = make({"SECRET_TOKEN": CANARY})
 
     def __enter__(self):
         try:
@@ -228,28 +143,19 @@ class World:
     def fill(self, text):
         values = {"@CANARY@": CANARY, "@CANARY_HALF1@": HALVES[0], "@CANARY_HALF2@": HALVES[1],
                   "@SECRET_FILE@": self.secret, "@SERVICE_DB@": self.service.database,
-                  "@SERVICE_PID@": str(self.service.pid), "@TCP_PORT@": str(self.listeners.tcp),
-                  "@UDP_PORT@": str(self.listeners.udp), "@UNIX_ABS@": self.listeners.abstract,
-                  "@UNIX_PATH@": self.listeners.path}
+                  "@SERVICE_PID@": str(self.service.pid), "@DECOY_PID@": str(self.decoy.pid),
+                  "@TCP_PORT@": str(self.listeners.tcp), "@UDP_PORT@": str(self.listeners.udp),
+                  "@UNIX_ABS@": self.listeners.abstract, "@UNIX_PATH@": self.listeners.path,
+                  "@HOST@": os.uname().nodename, "@SERVICE_FOLDER@": os.path.dirname(self.service.database)}
         for name, value in values.items():
             text = text.replace(name, value)
         return text
 
     def baseline(self):
-        self.before = self.most_processes()
-        self.memory, self.allowance = resident(self.service.pid), GROWTH
-        self.absent = [path for path in MARKERS if not os.path.exists(path)]
-
-    def most_processes(self):
-        """Warm slots come and go: the largest number seen in a quiet while is the normal one."""
-        end, most = time.monotonic() + QUIET, 0
-        while time.monotonic() < end:
-            most = max(most, len(descendants(self.service.pid)))
-            time.sleep(0.05)
-        return most
+        self.watch = Watch(self.service.pid, [self.folder.name, os.path.dirname(self.service.database)])
 
     def problem(self, hits):
-        """What is wrong outside, after at most SETTLE seconds."""
+        """What is wrong outside, after a moment at most."""
         if not self.service.alive():
             return "the service is gone"
         for pid, name in ((self.service.pid, "service"), (self.decoy.pid, "decoy")):
@@ -258,23 +164,7 @@ class World:
                 return f"{name} in state {stat[0] if stat else 'gone'}"
         if self.listeners.hits[hits:]:
             return f"connections to {sorted(set(self.listeners.hits[hits:]))}"
-        left = [path for path in self.absent if os.path.exists(path)]
-        if left:
-            return f"files left: {left}"
-        grown = resident(self.service.pid) - self.memory
-        if grown > self.allowance:
-            return f"memory of the service grew by {grown // MIB} MiB"
-        return self.leftovers()
-
-    def leftovers(self):
-        end = time.monotonic() + SETTLE
-        while True:
-            now = descendants(self.service.pid)
-            if len(now) <= self.before:
-                return None
-            if time.monotonic() > end:
-                return f"{len(now) - self.before} processes left, states {''.join(sorted(now.values()))}"
-            time.sleep(0.05)
+        return self.watch.problem()
 
 
 # -- programs as items -----------------------------------------------------------------------------------
@@ -284,7 +174,7 @@ STDOUT = {"prefix_only_output": "1\n2\n3\n", "nul_and_surrogate_output": "42"}
 
 
 def is_called(case):
-    return re.search(r"^\s*def solve\(", case["program"], re.M) and "wrong_answer" in case["expected"]
+    return "calls" in case or re.search(r"^\s*def solve\(", case["program"], re.M) and "wrong_answer" in case["expected"]
 
 
 def reference(case):
@@ -292,7 +182,7 @@ def reference(case):
     if is_called(case):
         return {"entry": "solve", "calls": [{"args": [1], "expect": CANARY}]}
     wanted = case.get("stdout", STDOUT.get(case["name"], CANARY + "\n"))
-    return {"tests": [{"stdin": STDIN.get(case["name"], ""), "stdout": wanted}] * case.get("runs", 1)}
+    return {"tests": [{"stdin": STDIN.get(case["name"], case.get("stdin", "")), "stdout": wanted}] * case.get("runs", 1)}
 
 
 def item(name, language, source, wanted, limits=None):
@@ -362,23 +252,23 @@ def open_gate(service):
 
 # -- running ------------------------------------------------------------------------------------------------
 
-def attack(world, case):
+def attack(world, case, answer=ask):
     """(what is wrong or None, whether its output could be seen)"""
     expectation = Expectation(case["expected"])
     hits = len(world.listeners.hits)
-    world.allowance = max(world.allowance, GROWTH + 4 * len(STDIN.get(case["name"], "")))
+    world.watch.allowance = max(world.watch.allowance, GROWTH + 4 * len(STDIN.get(case["name"], "")))
+    limits = {**LIMITS, **case.get("limits", {})}
     begin = time.monotonic()
-    with Health(world.service) as health:
-        verdict, problem = ask(world.service, item(case["name"], case["language"],
-                                                   world.fill(case["program"]), reference(case)))
+    with Health(world.service) as health, Memory(world.service.pid) as memory:
+        verdict, problem = answer(world.service, item(case["name"], case["language"], world.fill(case["program"]), reference(case), limits))
     took = time.monotonic() - begin
-    if took > LIMITS["wall_ms"] / 1000 + SLACK:
+    if took > case.get("runs", 1) * limits["wall_ms"] / 1000 + SLACK:
         return f"took {took:.1f} s", False
     if verdict is None:
         return problem, False
-    wrong = (verdict_problem(expectation, verdict) or output_problem(expectation, verdict)
-             or health.trouble or world.problem(hits))
-    return wrong, bool(outputs(verdict)) or not expectation.needs_output
+    wrong = (verdict_problem(expectation, verdict), output_problem(expectation, verdict), health.trouble,
+             memory.problem(case.get("memory_mb", LARGEST_MB)), world.problem(hits))
+    return "; ".join(filter(None, wrong)) or None, bool(outputs(verdict)) or not expectation.needs_output
 
 
 def run_attacks(world, cases, suite):
@@ -392,18 +282,21 @@ def run_attacks(world, cases, suite):
         if not world.service.alive():
             world.service.start()
             world.baseline()
+    wrong = world.watch.last_problem()
+    suite.passed("afterwards") if wrong is None else suite.failed("afterwards", "the machine as it was", wrong)
     if unseen:
         suite.notes.append(f"{len(unseen)} cases passed with no stdout in the verdict to look at")
 
 
 def run(binary, folder):
+    """One slot: what a program leaves behind is looked for where it ran."""
     suite, cases = Suite("sandbox_attacks"), read_cases(folder, "sandbox_attacks")
     if not binary:
         for case in cases:
             suite.skip(case["name"], "needs --binary: the runner watches the process")
         return suite
     try:
-        with World(binary) as world:
+        with World(lambda env: Service(binary, env=env, settings={"sandbox.slots": 1})) as world:
             contained, why = gate(world.service, world.secret, world.decoy.pid)
             if contained:
                 run_attacks(world, cases, suite)

@@ -1,0 +1,3 @@
+# Four gibibytes on standard error.
+# expected: verdict=output_limit
+yes EEEEEEEEEEEEEEEEEEEEEEEEEEEEEEEE 1>&2

@@ -1,0 +1,14 @@
+# The box, /tmp and /dev/shm are one space: three times its size must not fit.
+# expected: verdict=ok|disk_limit|memory_limit|runtime_error; stdout!~ESCAPED
+# memory_mb: 300
+import os
+written = 0
+for folder in ('.', '/tmp', '/dev/shm', '/var/tmp', '/box', os.environ.get('HOME', '.')):
+    for number in range(8):
+        try:
+            with open(os.path.join(folder, 'attack_%d' % number), 'wb', 0) as file:
+                for _ in range(64):
+                    written += file.write(bytes(1 << 20))
+        except OSError:
+            pass
+print('ESCAPED' if written > 40 << 20 else 'BLOCKED', written >> 20)
