@@ -121,8 +121,11 @@ int python_zygote_init(const char *venv, char *ret_message, size_t message_bytes
     if (unmap_shared(ret_message, message_bytes) < 0 || python_load(venv, ret_message, message_bytes) < 0)
         return -1;
     initialise();
-    if (boot(venv) == 0)
-        return 0;
-    take_error(ret_message, message_bytes);
-    return -1;
+    if (boot(venv) < 0) {
+        take_error(ret_message, message_bytes);
+        return -1;
+    }
+    /* Once, for all forks: the zygote runs no Python any more, so there is never an AfterFork_Parent. */
+    python.PyOS_BeforeFork();
+    return 0;
 }

@@ -18,6 +18,7 @@ typedef struct PyObject PyObject; /* never looked into */
     FUNCTION(void, Py_SetProgramName, (const wchar_t *name)) \
     FUNCTION(void, Py_InitializeEx, (int with_signals)) \
     FUNCTION(int, Py_FinalizeEx, (void)) \
+    FUNCTION(void, PyOS_BeforeFork, (void)) \
     FUNCTION(void, PyOS_AfterFork_Child, (void)) \
     FUNCTION(PyObject *, Py_CompileString, (const char *text, const char *file_name, int start)) \
     FUNCTION(PyObject *, PyEval_EvalCode, (PyObject *code, PyObject *globals, PyObject *locals)) \

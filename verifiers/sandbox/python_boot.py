@@ -3,12 +3,12 @@ its own, which no program sees.
 
 CPython's own names are kept for what it does itself: create_stdio() of Python/pylifecycle.c, pymain_run_file() of
 Modules/main.c."""
+import _signal
 import builtins
 import gc
 import io
 import linecache
 import os
-import signal
 import sys
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
@@ -81,8 +81,7 @@ def add_site(venv):
 
 def warm():
     code = compile(WARM, "/warm.py", "exec")
-    sys.stdin, sys.stdout, sys.stderr = stream(0, "rb"), stream(1, "wb"), stream(2, "wb")
-    sys.stdin.readline()
+    stream(0).readline()
     sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
     exec(code, {"__name__": "__main__", "__builtins__": builtins})
     try:
@@ -95,55 +94,83 @@ def warm():
     linecache.clearcache()
 
 
+def preload_with_hooks():
+    """random and threading have functions to be called after a fork. For a program's own forks begin() registers them. After the fork of the
+    zygote it does what there is to do: with one thread and no lock that is little, and threading's function takes a tenth of the start."""
+    found = []
+    register, os.register_at_fork = os.register_at_fork, lambda **hook: found.append(hook)
+    import random
+    import threading
+    os.register_at_fork = register
+    return found, random, threading.main_thread()
+
+
 def start(venv):
     """In the zygote, once."""
+    global piped, hooks, random, main_thread
+    hooks, random, main_thread = preload_with_hooks()
     for name in PRELOADED:
         preload(name)
     add_site(venv)
     if venv:
         preload("numpy")
     warm()
+    piped = piped_streams()
     sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None
     gc.collect()
     gc.freeze()
 
 
-def stream(descriptor, mode):
-    """A standard stream as python3 has it where the locale is C.UTF-8; None for a descriptor that is closed."""
+def stream(descriptor):
+    """A standard stream as create_stdio() makes it where the locale is C.UTF-8; None for a descriptor that is closed."""
     try:
-        binary = io.open(descriptor, mode, closefd=False)
+        binary = io.open(descriptor, "wb" if descriptor else "rb", closefd=False)
     except OSError:
         return None
     binary.raw.name = ("<stdin>", "<stdout>", "<stderr>")[descriptor]
     text = io.TextIOWrapper(binary, encoding="utf-8", errors="backslashreplace" if descriptor == 2 else "surrogateescape", newline="\n",
                             line_buffering=descriptor == 2 or binary.raw.isatty())
-    text.mode = mode[0]
+    text.mode = "w" if descriptor else "r"
     return text
 
 
-def hidden(box):
-    """Modules that a file of the box hides: who imports them gets the box's."""
-    for name in os.listdir(box):
-        if name.endswith(".py"):
-            sys.modules.pop(name[:-3], None)
+def piped_streams():
+    """Those of a program whose standard streams are pipes, which all of them are. What a stream knows of its descriptor, it knows when it is
+    made, and it is the same for each pipe."""
+    before = [os.dup(descriptor) for descriptor in range(3)]
+    reads, writes = os.pipe()
+    for descriptor, pipe in enumerate((reads, writes, writes)):
+        os.dup2(pipe, descriptor)
+    streams = [stream(descriptor) for descriptor in range(3)]
+    for descriptor, old in enumerate(before):
+        os.dup2(old, descriptor)
+        os.close(old)
+    os.close(reads)
+    os.close(writes)
+    return streams
 
 
-def begin(path, arguments):
-    """In the child, before the program: gives its __main__."""
+def begin(path, arguments, pipes, at_home, hidden):
+    """In the child, before the program: gives its __main__. pipes: which of 0, 1 and 2 are one. at_home: HOME is the box. hidden: names of
+    files in the box beside the program's own; a module of this name that is preloaded is not what `import` would find."""
     box, _, name = path.rpartition("/")
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.stdin = sys.__stdin__ = stream(0, "rb")
-    sys.stdout = sys.__stdout__ = stream(1, "wb")
-    sys.stderr = sys.__stderr__ = stream(2, "wb")
+    _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
+    _signal.signal(_signal.SIGXFSZ, _signal.SIG_IGN)
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    sys.stdin = sys.__stdin__ = piped[0] if pipes[0] else stream(0)
+    sys.stdout = sys.__stdout__ = piped[1] if pipes[1] else stream(1)
+    sys.stderr = sys.__stderr__ = piped[2] if pipes[2] else stream(2)
     sys.argv = [name, *arguments]
     sys.orig_argv = [sys.executable, *sys.argv]
     sys.path.insert(0, box)
-    for name in ("HOME", "TMPDIR"):
-        if os.environ.get(name) != box:
-            os.environ[name] = box
-    hidden(box)
+    if not at_home:
+        os.environ["HOME"] = os.environ["TMPDIR"] = box
+    for file in hidden:
+        sys.modules.pop(file.removesuffix(".py"), None)
+    for hook in hooks:
+        os.register_at_fork(**hook)
+    random.seed()
+    main_thread._set_native_id()
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
     main = sys.modules["__main__"] = ModuleType("__main__")

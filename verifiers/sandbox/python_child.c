@@ -2,12 +2,14 @@
  * which the interpreter itself is left standing. */
 #include "verifiers/sandbox/python_private.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "verifiers/sandbox/python_api_private.h"
@@ -271,15 +273,49 @@ static PyObject *list_of(const char *const *texts, size_t count)
     return list;
 }
 
-/* A __main__ of its own. NULL with an exception. */
-static PyObject *begin(const char *path, const struct python_program *program)
+/* The names of Python files in the box, but for the program's own. */
+static void list_neighbours(const char *own, PyObject *list)
 {
-    PyObject *name = python.PyUnicode_DecodeFSDefault(path);
-    PyObject *arguments = list_of(program->arguments, program->argument_count);
-    PyObject *main = name && arguments ? python.PyObject_CallFunction(python.begin, "OO", name, arguments) : NULL;
+    DIR *box = opendir(".");
+    struct dirent *entry;
 
-    release(name);
+    while (box && (entry = readdir(box))) {
+        const char *ending = strrchr(entry->d_name, '.');
+        PyObject *name;
+
+        if (!ending || strcmp(ending, ".py") != 0 || strcmp(entry->d_name, own) == 0)
+            continue;
+        name = python.PyUnicode_DecodeFSDefault(entry->d_name);
+        if (name)
+            python.PyList_Append(list, name);
+        release(name);
+    }
+    if (box)
+        closedir(box);
+}
+
+static int is_pipe(int fd)
+{
+    struct stat status;
+
+    return fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+/* A __main__ of its own. NULL with an exception. */
+static PyObject *begin(const char *box, const char *path, const struct python_program *program)
+{
+    PyObject *arguments = list_of(program->arguments, program->argument_count);
+    PyObject *neighbours = list_of(NULL, 0);
+    const char *home = getenv("HOME");
+    PyObject *main;
+
+    if (!arguments || !neighbours)
+        return NULL;
+    list_neighbours(program->file, neighbours);
+    main = python.PyObject_CallFunction(python.begin, "sO(iii)iO", path, arguments, is_pipe(0), is_pipe(1), is_pipe(2),
+                                        home && strcmp(home, box) == 0, neighbours);
     release(arguments);
+    release(neighbours);
     return main;
 }
 
@@ -295,17 +331,19 @@ static FILE *open_file(const char *path)
 
 void python_child(const struct python_program *program)
 {
-    char path[PATH_MAX];
-    size_t length = getcwd(path, sizeof path) ? strlen(path) : 0;
+    char box[PATH_MAX];
+    char path[PATH_MAX + sizeof "/" + NAME_MAX];
     bool interrupted = false;
     int code = 0;
     PyObject *main;
     PyObject *names;
     PyObject *result;
 
-    snprintf(path + length, sizeof path - length, "/%s", program->file);
+    if (!getcwd(box, sizeof box))
+        box[0] = '\0';
+    snprintf(path, sizeof path, "%s/%s", box, program->file);
     python.PyOS_AfterFork_Child();
-    main = begin(path, program);
+    main = begin(box, path, program);
     if (!main) {
         python.PyErr_Print();
         _exit(EXIT_FAILURE);
