@@ -62,11 +62,11 @@ for line in open("/dev/null"):
 
 
 def preload(name):
+    """None if it is not there."""
     try:
-        __import__(name)
+        return __import__(name)
     except ImportError:
-        return False
-    return True
+        return None
 
 
 def add_site(venv):
@@ -107,13 +107,12 @@ def preload_with_hooks():
 
 def start(venv):
     """In the zygote, once."""
-    global piped, hooks, random, main_thread
+    global piped, hooks, random, main_thread, numpy
     hooks, random, main_thread = preload_with_hooks()
     for name in PRELOADED:
         preload(name)
     add_site(venv)
-    if venv:
-        preload("numpy")
+    numpy = preload("numpy") if venv else None
     warm()
     piped = piped_streams()
     sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None
@@ -150,6 +149,15 @@ def piped_streams():
     return streams
 
 
+def names_numpy(path):
+    """New seeds for numpy cost a third of a program's start, so that they are for those who may use it."""
+    try:
+        with io.FileIO(path) as file:
+            return b"numpy" in file.read()
+    except OSError:
+        return False
+
+
 def begin(path, arguments, pipes, at_home, hidden):
     """In the child, before the program: gives its __main__. pipes: which of 0, 1 and 2 are one. at_home: HOME is the box. hidden: names of
     files in the box beside the program's own; a module of this name that is preloaded is not what `import` would find."""
@@ -171,8 +179,8 @@ def begin(path, arguments, pipes, at_home, hidden):
         os.register_at_fork(**hook)
     random.seed()
     main_thread._set_native_id()
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed()
+    if numpy and (hidden or names_numpy(path)):
+        numpy.random.seed()
     main = sys.modules["__main__"] = ModuleType("__main__")
     main.__loader__ = SourceFileLoader("__main__", path)
     if sys.version_info < (3, 14):

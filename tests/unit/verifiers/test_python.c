@@ -22,7 +22,8 @@
 #define OUTPUT_MAX_BYTES ((size_t)16 << 20)
 #define INPUT_MAX_BYTES 60000 /* what a pipe holds */
 
-static char box[] = "/tmp/rolloutd-python-XXXXXX";
+static char folder[] = "/tmp/rolloutd-python-XXXXXX";
+static char box[sizeof folder + sizeof "/box"];
 static char *programs; /* their folder */
 static const char *python3 = "/usr/bin/python3";
 static const char *venv;
@@ -266,33 +267,132 @@ static void test_a_zygote_has_no_page_that_a_program_could_leave_something_in(vo
     run_finish(&run);
 }
 
+/* --- a virtual environment --- */
+
+static void write_below(const char *name, const char *text)
+{
+    char path[PATH_MAX];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Of each version one, with a numpy that says when it gets new seeds. */
+static void make_venv(void)
+{
+    char command[512];
+
+    snprintf(command, sizeof command,
+             "cd '%s' && for version in 3.11 3.12 3.13 3.14; do mkdir -p venv$version/lib/python$version && "
+             "ln -s ../../../packages venv$version/lib/python$version/site-packages; done; mkdir -p packages/numpy",
+             folder);
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c) */
+    write_below("packages/numpy/__init__.py", "from . import random\n");
+    write_below("packages/numpy/random.py", "seeds = 0\ndef seed():\n    global seeds\n    seeds += 1\n");
+    write_below("packages/mine.py", "value = 5\n");
+}
+
+/* A zygote of its own, and one program of it. */
+static void be_zygote_of_venv(void)
+{
+    char path[sizeof folder + sizeof "/venv3.11"];
+    char target[PATH_MAX] = "";
+    char message[256];
+    int status;
+    pid_t pid;
+
+    if (readlink(python3, target, sizeof target - 1) < 0)
+        _exit(125);
+    snprintf(path, sizeof path, "%s/venv%s", folder, strstr(target, "3."));
+    if (python_zygote_init(path, message, sizeof message) < 0) {
+        fputs(message, stderr);
+        _exit(124);
+    }
+    pid = fork();
+    if (pid == 0)
+        be_zygote_child();
+    waitpid(pid, &status, 0);
+    _exit(WEXITSTATUS(status));
+}
+
+static void expect_output(const char *source, const char *expected)
+{
+    struct run run;
+
+    run_it(source, TEXT_LITERAL(""), be_zygote_of_venv, &run);
+    if (run.status != 0)
+        fail_msg("%.*s", (int)run.output[1].length_bytes, run.output[1].data);
+    buffer_append(&run.output[0], "", 1);
+    assert_string_equal(run.output[0].data, expected);
+    run_finish(&run);
+}
+
+static void test_packages_of_a_virtual_environment_are_there_and_numpy_is_loaded(void **state)
+{
+    (void)state;
+    make_venv();
+    expect_output("import sys\n"
+                  "print('numpy' in sys.modules, 'mine' in sys.modules, sys.path[-1].endswith('/site-packages'))\n"
+                  "import mine, numpy\n"
+                  "print(mine.value, numpy.random.seeds)\n",
+                  "True False True\n5 1\n");
+    expect_output("import sys\nprint(sys.modules['num' 'py'].random.seeds)\n", "0\n");
+}
+
+static void test_a_folder_that_is_no_virtual_environment_is_named(void **state)
+{
+    char message[256] = "";
+
+    (void)state;
+    assert_int_equal(python_zygote_init("/nowhere", message, sizeof message), -1);
+    assert_non_null(strstr(message, "/nowhere has no lib/python3"));
+}
+
 /* --- all --- */
 
-static int make_zygote(void **state)
+static int make_folder(void **state)
 {
-    char message[256];
-
     (void)state;
     clearenv();
     setenv("PATH", "/usr/bin:/bin", 1);
     setenv("LANG", "C.UTF-8", 1);
     setenv("PYTHONHASHSEED", "0", 1);
-    /* A page of the kind that a zygote must not keep. */
-    if (mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED || !mkdtemp(box))
+    if (!mkdtemp(folder))
         return -1;
+    snprintf(box, sizeof box, "%s/box", folder);
     setenv("HOME", box, 1);
     setenv("TMPDIR", box, 1);
-    if (python_zygote_init(venv, message, sizeof message) == 0)
-        return 0;
-    print_error("%s\n", message);
-    return -1;
+    return 0;
 }
 
-static int remove_box(void **state)
+static int make_zygote(void **state)
 {
+    static bool made;
+    char message[256];
+
     (void)state;
-    empty_box();
-    return rmdir(box);
+    if (made)
+        return 0;
+    /* A page of the kind that a zygote must not keep. */
+    if (mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+        return -1;
+    made = python_zygote_init(venv, message, sizeof message) == 0;
+    if (!made)
+        print_error("%s\n", message);
+    return made ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    char command[sizeof folder + 16];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command); /* NOLINT(cert-env33-c) */
 }
 
 static size_t add_programs(struct CMUnitTest *tests, size_t count)
@@ -308,8 +408,8 @@ static size_t add_programs(struct CMUnitTest *tests, size_t count)
         *ending = '\0';
         if (UNDER_SANITIZER && strcmp(names[i]->d_name, "memory_error") == 0)
             continue; /* it warns of too large a request on stderr */
-        tests[count++] =
-            (struct CMUnitTest){names[i]->d_name, test_a_program_is_as_with_python3, NULL, NULL, names[i]->d_name};
+        tests[count++] = (struct CMUnitTest){names[i]->d_name, test_a_program_is_as_with_python3, make_zygote, NULL,
+                                             names[i]->d_name};
     }
     return count;
 }
@@ -325,9 +425,12 @@ static char *copy_of(const char *name)
 int main(void)
 {
     struct CMUnitTest tests[PROGRAMS_MAX] = {
-        cmocka_unit_test(test_what_one_program_changes_the_next_one_does_not_see),
-        cmocka_unit_test(test_each_program_has_random_numbers_of_its_own),
-        cmocka_unit_test(test_a_zygote_has_no_page_that_a_program_could_leave_something_in),
+        /* before this process is a zygote itself */
+        cmocka_unit_test(test_a_folder_that_is_no_virtual_environment_is_named),
+        cmocka_unit_test(test_packages_of_a_virtual_environment_are_there_and_numpy_is_loaded),
+        cmocka_unit_test_setup(test_what_one_program_changes_the_next_one_does_not_see, make_zygote),
+        cmocka_unit_test_setup(test_each_program_has_random_numbers_of_its_own, make_zygote),
+        cmocka_unit_test_setup(test_a_zygote_has_no_page_that_a_program_could_leave_something_in, make_zygote),
     };
     size_t count;
 
@@ -337,11 +440,10 @@ int main(void)
     venv = copy_of("VENV");
     if (getenv("PYTHON"))
         python3 = copy_of("PYTHON");
-    count = programs ? add_programs(tests, 3) : 0;
-
+    count = programs ? add_programs(tests, 5) : 0;
     if (count < 40) {
-        print_error("only %zu programs\n", count - 3);
+        print_error("only %zu programs\n", count);
         return 1;
     }
-    return _cmocka_run_group_tests("python", tests, count, make_zygote, remove_box);
+    return _cmocka_run_group_tests("python", tests, count, make_folder, remove_folder);
 }
