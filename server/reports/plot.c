@@ -29,6 +29,7 @@ struct canvas {
     const struct plot *plot;
     struct axis x, y;
     double bar_width;
+    double least_step; /* of marks on y: bars are counts */
     struct buffer *out;
 };
 
@@ -58,13 +59,13 @@ static double nice_step(struct axis axis, int count)
 }
 
 /* Ends on marks, and has a height. */
-static struct axis rounded(struct axis axis)
+static struct axis rounded(struct axis axis, double least_step)
 {
     if (axis.high - axis.low <= 1e-9 * fmax(fabs(axis.low), fabs(axis.high)) || axis.high <= axis.low) {
         double half = fabs(axis.high) / 2;
         axis = axis.high == 0 ? (struct axis){0, 1} : (struct axis){axis.low - half, axis.high + half};
     }
-    double step = nice_step(axis, TICKS);
+    double step = fmax(least_step, nice_step(axis, TICKS));
     return (struct axis){floor(axis.low / step + 1e-9) * step, ceil(axis.high / step - 1e-9) * step};
 }
 
@@ -113,7 +114,8 @@ static void measure(struct canvas *canvas)
         if (series->kind == PLOT_BARS && series->n > bars)
             bars = series->n;
     }
-    canvas->y = rounded(y);
+    canvas->least_step = bars > 0 ? 1 : 0;
+    canvas->y = rounded(y, canvas->least_step);
     if (bars > 0)
         canvas->bar_width = fmin(48, 0.8 * (WIDTH - LEFT - RIGHT) / (double)bars);
 }
@@ -122,7 +124,7 @@ static void measure(struct canvas *canvas)
 
 static void write_y_marks(const struct canvas *canvas)
 {
-    double step = nice_step(canvas->y, TICKS);
+    double step = fmax(canvas->least_step, nice_step(canvas->y, TICKS));
     char text[REPORT_NUMBER_BYTES];
 
     for (int k = 0; k <= 2 * TICKS; k++) {

@@ -168,6 +168,17 @@ static void end_table(struct buffer *out)
     put(out, "</tbody>\n</table>\n</div>\n");
 }
 
+static void write_heldout(const struct report *report, const struct report_row *row, struct buffer *out)
+{
+    char text[REPORT_CELL_BYTES];
+
+    for (size_t i = 0; i < report->rows->heldout_count; i++) {
+        const struct report_heldout *heldout = report_find_heldout(row, report->rows->heldout[i].verifier);
+        report_mean(heldout ? heldout->mean : NAN, heldout ? heldout->se : NAN, text);
+        buffer_append_format(out, "<td>%s</td>", text);
+    }
+}
+
 static void write_row(const struct report *report, const struct report_row *row, struct buffer *out)
 {
     char text[REPORT_CELL_BYTES];
@@ -176,25 +187,29 @@ static void write_row(const struct report *report, const struct report_row *row,
     for (size_t c = 0; report_columns[c].title; c++) {
         report_columns[c].write(row, text);
         buffer_append_format(out, c == 0 ? "<th scope=\"row\">%s</th>" : "<td>%s</td>", text);
-    }
-    for (size_t i = 0; i < report->rows->heldout_count; i++) {
-        const struct report_heldout *heldout = report_find_heldout(row, report->rows->heldout[i].verifier);
-        report_mean(heldout ? heldout->mean : NAN, heldout ? heldout->se : NAN, text);
-        buffer_append_format(out, "<td>%s</td>", text);
+        if (report_columns[c].heldout_next)
+            write_heldout(report, row, out);
     }
     put(out, "</tr>\n");
+}
+
+static void write_heldout_titles(const struct report *report, struct buffer *out)
+{
+    for (size_t i = 0; i < report->rows->heldout_count; i++) {
+        put(out, "<th scope=\"col\">");
+        put_outside(out, report->rows->heldout[i].verifier);
+        put(out, "</th>");
+    }
 }
 
 /* rows[0]: the totals, which come last. */
 static void write_table(const struct report *report, const struct report_row *rows, size_t count, struct buffer *out)
 {
     begin_table(out, "Numbers by revision");
-    for (size_t c = 0; report_columns[c].title; c++)
+    for (size_t c = 0; report_columns[c].title; c++) {
         buffer_append_format(out, "<th scope=\"col\">%s</th>", report_columns[c].title);
-    for (size_t i = 0; i < report->rows->heldout_count; i++) {
-        put(out, "<th scope=\"col\">");
-        put_outside(out, report->rows->heldout[i].verifier);
-        put(out, "</th>");
+        if (report_columns[c].heldout_next)
+            write_heldout_titles(report, out);
     }
     put(out, "</tr></thead>\n<tbody>\n");
     for (size_t i = 1; i < count; i++)

@@ -87,6 +87,17 @@ static void write_rule(struct buffer *out, size_t columns)
     put(out, "\n");
 }
 
+static void write_heldout(const struct report *report, const struct report_row *row, struct buffer *out)
+{
+    char text[REPORT_CELL_BYTES];
+
+    for (size_t i = 0; i < report->rows->heldout_count; i++) {
+        const struct report_heldout *heldout = report_find_heldout(row, report->rows->heldout[i].verifier);
+        report_mean(heldout ? heldout->mean : NAN, heldout ? heldout->se : NAN, text);
+        buffer_append_format(out, " %s |", text);
+    }
+}
+
 static void write_row(const struct report *report, const struct report_row *row, struct buffer *out)
 {
     char text[REPORT_CELL_BYTES];
@@ -95,13 +106,19 @@ static void write_row(const struct report *report, const struct report_row *row,
     for (size_t c = 0; report_columns[c].title; c++) {
         report_columns[c].write(row, text);
         buffer_append_format(out, " %s |", text);
-    }
-    for (size_t i = 0; i < report->rows->heldout_count; i++) {
-        const struct report_heldout *heldout = report_find_heldout(row, report->rows->heldout[i].verifier);
-        report_mean(heldout ? heldout->mean : NAN, heldout ? heldout->se : NAN, text);
-        buffer_append_format(out, " %s |", text);
+        if (report_columns[c].heldout_next)
+            write_heldout(report, row, out);
     }
     put(out, "\n");
+}
+
+static void write_heldout_titles(const struct report *report, struct buffer *out)
+{
+    for (size_t i = 0; i < report->rows->heldout_count; i++) {
+        put(out, " ");
+        markdown_text(out, report->rows->heldout[i].verifier);
+        put(out, " |");
+    }
 }
 
 /* rows[0]: the totals, which come last. */
@@ -110,12 +127,10 @@ static void write_table(const struct report *report, const struct report_row *ro
     size_t columns = report->rows->heldout_count;
 
     put(out, "\n|");
-    for (size_t c = 0; report_columns[c].title; c++, columns++)
+    for (size_t c = 0; report_columns[c].title; c++, columns++) {
         buffer_append_format(out, " %s |", report_columns[c].title);
-    for (size_t i = 0; i < report->rows->heldout_count; i++) {
-        put(out, " ");
-        markdown_text(out, report->rows->heldout[i].verifier);
-        put(out, " |");
+        if (report_columns[c].heldout_next)
+            write_heldout_titles(report, out);
     }
     write_rule(out, columns);
     for (size_t i = 1; i < count; i++)

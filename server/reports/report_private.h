@@ -227,6 +227,7 @@ void report_write_html(const struct report *report);
 struct report_column {
     const char *title;
     void (*write)(const struct report_row *row, char ret_text[REPORT_CELL_BYTES]);
+    bool heldout_next; /* the held-out verifiers' columns stand behind it */
 };
 extern const struct report_column report_columns[]; /* ended by a title of NULL */
 

@@ -487,6 +487,20 @@ def test_texts_from_outside_are_text_and_no_markup(plain, number):
     assert not re.search(r"^# c|(?<!\\)<|(?<!\\)`[^`\n]*(?<!\\)<|^```", markdown, re.M) and "\u0007" not in markdown, markdown
 
 
+def test_held_out_scores_stand_beside_the_reward(plain):
+    score(plain, "beside", 0, [("t", [0, 1]), ("u", [1, 1])])
+    row = next(line for line in page_of(plain, "beside", "text/markdown")[1].splitlines() if line.startswith("| 0 |"))
+    assert row.split(" | ")[4:6] == ["0.75 ± 0.18", "0.75 ± 0.18"]  # sqrt(0.5^2 + 0.5^2) / 4
+    assert "| reward | correct | zero variance |" in page_of(plain, "beside", "text/markdown")[1]
+    assert '<th scope="col">reward</th><th scope="col"><bdi>correct</bdi></th>' in page_of(plain, "beside")[1]
+
+
+def test_an_axis_of_counts_has_whole_marks(plain):
+    score(plain, "counts", 0, [("t", [0, "engine_error"])])
+    figure = next(part for part in re.findall("<figure.*?</figure>", page_of(plain, "counts")[1], re.S) if "Failures by code" in part)
+    assert re.findall(r'<text class="mark"[^>]*>([^<]*)</text>', figure)[:2] == ["0", "1"]
+
+
 def test_a_table_of_markdown_has_as_many_columns_in_each_row(plain):
     a_run(plain, "tabled", 2)
     lines = page_of(plain, "tabled", "text/markdown")[1].splitlines()
