@@ -17,7 +17,8 @@
 #include "server/base/sanitizer.h"
 #include "verifiers/sandbox/cage_parts_private.h"
 
-#define STACK_BYTES (64ll << 20) /* recursion in C needs it more than threads, each of which gets as much */
+#define STACK_BYTES (64ll << 20) /* of Python; its threads have what was the limit when the service began */
+#define ADDRESS_ROOM_BYTES (1ll << 30)
 #define DESCRIPTORS_MAX 64
 #define BOX_FILES_MAX 4096
 /* Of the holder and what is around it: itself and its outer process, zygote, inits, a neighbour. They share the count. */
@@ -196,20 +197,48 @@ static rlim_t process_limit(const struct entry *entry)
     return (rlim_t)count;
 }
 
-/* RLIMIT_DATA rather than RLIMIT_AS: it counts what can be written privately, and lets runtimes reserve addresses. The
- * shadow memory of a sanitizer counts, too; an exec'ed program leaves it behind. */
+static int limit_both(int resource, rlim_t value)
+{
+    return limit(resource, value, value);
+}
+
+/* An exec'ed program's main stack has no limit but that of its memory: deep recursion needs it. And where there is none,
+ * a C library gives each thread 2 MiB rather than as much. */
+static int limit_stack(bool executed)
+{
+    struct rlimit old;
+
+    if (!executed)
+        return limit_both(RLIMIT_STACK, STACK_BYTES);
+    if (getrlimit(RLIMIT_STACK, &old) < 0)
+        return -1;
+    old.rlim_cur = old.rlim_max;
+    return setrlimit(RLIMIT_STACK, &old);
+}
+
+/* RLIMIT_DATA counts what can be written privately. RLIMIT_AS is far above it, as runtimes reserve addresses: it is the
+ * end of shared pages, of stacks and of page tables. The shadow memory of a sanitizer counts for both; an exec'ed
+ * program leaves it behind. */
+static int limit_memory(const struct entry *entry, bool executed)
+{
+    bool instrumented = UNDER_SANITIZER && !executed;
+    rlim_t data = (rlim_t)entry->program->limits.memory_bytes;
+
+    return limit_both(RLIMIT_DATA, instrumented ? RLIM_INFINITY : data) < 0
+               ? -1
+               : limit_both(RLIMIT_AS, instrumented ? RLIM_INFINITY : data + ADDRESS_ROOM_BYTES);
+}
+
 static int set_limits(struct entry *entry)
 {
     const struct sandbox_limits *limits = &entry->program->limits;
     rlim_t seconds = (rlim_t)((limits->cpu_ms + 999) / 1000 + 1);
-    bool instrumented = UNDER_SANITIZER && entry->program->run != cage_exec;
-    rlim_t memory = instrumented ? RLIM_INFINITY : (rlim_t)limits->memory_bytes;
+    bool executed = entry->program->run == cage_exec;
 
-    if (limit(RLIMIT_CPU, seconds, seconds + 1) < 0 || limit(RLIMIT_DATA, memory, memory) < 0 ||
-        limit(RLIMIT_FSIZE, (rlim_t)limits->disk_bytes, (rlim_t)limits->disk_bytes) < 0 ||
-        limit(RLIMIT_STACK, STACK_BYTES, STACK_BYTES) < 0 || limit(RLIMIT_NOFILE, DESCRIPTORS_MAX, DESCRIPTORS_MAX) < 0)
+    if (limit(RLIMIT_CPU, seconds, seconds + 1) < 0 || limit_stack(executed) < 0 || limit_memory(entry, executed) < 0 ||
+        limit_both(RLIMIT_FSIZE, (rlim_t)limits->disk_bytes) < 0 || limit_both(RLIMIT_NOFILE, DESCRIPTORS_MAX) < 0)
         return -1;
-    return limit(RLIMIT_NPROC, process_limit(entry), process_limit(entry));
+    return limit_both(RLIMIT_NPROC, process_limit(entry));
 }
 
 /* --- rights --- */

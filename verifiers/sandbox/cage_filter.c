@@ -59,8 +59,9 @@ static const char *const denied[] = {
     "setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "setfsuid", "setfsgid"};
 
 /* What a C library does without when it is told that the call does not exist. clone3: its flags are behind a pointer, so
- * that only clone can be checked. preadv2: with a flag it tells whether a page of /usr is in memory. */
-static const char *const absent[] = {"clone3", "preadv2"};
+ * that only clone can be checked. preadv2: with a flag it tells whether a page of /usr is in memory. memfd_create: files
+ * outside of the box, which count for no process once they wait in a socket's queue. */
+static const char *const absent[] = {"clone3", "preadv2", "memfd_create"};
 
 struct rule {
     const char *call;

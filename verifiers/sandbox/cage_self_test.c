@@ -57,7 +57,7 @@ static const struct attempt attempts[] = {
     {"fcntl of a lock, high bit", SYS_fcntl, {0, F_GETLK | HIGH_BIT}, EPERM},
     {"fcntl of a lease", SYS_fcntl, {0, F_GETLEASE}, EPERM},
     {"fcntl of a notice", SYS_fcntl, {0, F_NOTIFY}, EPERM},
-    {"shmget", SYS_shmget, {0, 4096, 0600}, EPERM},
+    {"shmget", SYS_shmget, {0x7012, 4096, 0600}, EPERM},
     {"mq_open", SYS_mq_open, {TEXT("x"), O_RDONLY}, EPERM},
     {"socket of unix", SYS_socket, {AF_UNIX, SOCK_STREAM, 0}, EPERM},
     {"socket of inet", SYS_socket, {AF_INET, SOCK_STREAM, 0}, EPERM},
@@ -96,6 +96,7 @@ static const struct attempt attempts[] = {
     {"set user id on a file", SYS_fchmod, {-1, 04755}, EPERM},
     {"a device", SYS_mknodat, {AT_FDCWD, TEXT("device"), S_IFCHR | 0600, 0x103}, EPERM},
     {"preadv2", SYS_preadv2, {0}, ENOSYS},
+    {"memfd_create", SYS_memfd_create, {TEXT("x"), 0}, ENOSYS},
     {"a call that is not known", NOT_A_CALL, {0}, ENOSYS},
 #if defined(__x86_64__)
     {"a call of x32", X32_BIT | SYS_getpid, {0}, ENOSYS},
