@@ -2,12 +2,12 @@
 // expected: verdict=runtime_error
 // runs: 2
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 int main(void)
 {
-    char *block = malloc(10 << 20);
-    memset(block, 1, 10 << 20);
+    volatile char *block = malloc(10 << 20);
+    for (long at = 0; at < 10 << 20; at++)
+        block[at] = 1;
     if (fork() == 0)
         abort();
     usleep(50000);

@@ -3,15 +3,15 @@
 // memory_mb: 600
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 int main(void)
 {
     for (int i = 0; i < 20; i++) {
-        char *block = malloc(60 << 20);
+        volatile char *block = malloc(60 << 20);
         if (!block)
             break;
-        memset(block, i + 1, 60 << 20);
+        for (long at = 0; at < 60 << 20; at += 4096)
+            block[at] = 1;
         if (i == 19)
             puts("ESCAPED");
         fflush(stdout);

@@ -3,7 +3,6 @@
 // memory_mb: 600
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 int main(void)
@@ -11,10 +10,11 @@ int main(void)
     int status, good = 0;
     for (int i = 0; i < 30; i++)
         if (fork() == 0) {
-            char *block = malloc(40 << 20);
+            volatile char *block = malloc(40 << 20);
             if (!block)
                 _exit(1);
-            memset(block, 1, 40 << 20);
+            for (long at = 0; at < 40 << 20; at += 4096)
+                block[at] = 1;
             sleep(1);
             _exit(0);
         }
