@@ -66,22 +66,7 @@ static int map_ids(uid_t user, gid_t group)
 
 /* --- namespaces --- */
 
-static enum cage_step make_namespaces(void)
-{
-    uid_t user = geteuid();
-    gid_t group = getegid();
-
-    if (unshare(CLONE_NEWUSER) < 0)
-        return CAGE_USER_NAMESPACE;
-    if (map_ids(user, group) < 0)
-        return CAGE_ID_MAP;
-    if (unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWCGROUP) < 0 ||
-        sethostname("sandbox", 7) < 0 || setdomainname("", 0) < 0)
-        return CAGE_NAMESPACES;
-    return CAGE_NONE;
-}
-
-/* The process that called stays outside of the pid namespace that it has made. */
+/* The process that called stays outside. */
 static void wait_for_holder(pid_t holder) __attribute__((noreturn));
 static void wait_for_holder(pid_t holder)
 {
@@ -93,13 +78,28 @@ static void wait_for_holder(pid_t holder)
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
+/* The kernel's own fork, rather than libc's and unshare(): a process with threads may not make a user namespace, and some
+ * sanitizers give one to every process that libc forks. */
 static enum cage_step enter_pid_namespace(void)
 {
-    pid_t holder = fork();
+    uid_t user = geteuid();
+    gid_t group = getegid();
+    long holder = syscall(SYS_clone, CLONE_NEWUSER | CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
 
     if (holder > 0)
-        wait_for_holder(holder);
-    return step_or(holder == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0, CAGE_FORK);
+        wait_for_holder((pid_t)holder);
+    if (holder < 0)
+        return CAGE_USER_NAMESPACE;
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+        return CAGE_FORK;
+    return step_or(map_ids(user, group) == 0, CAGE_ID_MAP);
+}
+
+static enum cage_step make_namespaces(void)
+{
+    bool made = unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWCGROUP) == 0;
+
+    return step_or(made && sethostname("sandbox", 7) == 0 && setdomainname("", 0) == 0, CAGE_NAMESPACES);
 }
 
 /* --- what is the same for all programs is done once, and inherited --- */
@@ -155,10 +155,10 @@ static enum cage_step settle_process(struct cage *cage)
 
 static enum cage_step hold_full(struct cage *cage, const struct sandbox_settings *settings)
 {
-    enum cage_step step = make_namespaces();
+    enum cage_step step = enter_pid_namespace();
 
     if (step == CAGE_NONE)
-        step = enter_pid_namespace();
+        step = make_namespaces();
     if (step == CAGE_NONE)
         step = cage_root_enter(settings);
     if (step != CAGE_NONE)

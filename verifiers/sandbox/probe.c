@@ -103,7 +103,7 @@ static void judge(struct cage *cage, struct cage_program *program, int output, s
     read_escapes(output, trial);
     if (trial->failure.step == CAGE_NONE && status != 0)
         trial->failure = (struct cage_failure){CAGE_ESCAPE, 0};
-}
+};
 
 /* In a child. */
 static void try_level(const struct sandbox_settings *settings, struct trial *trial)
