@@ -3,7 +3,7 @@
 
     tests/http/report_check.py URL RUN [FROM [TO]] [tag.NAME=VALUE …] [by=tag.NAME]
 
-It reads /v1/batches with their groups and requests, /v1/runs/{run}/objective and /v1/runs/{run}/metrics, shares no code with the service, and
+It reads /v1/batches with their groups and requests, /v1/tasksets, /v1/runs/{run}/objective and /v1/runs/{run}/metrics, shares no code with the service, and
 prints the differences."""
 import collections
 import hashlib
@@ -39,9 +39,21 @@ class Record:
     def rollouts(self):
         """By batch and group, with the members of their group and batch."""
         for batch in self.pages("/v1/batches", run=self.run, order="asc"):
-            for group in self.pages(f"/v1/batches/{batch['id']}/groups", arrays="none"):
+            for group in self.pages(f"/v1/batches/{batch['id']}/groups", arrays="none", fields="prompt"):
                 for rollout in (one for one in group["rollouts"] if one["state"] != "pending"):  # these have no row yet
-                    yield {**rollout, "purpose": batch["purpose"], "batch": batch["id"], "group": group["id"], "task": group["task"], "set": group["set"], "tags": group["tags"] or {}, "closed": group["state"] == "complete"}
+                    yield {**rollout, "purpose": batch["purpose"], "batch": batch["id"], "group": group["id"], "task": group["task"], "set": group["set"], "prompt": asked(group), "tags": group["tags"] or {}, "closed": group["state"] == "complete"}
+
+
+def asked(task):
+    """The prompt of a group, or of a task of a set, which names messages `messages`; to compare. None: it has none."""
+    prompt = task["messages"] if task.get("messages") is not None else task.get("prompt")
+    return None if prompt is None else json.dumps(prompt, sort_keys=True)
+
+
+def heldout_prompts(record):
+    """Of the tasks of every set on record whose split is not train."""
+    sets = [one["set"] for one in record.pages("/v1/tasksets")]
+    return {asked(task) for name in sets for task in record.pages(f"/v1/tasksets/{name}/tasks") if task["split"] != "train"}
 
 
 def mean(values):
@@ -165,8 +177,9 @@ def evaluations_of(batches, rollouts, survives):
 
 # -- the whole ---------------------------------------------------------------------------------------------------------------------
 
-def limits_of(training, evaluated, sums, judged, batches, has_heldout):
-    tasks, evaluated_tasks = {one["task"] for one in training}, {one["task"] for one in evaluated}
+def limits_of(training, evaluated, sums, judged, batches, has_heldout, prompts):
+    """prompts: held-out ones."""
+    tasks, heldout = {one["task"] for one in training}, {one["task"] for one in evaluated} | {one["task"] for one in training if one["prompt"] in prompts}
     newest = {}
     for one in sums:
         if one["sums"]["kl"]["tokens"]:
@@ -178,13 +191,13 @@ def limits_of(training, evaluated, sums, judged, batches, has_heldout):
               "straddling": sum(one["straddles"] for one in training), "seeds_not_honoured": sum(one["seed_honoured"] is False for one in training),
               "processed_logprobs": sum(one["logprobs_mode"] == "processed" for one in training), "mixed_engines": len(makes) - 1, "mixed_settings": len(settings) - 1,
               "kl_of_old_samples": sum(bool(one["sums"]["kl"]["tokens"]) and one["revision"] < newest[one["incarnation"], one["optimizer_step"]] for one in sums),
-              "heldout_in_training": len(tasks & evaluated_tasks), "no_heldout_metric": 0 if has_heldout else judged, "few_tasks": len(tasks) if len(tasks) < 30 else 0}
+              "heldout_in_training": len(tasks & heldout), "no_heldout_metric": 0 if has_heldout else judged, "few_tasks": len(tasks) if len(tasks) < 30 else 0}
     return {code: count for code, count in counts.items() if count > 0}
 
 
 def read(get, run):
     record = Record(get, run)
-    return {"rollouts": list(record.rollouts()), "batches": record.batches(), "objective": list(record.pages(f"/v1/runs/{run}/objective")),
+    return {"rollouts": list(record.rollouts()), "heldout_prompts": heldout_prompts(record), "batches": record.batches(), "objective": list(record.pages(f"/v1/runs/{run}/objective")),
             "metrics": list(record.pages(f"/v1/runs/{run}/metrics"))}
 
 
@@ -230,7 +243,7 @@ def recompute(record, first=None, last=None, fits=None):
             "spent": {"rollouts": len(everything), "completion_tokens": sum(one["completion_tokens"] or 0 for one in everything)}, "evaluation": evaluation,
             "inputs": {"requests": len(batches), "sha256": hashlib.sha256(hashes.encode()).hexdigest()},
             "limitations": limits_of(training, [one for one in line if one["purpose"] == "eval"], sums, judged, batches,
-                                     bool(totals["heldout"]) or any(batch["purpose"] == "eval" for batch in batches))}
+                                     bool(totals["heldout"]) or any(batch["purpose"] == "eval" for batch in batches), record["heldout_prompts"])}
 
 
 def differences(got, want, place=""):

@@ -265,8 +265,19 @@ def test_a_held_out_prompt_that_was_trained_on_is_named(plain):
     post("clean", 0, ["b"], "eval")
     post("leaked", 0, ["a", "b"])
     post("leaked", 1, ["b", "c"])
-    assert "heldout_in_training" not in limits(plain.read("/v1/runs/clean/report"))
-    assert [limits(plain.read(f"/v1/runs/leaked/report{query}"))["heldout_in_training"] for query in ("", "?to=0", "?from=1")] == [2, 1, 2]
+    assert "heldout_in_training" not in limits(checked(plain, "clean"))
+    assert [limits(checked(plain, "leaked", first, last))["heldout_in_training"] for first, last in ((None, None), (None, 0), (1, None))] == [2, 1, 2]
+
+
+def test_a_held_out_conversation_that_was_trained_on_is_named(plain):
+    lines = [{"task": task, "split": "test", "messages": [{"role": "user", "content": text}], "reference": "yes"} for task, text in (("x", "said"), ("y", "unsaid"))]
+    assert plain.put("/v1/tasksets/talks", "".join(json.dumps(line) + "\n" for line in lines).encode(), {"Content-Type": "application/x-ndjson"}).status == 201
+    groups = [{"task": name, "messages": [{"role": "user", "content": text}], "reference": "yes", "completions": [completion(0, 0), completion(1, 1)]}
+              for name, text in (("mine", "said"), ("other", "something else"))]
+    groups.append({"task": "as a text", "prompt": "said", "reference": "yes", "completions": [completion(1, 1)]})
+    reply = plain.post("/v1/score", {"run": "talked", "policy_revision": 0, "verifiers": [{"name": "exact"}], "groups": groups})
+    assert reply.status == 200, reply
+    assert limits(checked(plain, "talked"))["heldout_in_training"] == 1
 
 
 def test_a_run_in_which_everything_failed_has_no_mean(service, engine):
