@@ -183,6 +183,8 @@ static void fill_groups(struct creation *creation)
                                                        .reference = &group->reference_content,
                                                        .tags = group->tags_json,
                                                        .set_task_seq = group->set_task_seq,
+                                                       .given = group->given,
+                                                       .given_count = group->given_count,
                                                        .prompt_ids = group->prompt_ids,
                                                        .prompt_id_count = group->prompt_id_count};
     }

@@ -50,7 +50,10 @@ struct text batch_spec_dump(struct batch_spec *spec, const json_t *value)
 
 void batch_spec_pack_body(struct batch_spec *spec)
 {
-    spec->body_codec = store_pack((struct text){spec->body, spec->body_bytes}, &spec->packed);
+    if (spec->origin == BATCH_GIVEN && batch_spec_pack_lean(spec))
+        spec->body_codec = STORE_CODEC_LEAN;
+    else
+        spec->body_codec = store_pack((struct text){spec->body, spec->body_bytes}, &spec->packed);
     if (spec->body_codec == STORE_CODEC_PLAIN) {
         buffer_finish(&spec->packed);
         return;

@@ -57,6 +57,8 @@ struct group_spec {
     struct store_content reference_content;
     struct completion_spec *completions; /* [completion_count] = [n], or NULL: sampled here */
     size_t completion_count;
+    struct lean_member *given; /* [given_count]: completions with arrays, if the body is STORE_CODEC_LEAN */
+    size_t given_count;
 };
 
 enum batch_origin {
@@ -113,6 +115,8 @@ struct batch_spec *score_spec_read(struct call *call); /* POST /v1/score */
 void batch_spec_destroy(struct batch_spec *spec);      /* NULL is fine */
 /* The body in the form of the record takes its place, if it is smaller. Any thread; some nanoseconds a byte. */
 void batch_spec_pack_body(struct batch_spec *spec);
+/* spec/lean_body.c: the body of a score to spec->packed as STORE_CODEC_LEAN, and the groups' `given`. False: neither. */
+bool batch_spec_pack_lean(struct batch_spec *spec);
 /* Prompts, references and texts of completions in the form of the record. Any thread; some nanoseconds a byte. */
 void batch_spec_make_contents(struct batch_spec *spec);
 void batch_spec_drop_body(struct batch_spec *spec); /* once it is stored */

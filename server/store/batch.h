@@ -5,6 +5,7 @@
 #include "server/base/hash.h"
 #include "server/base/ids.h"
 #include "server/store/content.h"
+#include "server/store/lean.h"
 #include "server/store/manifest.h"
 #include "server/store/packed.h"
 #include "server/store/policy_update.h"
@@ -28,6 +29,9 @@ struct store_new_group {
     const uint32_t *prompt_ids;            /* NULL: not known yet */
     int64_t set_task_seq;                  /* of the task of a set that it was made of (taskset.h); 0: none */
     size_t prompt_id_count;
+    const struct lean_member
+        *given; /* [given_count]: arrays that came with the request and are not kept with rollouts */
+    size_t given_count;
 };
 
 /* The request, the batch and its groups. With a key that is on record for this route in the run's incarnation: EXISTS
@@ -50,7 +54,7 @@ struct store_create_batch {
     int64_t arithmetic_version; /* OBJECTIVE_ARITHMETIC_VERSION */
     struct text pass_verifier;  /* decides what is solved; TEXT_NONE: the first held-out one, else the reward */
     double pass_threshold;      /* a deciding score of at least this is correct in pass@k */
-    struct text request;        /* the body as posted, or packed */
+    struct text request;        /* the body as posted, or packed; LEAN: with what its groups have in `given` */
     enum store_codec request_codec;
     size_t request_bytes; /* as posted; counts if it is packed */
     struct text content_type;

@@ -12,7 +12,7 @@ enum { LEVEL = 3, WINDOW_LOG = 17, LEAST_BYTES = 256, LEAST_TEXT_BYTES = 512 };
 /* A block of zstd takes 4 bytes or more and holds 128 KiB or less. */
 enum { RATIO_MAX = ZSTD_BLOCKSIZE_MAX / 4 };
 
-const char *const store_codec_names[] = {"plain", "zstd", NULL};
+const char *const store_codec_names[] = {"plain", "zstd", "lean", NULL};
 
 /* ---- contexts of zstd ----------------------------------------------------------------------------------------------- */
 
@@ -128,7 +128,7 @@ bool store_unpack(enum store_codec codec, struct text packed, char *ret_plain, s
         return decompressor && says_length(packed, plain_bytes) &&
                ZSTD_decompressDCtx(decompressor, ret_plain, plain_bytes, packed.data, packed.length_bytes) ==
                    plain_bytes;
-    if (packed.length_bytes != plain_bytes)
+    if (codec != STORE_CODEC_PLAIN || packed.length_bytes != plain_bytes)
         return false;
     memcpy(ret_plain, packed.data, plain_bytes);
     return true;

@@ -9,15 +9,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum store_codec { STORE_CODEC_PLAIN, STORE_CODEC_ZSTD };
-extern const char *const store_codec_names[]; /* "plain" "zstd"; ended by NULL */
+enum store_codec {
+    STORE_CODEC_PLAIN,
+    STORE_CODEC_ZSTD,
+    STORE_CODEC_LEAN, /* of requests alone: a lean form (lean.h), as ZSTD */
+};
+extern const char *const store_codec_names[]; /* "plain" "zstd" "lean"; ended by NULL */
 
 /* Appends the smaller form of `plain` to `packed`, or nothing if that is itself (STORE_CODEC_PLAIN: also if there is no
  * memory). Takes some nanoseconds for each byte. */
 enum store_codec store_pack(struct text plain, struct buffer *packed);
 /* A text of a rollout: its packed form, appended to `packed`. TEXT_NONE: it is kept plain; TEXT_NONE is, too. */
 struct text store_pack_text(struct text plain, struct buffer *packed);
-/* The whole of it: exactly plain_bytes. False: it is not of this codec, or of another length. */
+/* The whole of it: exactly plain_bytes. False: it is not of this codec, which is PLAIN or ZSTD, or of another length. */
 bool store_unpack(enum store_codec codec, struct text packed, char *ret_plain, size_t plain_bytes);
 /* How long a text of STORE_CODEC_ZSTD comes out, as it says itself: true, or damaged and never beyond what so few bytes can
  * hold. False: it does not say so, or that is not to be believed. */

@@ -18,6 +18,7 @@ void store_request_finish(struct store_request *request);
 /* The same in pieces, from the first to the last. */
 struct store_request_pieces {
     int64_t batch_seq;
+    uint8_t sha256[SHA256_BYTES]; /* of the body */
     char content_type[64];
     size_t body_bytes; /* as posted */
     size_t told_bytes; /* of them, so far */
@@ -29,6 +30,10 @@ struct store_request_pieces {
     struct buffer stored;              /* read, and not used up */
     struct text left;                  /* in `stored` */
     struct store_unpacking *unpacking; /* NULL: they are plain */
+    struct buffer part;                /* of a lean form, unpacked */
+    struct buffer values;              /* that it has no bytes of */
+    struct buffer written;             /* what it stands for */
+    struct text written_left;          /* in `written`, not told */
 };
 enum store_status store_find_request(struct store_reader *reader, struct text batch_id,
                                      struct store_request_pieces *ret_pieces);

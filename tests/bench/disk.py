@@ -2,8 +2,8 @@
 """usage: tests/bench/disk.py [--binary build/rolloutd] [--rollouts 1024]
 
 Bytes on disk for each rollout of 512 tokens, against its raw bytes: text, ids (u32) and log-probabilities (f32). Two ways into the record: POST /v1/batches with prompts
-of 2 kB that a scripted engine answers, and POST /v1/score, whose request brings text, ids and log-probabilities as JSON numbers or as base64. The texts are words of a
-dictionary, the ids are drawn from a vocabulary of 128,000 with the frequencies of words, the log-probabilities have the seven digits that engines write. Prints a row for
+of 2 kB that a scripted engine answers, and POST /v1/score, whose request brings text, ids and log-probabilities as JSON numbers of seven digits, of f32 as Python writes them, or as base64. The texts are words of a
+dictionary, the ids are drawn from a vocabulary of 128,000 with the frequencies of words, the log-probabilities have seven digits. Prints a row for
 each: raw bytes, bytes on disk by table, their quotient, and the processor seconds of the service."""
 import argparse
 import base64
@@ -109,18 +109,20 @@ def sampled(service, first, groups):
                                              "groups": [{"task": f"t{first + i}", "prompt": prompt(first + i), "reference": "42"} for i in range(groups)]})
 
 
-def completion(packed):
+def completion(form):
     made = sample()
-    if packed:
+    if form == "base64":
         return {"text": made["text"], "completion_ids_u32": base64.b64encode(struct.pack(f"<{TOKENS}I", *made["ids"])).decode(),
                 "logprobs_f32": base64.b64encode(struct.pack(f"<{TOKENS}f", *made["logprobs"])).decode()}
+    if form == "f32":
+        made["logprobs"] = struct.unpack(f"{TOKENS}f", struct.pack(f"{TOKENS}f", *made["logprobs"]))
     return {"text": made["text"], "completion_ids": made["ids"], "logprobs": made["logprobs"]}
 
 
-def given(packed):
+def given(form):
     def post(service, first, groups):
         service.post("/v1/score?arrays=none", {"run": "r", "verifiers": [{"name": "exact"}],
-                                               "groups": [{"task": f"t{first + i}", "prompt": prompt(first + i), "reference": "42", "completions": [completion(packed) for _ in range(MEMBERS)]}
+                                               "groups": [{"task": f"t{first + i}", "prompt": prompt(first + i), "reference": "42", "completions": [completion(form) for _ in range(MEMBERS)]}
                                                           for i in range(groups)]})
     return post
 
@@ -155,8 +157,9 @@ def main():
     engine = Server(("127.0.0.1", 0), Engine)
     threading.Thread(target=engine.serve_forever, daemon=True).start()
     measure(options.binary, "batches", sampled, options.rollouts, "--engine", f"http://127.0.0.1:{engine.server_address[1]}#kind=vllm&in_flight=8")
-    measure(options.binary, "score, numbers", given(False), options.rollouts)
-    measure(options.binary, "score, base64", given(True), options.rollouts)
+    measure(options.binary, "score, numbers", given("numbers"), options.rollouts)
+    measure(options.binary, "score, f32", given("f32"), options.rollouts)
+    measure(options.binary, "score, base64", given("base64"), options.rollouts)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,17 @@ def columns(link, schema, table):
     return [name for name, in link.execute(f"SELECT name FROM pragma_table_info('{table}', '{schema}')")]
 
 
-def make_older(newest, path, version):
+def undo_lean(link, requests):
+    """Arrays that are on record once, and the requests without them, as they were before."""
+    link.execute("INSERT INTO main.rollout_arrays SELECT r.seq, v.completion_ids, v.logprobs, v.completion_mask FROM newest.given_arrays v"
+                 " JOIN newest.rollouts r ON r.group_seq = v.group_seq AND r.sample_index = v.sample_index")
+    for batch, body in requests.items():
+        link.execute("UPDATE main.requests SET body = ? WHERE batch_seq = (SELECT seq FROM newest.batches WHERE id = ?)", (body, batch))
+    if "codec" in columns(link, "main", "requests"):
+        link.execute("UPDATE main.requests SET codec = 'plain', body_bytes = NULL")
+
+
+def make_older(newest, path, version, requests):
     """The first migrations alone, and of each table the rows and columns that there were."""
     with sqlite3.connect(path) as link:
         for file in FILES[:version]:
@@ -32,6 +42,8 @@ def make_older(newest, path, version):
         for table in tables:
             there = [name for name in columns(link, "main", table) if name in columns(link, "newest", table)]
             link.execute(f"INSERT OR REPLACE INTO main.\"{table}\" ({','.join(there)}) SELECT {','.join(there)} FROM newest.\"{table}\"")
+        if "given_arrays" not in tables:
+            undo_lean(link, requests)
         trigger, = link.execute("SELECT sql FROM newest.sqlite_schema WHERE name = 'rollouts_start_without_advantage'").fetchone()
         link.execute(trigger)
         link.commit()
@@ -42,7 +54,9 @@ def said(service):
     rows = service.read("/v1/rollouts", limit=1000, fields=KEPT)["items"]
     runs = [{"run": run["run"], "incarnation": run["incarnation"], "policy_revision": run["policy_revision"],
              **{name: run["counts"][name] for name in ("batches", "rollouts", "scored", "failed", "cancelled")}} for run in service.read("/v1/runs")["items"]]
-    return rows, runs
+    requests = {batch["id"]: service.get(f"/v1/batches/{batch['id']}/request").body for batch in service.read("/v1/batches")["items"]}
+    arrays = {row["id"]: service.read(f"/v1/rollouts/{row['id']}", fields="completion_ids,logprobs") for row in rows}
+    return rows, runs, requests, arrays
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +78,7 @@ def newest(shared_factory):
 @pytest.mark.parametrize("version", range(1, len(FILES)))
 def test_an_older_record_is_brought_up_and_says_the_same(start, tmp_path, newest, version):
     path = str(tmp_path / "older.db")
-    make_older(newest[0], path, version)
+    make_older(newest[0], path, version, newest[1][2])
     service = start(database=path)
     assert said(service) == newest[1]
     assert score(service, "first", revision=3)["state"] == "complete"

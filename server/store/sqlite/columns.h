@@ -78,6 +78,7 @@
     READ(set, "ss.name", text, set)                                                                                    \
     READ(split, "st.split", text, split)                                                                               \
     WRITE(set_task_seq, optional, from->set_task_seq ? from->set_task_seq : -1)                                        \
+    WRITE(arrays_given, optional, from->given_count ? 1 : -1)                                                          \
     COLUMN(g, draw, int, draw)                                                                                         \
     COLUMN(g, first_sample_index, int, first_sample_index)                                                             \
     COLUMN(g, n, int, n)                                                                                               \
@@ -104,6 +105,7 @@
     READ(batch_state, "b.state", batch_state, batch_state)                                                             \
     COLUMN(g, first_sample_index, int, first_sample_index)                                                             \
     COLUMN(g, n, int, n)                                                                                               \
+    COLUMN(g, arrays_given, flag, arrays_given)                                                                        \
     READ(state, "g.state", group_state, state)
 
 #define ROLLOUT_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                    \

@@ -8,7 +8,7 @@
 
 enum {
     SLICE_US = 4000,       /* then it is committed */
-    ROLLOUTS_AT_ONCE = 16, /* rows of a statement, which SLICE_US does not interrupt */
+    ROLLOUTS_AT_ONCE = 16, /* rows of a statement, which SLICE_US does not interrupt; also arrays and requests */
     ROWS_AT_ONCE = 128,
     SWEPT_AT_ONCE = 64, /* likewise: a prompt may be large */
     BUSY_SHARE = 10,    /* while operations wait, the slices have one part in so many of the writer's time */
@@ -119,7 +119,7 @@ static int remove_steps(struct deletion *deletion, bool of_batch, int64_t owner_
         const struct plan_step *step = &deletion->plan.steps[i];
         if (step->of_batch != of_batch)
             continue;
-        int removed = remove_rows(deletion, step->remove, owner_seq, ROWS_AT_ONCE);
+        int removed = remove_rows(deletion, step->remove, owner_seq, of_batch ? ROLLOUTS_AT_ONCE : ROWS_AT_ONCE);
         if (removed)
             return removed;
     }
@@ -140,9 +140,9 @@ static int remove_batch(struct deletion *deletion, int64_t batch_seq)
 {
     int removed = remove_by(deletion, SQL_DELETE_ROLLOUTS, batch_seq, ROLLOUTS_AT_ONCE);
     if (!removed)
-        removed = remove_groups(deletion, batch_seq);
+        removed = remove_steps(deletion, true, batch_seq); /* arrays, before their groups take all of them at once */
     if (!removed)
-        removed = remove_steps(deletion, true, batch_seq);
+        removed = remove_groups(deletion, batch_seq);
     return removed ? removed : remove_by(deletion, SQL_DELETE_BATCH, batch_seq, 0);
 }
 

@@ -90,6 +90,7 @@ struct group_row {
     enum store_batch_state batch_state;
     int64_t first_sample_index;
     int64_t n;
+    bool arrays_given; /* came with the request, and are on record with it */
     enum store_group_state state;
 };
 /* SQLITE_ROW, or SQLITE_DONE if there is none (or the id is malformed). */

@@ -176,6 +176,17 @@ static int insert_group_contents(struct store *store, int64_t group_seq, const s
     return database_run(insert);
 }
 
+static int insert_given(struct store *store, int64_t batch_seq, int64_t group_seq, const struct lean_member *from)
+{
+    sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_GIVEN);
+    bind_int(insert, 1, batch_seq);
+    bind_int(insert, 2, group_seq);
+    bind_int(insert, 3, (int64_t)from->sample_index);
+    for (int i = 0; i < LEAN_ARRAYS; i++)
+        bind_blob(insert, 4 + i, from->arrays[i], from->count * lean_width_bytes[i]);
+    return database_run(insert);
+}
+
 static int insert_group(struct store *store, int64_t batch_seq, int64_t index, const struct store_new_group *from)
 {
     int64_t task_seq = 0;
@@ -198,7 +209,11 @@ static int insert_group(struct store *store, int64_t batch_seq, int64_t index, c
     result = database_run(insert);
     if (result != SQLITE_OK)
         return result;
-    return insert_group_contents(store, sqlite3_last_insert_rowid(store->writer.handle), from);
+    int64_t group_seq = sqlite3_last_insert_rowid(store->writer.handle);
+    result = insert_group_contents(store, group_seq, from);
+    for (size_t i = 0; i < from->given_count && result == SQLITE_OK; i++)
+        result = insert_given(store, batch_seq, group_seq, &from->given[i]);
+    return result;
 }
 
 static int insert_rows(struct store *store, const struct store_create_batch *batch, const struct run_row *run)

@@ -144,9 +144,10 @@ static float *masked_logprobs(const struct store_rollout *rollout, bool *ret_ok)
     return copy;
 }
 
-static int insert_arrays(struct store *store, int64_t seq, const struct store_rollout *rollout)
+static int insert_arrays(struct store *store, const struct group_row *group, int64_t seq,
+                         const struct store_rollout *rollout)
 {
-    if (!rollout->completion_ids)
+    if (!rollout->completion_ids || group->arrays_given)
         return SQLITE_OK;
     bool ok;
     float *masked = masked_logprobs(rollout, &ok);
@@ -211,7 +212,7 @@ static int insert_rows(struct store *store, const struct group_row *group, struc
     if (result == SQLITE_OK)
         result = insert_verdicts(store, insert->seq, rollout);
     if (result == SQLITE_OK)
-        result = insert_arrays(store, insert->seq, rollout);
+        result = insert_arrays(store, group, insert->seq, rollout);
     if (result == SQLITE_OK)
         result = set_prompt(store, group->seq, insert);
     if (result == SQLITE_OK)

@@ -3,6 +3,7 @@
 #define SERVER_STORE_SQLITE_READER_H
 
 #include "server/base/buffer.h"
+#include "server/store/lean.h"
 #include "server/store/sqlite/cursor.h"
 #include "server/store/sqlite/database.h"
 
@@ -38,6 +39,8 @@ void read_rollout_row(sqlite3_stmt *row, struct store_memory *memory, struct sto
  * between reader_begin() and reader_end() use the same memory. An SQLite result code. */
 int read_task_texts(struct store_reader *reader, enum statement which, int64_t seq, struct store_memory *memory,
                     struct text *ret_prompt, struct text *ret_reference);
+/* The parameters of SQL_READ_GIVEN. */
+void reader_bind_given(sqlite3_stmt *row, int64_t batch_seq, const struct lean_part *part);
 /* The side tables, by `with`. An SQLite result code. */
 int read_rollout_sides(struct store_reader *reader, unsigned with, struct store_memory *memory,
                        struct store_rollout *rollout);

@@ -4,6 +4,7 @@
 #include "server/store/packed.h"
 #include "server/store/sqlite/inspect.h"
 #include "server/store/sqlite/migrate.h"
+#include "server/store/sqlite/reader.h"
 #include "server/store/sqlite/store_private.h"
 #include "server/store/sqlite/verify_private.h"
 
@@ -165,13 +166,71 @@ static bool comes_out(sqlite3_stmt *row)
     return !sha256.data || text_same(sha256, (struct text){(const char *)digest, sizeof(digest)});
 }
 
+/* ---- lean requests: their digest is the batch's */
+
+struct lean_request {
+    int64_t batch_seq;
+    sqlite3_stmt *given;
+};
+
+static bool find_values(void *arg, const struct lean_part *part, struct text *ret_values)
+{
+    const struct lean_request *request = arg;
+    sqlite3_reset(request->given);
+    reader_bind_given(request->given, request->batch_seq, part);
+    bool there = sqlite3_step(request->given) == SQLITE_ROW;
+    *ret_values = there ? column_view(request->given, 0) : TEXT_NONE;
+    return ret_values->data != NULL;
+}
+
+static bool lean_comes_out(sqlite3_stmt *row, sqlite3_stmt *given)
+{
+    struct lean_request request = {sqlite3_column_int64(row, 1), given};
+    struct text packed = column_view(row, 2);
+    uint8_t digest[SHA256_BYTES];
+    size_t lean_bytes;
+    if (!store_unpacked_bytes(packed, &lean_bytes))
+        return false;
+    _cleanup_free_ char *lean = malloc(lean_bytes + 1);
+    _cleanup_buffer_ struct buffer body;
+    buffer_init(&body, SIZE_MAX);
+    if (!lean || !store_unpack(STORE_CODEC_ZSTD, packed, lean, lean_bytes) ||
+        !lean_unpack((struct text){lean, lean_bytes}, find_values, &request, &body) ||
+        (int64_t)body.length_bytes != column_int_or(row, 3, -1))
+        return false;
+    sha256_of(body.data, body.length_bytes, digest);
+    return text_same(column_view(row, 4), (struct text){(const char *)digest, sizeof(digest)});
+}
+
+static void check_lean_requests(struct verifying *verifying)
+{
+    static const char list[] = "SELECT b.id, b.seq, q.body, q.body_bytes, b.request_sha256 FROM requests q"
+                               " JOIN main.batches b ON b.seq = q.batch_seq JOIN main.runs r ON r.seq = b.run_seq"
+                               " WHERE q.codec = 'lean' AND r.deletion_seq IS NULL";
+    sqlite3_stmt *rows = NULL;
+    sqlite3_stmt *given = NULL;
+    int shown = 0;
+    int result = sqlite3_prepare_v2(verifying->database.handle, list, -1, &rows, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_prepare_v2(verifying->database.handle, statement_rows[SQL_READ_GIVEN].sql, -1, &given, NULL);
+    while (result == SQLITE_OK && shown < ROWS_SHOWN && sqlite3_step(rows) == SQLITE_ROW)
+        if (!lean_comes_out(rows, given)) {
+            say(verifying, "the request of this batch is damaged", (const char *)sqlite3_column_text(rows, 0));
+            shown++;
+        }
+    if (result != SQLITE_OK)
+        say(verifying, "requests cannot be read", sqlite3_errmsg(verifying->database.handle));
+    sqlite3_finalize(rows);
+    sqlite3_finalize(given);
+}
+
 /* Prompts, references, requests and completions, which may be packed. */
 static void check_texts(struct verifying *verifying)
 {
     static const char list[] =
         "SELECT 'content ' || seq, codec, plain_bytes, content, sha256 FROM contents UNION ALL"
         " SELECT 'request of ' || b.id, q.codec, coalesce(q.body_bytes, length(q.body)), q.body, NULL"
-        " FROM requests q JOIN batches b ON b.seq = q.batch_seq UNION ALL"
+        " FROM requests q JOIN batches b ON b.seq = q.batch_seq WHERE q.codec <> 'lean' UNION ALL"
         " SELECT 'rollout ' || rollout_seq, 'zstd', NULL, packed, NULL FROM rollout_texts WHERE packed IS NOT NULL";
     sqlite3_stmt *rows = NULL;
     int shown = 0;
@@ -206,8 +265,10 @@ static void verify_all(struct verifying *verifying)
         "SELECT \"table\" || ' ' || coalesce(rowid, '') || ' in ' || parent FROM pragma_foreign_key_check" SHOWN);
     if (report->schema_version == migrate_latest())
         compare_schema(verifying);
-    if (report->schema_version == migrate_latest())
+    if (report->schema_version == migrate_latest()) {
         check_texts(verifying);
+        check_lean_requests(verifying);
+    }
     /* -1: an older schema, which knows of no deletions. */
     bool deleting = number(verifying, "SELECT count(*) FROM runs WHERE deletion_seq IS NOT NULL") > 0;
     for (size_t i = 0; i < ARRAY_LENGTH(invariants); i++)
