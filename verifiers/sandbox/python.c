@@ -65,12 +65,14 @@ static int unmap_shared(char *ret_message, size_t message_bytes)
 /* Python's signals are those of its programs: begin() sets them there. */
 static void initialise(void)
 {
+    const char *home = getenv("HOME");
     static const int taken[] = {SIGINT, SIGPIPE, SIGXFSZ};
     static wchar_t name[sizeof python.executable];
     struct sigaction before[sizeof taken / sizeof *taken];
 
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         sigaction(taken[i], NULL, &before[i]);
+    snprintf(python.home, sizeof python.home, "%s", home ? home : "");
     mbstowcs(name, python.executable, sizeof python.executable - 1);
     *python.Py_NoSiteFlag = 1;
     *python.Py_NoUserSiteDirectory = 1;

@@ -83,6 +83,7 @@ struct python_api {
 #define VARIABLE(type, name) type *name;
     PYTHON_VARIABLES(VARIABLE)
 #undef VARIABLE
+    char home[256];      /* HOME when it began: what os.environ has */
     PyObject *begin;     /* of python_boot.py */
     char executable[64]; /* sys.executable */
     char version[8];     /* "3.11" */

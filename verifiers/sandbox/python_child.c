@@ -306,14 +306,13 @@ static PyObject *begin(const char *box, const char *path, const struct python_pr
 {
     PyObject *arguments = list_of(program->arguments, program->argument_count);
     PyObject *neighbours = list_of(NULL, 0);
-    const char *home = getenv("HOME");
     PyObject *main;
 
     if (!arguments || !neighbours)
         return NULL;
     list_neighbours(program->file, neighbours);
     main = python.PyObject_CallFunction(python.begin, "sO(iii)iO", path, arguments, is_pipe(0), is_pipe(1), is_pipe(2),
-                                        home && strcmp(home, box) == 0, neighbours);
+                                        strcmp(python.home, box) == 0, neighbours);
     release(arguments);
     release(neighbours);
     return main;

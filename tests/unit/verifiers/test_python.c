@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,6 +108,14 @@ static void use_files(void)
     }
 }
 
+/* As in a cage. A lower limit that is hard stays. */
+static void limit_stack(void)
+{
+    struct rlimit stack = {(rlim_t)64 << 20, (rlim_t)64 << 20};
+
+    setrlimit(RLIMIT_STACK, &stack);
+}
+
 static void be_program(const int input[2], int out[2][2], const char *source, void (*be)(void))
 {
     dup2(input[0], 0);
@@ -115,6 +124,7 @@ static void be_program(const int input[2], int out[2][2], const char *source, vo
     close_range(3, ~0u, 0);
     for (int i = 1; i < NSIG; i++)
         signal(i, SIG_DFL); /* cmocka has handlers */
+    limit_stack();
     if (chdir(box) < 0)
         _exit(126);
     if (strstr(source, "# stdout: closed"))
