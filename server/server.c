@@ -17,6 +17,7 @@
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
 #include "server/verify/incidents.h"
+#include "server/verify/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -164,13 +165,34 @@ static bool make_transport(struct server *server)
     return true;
 }
 
-static bool make_verifiers(struct server *server, const struct spawner *spawner)
+/* The spawner of the code workers starts in the background. */
+static void make_verify_pools(struct server *server, const struct spawner *spawner)
+{
+    const struct settings *settings = server->settings;
+    struct spawner none = {0, -1};
+    struct sandbox_settings sandbox;
+
+    sandbox_settings_of(settings, &sandbox);
+    server->verify_pool =
+        verify_pool_create(server->loop, spawner,
+                           &(struct verify_pool_limits){.kind = WORKER_TEXT,
+                                                        .at_once = (size_t)settings->text_workers,
+                                                        .queue_limit = (size_t)settings->verify_queue + QUEUE_MARGIN});
+    server->code_pool =
+        verify_pool_create(server->loop, &none,
+                           &(struct verify_pool_limits){.kind = WORKER_CODE,
+                                                        .at_once = (size_t)settings->sandbox_slots,
+                                                        .queue_limit = (size_t)settings->sandbox_queue + QUEUE_MARGIN,
+                                                        .sandbox = sandbox});
+    verify_pool_join(server->verify_pool, server->code_pool);
+}
+
+static void make_verifiers(struct server *server, const struct spawner *spawner)
 {
     const struct settings *settings = server->settings;
     struct verify_observer observer;
-    struct verify_pool_limits limits = {.text_workers = (size_t)settings->text_workers,
-                                        .queue_limit = (size_t)settings->verify_queue + QUEUE_MARGIN};
-    server->verify_pool = verify_pool_create(server->loop, spawner, &limits);
+
+    make_verify_pools(server, spawner);
     server->verify = (struct verify_context){.loop = server->loop,
                                              .workers = server->workers,
                                              .pool = server->verify_pool,
@@ -181,11 +203,9 @@ static bool make_verifiers(struct server *server, const struct spawner *spawner)
                                                                     .keep_bytes = settings->crashes_keep_bytes,
                                                                     .alarm_share = settings->crashes_alarm,
                                                                     .window = settings->crashes_window});
-    if (!server->verify_pool)
-        return cannot_start("the text workers did not start") == 0;
     incidents_observe(server->incidents, &observer);
     verify_pool_observe(server->verify_pool, &observer);
-    return true;
+    verify_pool_observe(server->code_pool, &observer);
 }
 
 static void batch_ended(void *arg, const struct live_batch *live)
@@ -212,8 +232,9 @@ static bool make_parts(struct server *server, const struct spawner *spawner)
     if (!server->workers)
         return cannot_start("no worker thread could be started") == 0;
     memory_trim_init(&server->trim, server->loop, server->workers);
-    if (!make_pool(server) || !make_transport(server) || !make_verifiers(server, spawner))
+    if (!make_pool(server) || !make_transport(server))
         return false;
+    make_verifiers(server, spawner);
     server->alarms = alarms_create(server->workers, settings);
     server->batches = batches_create(&(struct batches_options){.settings = settings,
                                                                .loop = server->loop,
@@ -241,8 +262,8 @@ static void unmake_parts(struct server *server)
         transport_destroy(server->transport);
     workers_destroy(server->workers);
     store_close(server->store);
-    if (server->verify_pool)
-        verify_pool_destroy(server->verify_pool);
+    verify_pool_destroy(server->verify_pool);
+    verify_pool_destroy(server->code_pool);
     incidents_destroy(server->incidents);
     engines_destroy(server->engines);
     free(TAKE_PTR(server->token));

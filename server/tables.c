@@ -97,7 +97,7 @@ static void print_tables(void)
     json_key(&json, "metrics");
     metrics_write(&json);
     json_key(&json, "verifiers");
-    verifiers_write(&json);
+    verifiers_write(&json, NULL);
     json_object_end(&json);
     fwrite(text.data, 1, text.length_bytes, stdout);
     putchar('\n');

@@ -24,7 +24,8 @@ json_t *registry_fill_options(const struct verifier *verifier, const json_t *opt
 void registry_judge(const struct verifier *verifier, const struct verifier_input *input, struct verdict *ret_verdict);
 
 /* Limits that GET /v1/verifiers reports. */
-#define VERIFIER_FRAME_LIMIT_BYTES (8u << 20) /* one completion with its references, as JSON */
-#define VERIFIER_LIST_LIMIT 64                /* verifiers of one completion */
+#define VERIFIER_FRAME_LIMIT_BYTES (8u << 20)          /* one completion with its references, as JSON */
+#define VERIFIER_PROGRAM_FRAME_LIMIT_BYTES (32u << 20) /* the same, where a verifier of its list runs programs */
+#define VERIFIER_LIST_LIMIT 64                         /* verifiers of one completion */
 
 #endif

@@ -35,7 +35,8 @@ struct server {
     struct transport *transport;
     struct pool *pool;
     struct engines *engines;
-    struct verify_pool *verify_pool;
+    struct verify_pool *verify_pool; /* of text workers: jobs are submitted here */
+    struct verify_pool *code_pool;   /* what it does not judge goes there */
     struct verify_context verify;
     struct incidents *incidents;
     struct batches *batches;

@@ -146,10 +146,29 @@ void get_ready(void *owner, struct request *request)
         for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
             json_put_string(&json, parts[i].name, parts[i].ready ? "ready" : parts[i].why);
         json_object_end(&json);
+        verify_pool_write_sandbox(&json, server->code_pool);
         json_put_int(&json, "batches_without_scored", (int64_t)server->batches->without_scored);
         write_engines(&json, server->engines);
     }
     end(&json, request, ready ? 200 : 503);
+}
+
+/* What each run has of the slots. */
+static void write_slots(struct json_write *json, const struct verify_pool *pool, struct text run)
+{
+    struct verify_share share;
+    json_key(json, "slots");
+    json_array_begin(json);
+    for (size_t place = 0; verify_pool_share(pool, place, &share); place++) {
+        if (run.data && (!share.run || !text_equals(run, share.run)))
+            continue;
+        json_object_begin(json);
+        json_put_string(json, "run", share.run);
+        json_put_int(json, "waiting", (int64_t)share.queued);
+        json_put_int(json, "busy", (int64_t)share.busy);
+        json_object_end(json);
+    }
+    json_array_end(json);
 }
 
 static size_t in_phase(const struct batches *batches, enum rollout_phase first, enum rollout_phase last)
@@ -159,6 +178,19 @@ static size_t in_phase(const struct batches *batches, enum rollout_phase first, 
         for (size_t phase = first; phase <= last; phase++)
             sum += live->batch.in_phase[phase];
     return sum;
+}
+
+static void set_slot_gauges(const struct verify_pool *pool)
+{
+    struct verify_pool_counts counts;
+    verify_pool_count(pool, &counts);
+    for (size_t level = 0; level <= SANDBOX_LEVEL_FULL; level++)
+        metric_set(METRIC_SANDBOX_LEVEL, level, verify_pool_level(pool) == level);
+    metric_set(METRIC_SLOTS, METRIC_SLOTS_BUSY, (int64_t)counts.workers_busy);
+    metric_set(METRIC_SLOTS, METRIC_SLOTS_IDLE, (int64_t)(counts.workers_alive - counts.workers_busy));
+    metric_set(METRIC_SLOTS_STARTED, 0, (int64_t)counts.workers_started);
+    metric_set(METRIC_CODE_JOBS, 0, (int64_t)counts.jobs_done);
+    metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_CODE, (int64_t)counts.queued);
 }
 
 void service_set_gauges(struct server *server)
@@ -185,6 +217,7 @@ void service_set_gauges(struct server *server)
                server->batches->bytes + http_body_bytes(server->http) + http_reply_bytes(server->http));
     metric_set(METRIC_MEMORY_LIMIT_BYTES, 0, server->batches->bytes_max);
     metric_set(METRIC_VERIFIER_ALARMS, 0, (int64_t)incidents_alarms(server->incidents));
+    set_slot_gauges(server->code_pool);
     metric_set(METRIC_TEXT_WORKERS_ALIVE, 0, (int64_t)counts.workers_alive);
     /* Those that are gone, and did not go because they had served enough. */
     metric_set(METRIC_TEXT_WORKERS_REPLACED, 0,
@@ -286,6 +319,7 @@ void get_pending(void *owner, struct request *request)
     json_array_end(&json);
     json_put_int(&json, "count", (int64_t)server->batches->count);
     write_updates(&json, server->batches, run);
+    write_slots(&json, server->code_pool, run);
     incidents_write(&json, server->incidents, run);
     alarms_write(server->alarms, run, &json);
     end(&json, request, 200);

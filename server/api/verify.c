@@ -129,7 +129,7 @@ void verify_item_build(struct verify_item *item, struct text completion, struct 
     bool has_reference = reference && !json_is_null(reference);
     _cleanup_free_ char *text = has_reference ? json_dumps(reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
-    buffer_init(&item->frame, (size_t)VERIFIER_FRAME_LIMIT_BYTES + FRAME_SLACK_BYTES);
+    buffer_init(&item->frame, verifier_list_frame_limit_bytes(item->list) + FRAME_SLACK_BYTES);
     if (verify_request_build(item->list, completion, prompt, completion_tokens, text_of(text), &item->frame) < 0) {
         buffer_finish(&item->frame);
         verify_item_fail(item, "verifier_input_too_large",
@@ -244,7 +244,7 @@ void verify_request_drop_items(struct verify_request *request)
         verifier_list_unref(item->list);
         buffer_finish(&item->frame);
         buffer_finish(&item->unread_verdicts);
-        free(item->job.reply);
+        verify_job_finish(&item->job);
     }
     free(TAKE_PTR(request->items));
     request->count = 0;
@@ -312,6 +312,7 @@ static void write_judged(struct json_write *json, const struct verify_item *item
     struct reward reward;
 
     verify_item_verdicts(item, &set);
+    verdict_set_count(&set, item->list);
     reward = reward_combine(item->list, &set, missing);
     json_put_double(json, "reward", reward.value);
     json_key(json, "rewards");
@@ -357,16 +358,5 @@ void verify_render(const struct verify_request *request, struct call *call)
     }
     json_array_end(&json);
     json_object_end(&json);
-    call_answer_json(call, 200);
-}
-
-/* --- GET /v1/verifiers --- */
-
-void list_verifiers(struct call *call)
-{
-    struct json_write json;
-
-    json_write_init(&json, &call->reply.body);
-    verifiers_write(&json);
     call_answer_json(call, 200);
 }

@@ -1,5 +1,5 @@
-/* The part of POST /v1/verify that runs on the loop: items through the pool, a bounded number at once, under one
- * deadline. */
+/* The part of POST /v1/verify that runs on the loop: items through the pools, a bounded number at once, under one
+ * deadline. And GET /v1/verifiers. */
 #include "server/api/routes.h"
 #include "server/api/server.h"
 #include "server/api/verify_private.h"
@@ -79,11 +79,9 @@ static bool start_item(struct verify_request *request, struct verify_item *item)
     item->request = request;
     item->job.frame = item->frame.data;
     item->job.frame_bytes = item->frame.length_bytes;
-    item->job.list = item->list;
-    item->job.verifier_count = item->list->count;
+    verify_job_ask(&item->job, item->list, request->context->item_timeout_us);
     item->job.lane = is_light(request) ? VERIFY_SMALL : VERIFY_BULK;
     item->job.request_id = request->call->request_id;
-    item->job.timeout_us = request->context->item_timeout_us;
     item->job.done = item_done;
     item->running = verify_submit(request->context->pool, &item->job);
     request->running += item->running;
@@ -149,6 +147,18 @@ static bool hung_up(struct request *client, void *arg)
     loop_timer_clear(request->context->loop, &request->again);
     stop_items(request);
     return true;
+}
+
+void list_verifiers(void *owner, struct request *client)
+{
+    const struct server *server = owner;
+    struct call *call = request_call(client);
+    struct json_write json;
+
+    json_write_init(&json, &call->reply.body);
+    verifiers_write(&json, server->code_pool);
+    call_answer_json(call, 200);
+    request_answer(client);
 }
 
 void verify_on_loop(void *owner, struct request *client)

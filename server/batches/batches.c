@@ -25,6 +25,7 @@ struct batches *batches_create(const struct batches_options *options)
     batches->step = batches_step;
     batches->posted_last = &batches->posted;
     batches->places_max = (size_t)options->settings->verify_queue;
+    batches->program_places_max = (size_t)options->settings->sandbox_queue;
     batches->bytes_max = memory_for_batches_bytes(options->settings);
     batches->backlog_last = &batches->backlog_first;
     if (options->engines)

@@ -75,6 +75,8 @@ struct batches {
     /* places in the later queues, bytes of the budget (budget.c) */
     size_t places;
     size_t places_max;
+    size_t program_places; /* those of rollouts whose verifiers run programs */
+    size_t program_places_max;
     int64_t bytes;
     int64_t flight_bytes; /* those of them that flights hold */
     int64_t bytes_max;

@@ -38,19 +38,28 @@ static void come_back(struct batches *batches, int64_t at_us, int64_t now_us)
         loop_timer_set(batches->uses.loop, &batches->dispatch_timer, at_us, dispatch_again, batches);
 }
 
-/* NULL, or what is used up. */
-static const char *reserve(struct batches *batches, size_t bytes, struct reservation *ret_reservation)
+/* What a batch waits for, by what a reservation is short of. */
+static const char *const used_up[] = {
+    [NO_PLACE] = "a place in the verifiers' and the store's queues",
+    [NO_SHARE] = "its share of the slots for programs",
+    [NO_BYTES] = "the memory budget, which is used up by what runs",
+};
+
+/* With live->short_of. */
+static enum reserved reserve(struct live_batch *live, uint32_t rollout, size_t bytes)
 {
-    static const char *const used_up[] = {
-        [NO_PLACE] = "a place in the verifiers' and the store's queues",
-        [NO_BYTES] = "the memory budget, which is used up by what runs",
-    };
+    struct batches *batches = live->batches;
+    enum reserved reserved;
+
     if (!transport_has_room(batches->uses.transport)) {
         int64_t now_us = clock_monotonic_us();
         come_back(batches, now_us + DESCRIPTOR_WAIT_US, now_us);
-        return "a connection to an engine, of which the limit of open files allows no more";
+        live->short_of = "a connection to an engine, of which the limit of open files allows no more";
+        return NO_PLACE;
     }
-    return used_up[reservation_take(batches, bytes, ret_reservation)];
+    reserved = reservation_take(live, rollout, bytes, &live->flights[rollout].reserved);
+    live->short_of = used_up[reserved];
+    return reserved;
 }
 
 /* At once, and not posted: the next look into the queue depends on it. It brings no actions. */
@@ -121,6 +130,7 @@ static int64_t usable_since(const struct live_batch *live)
 /* One rollout of one batch. */
 static enum dispatched dispatch_one(struct batches *batches, struct live_batch *live, uint32_t rollout)
 {
+    enum reserved reserved;
     struct engine *engine = NULL;
     int64_t now_us = clock_monotonic_us();
     int64_t at_us = now_us;
@@ -145,9 +155,9 @@ static enum dispatched dispatch_one(struct batches *batches, struct live_batch *
     live->short_of = NULL;
     switch (pool_pick(batches->uses.pool, &want, now_us, &engine, &at_us)) {
     case POOL_PICKED:
-        live->short_of = reserve(batches, bytes, &live->flights[rollout].reserved);
-        if (live->short_of)
-            return FULL;
+        reserved = reserve(live, rollout, bytes);
+        if (reserved != RESERVED)
+            return reserved == NO_SHARE ? NOT_NOW : FULL;
         note_dispatched(live, rollout, 1);
         attempt_send(live, rollout, engine);
         return DISPATCHED;
@@ -213,16 +223,19 @@ static bool sample_next(struct batches *batches, struct pool_queue *queue)
 /* One completion that came with its request; its bytes were counted with it. False if there is none, or no place. */
 static bool take_next_given(struct batches *batches)
 {
-    while (batches->given_ring) {
+    for (size_t passed_over = 0; batches->given_ring && passed_over <= batches->count; passed_over++) {
         struct live_batch *live = batches->given_ring;
         int64_t rollout = batch_peek_queued(&live->batch);
         if (rollout < 0) {
             queues_remove(live);
             continue;
         }
-        if (reservation_take(batches, 0, &live->flights[rollout].reserved) != RESERVED)
+        enum reserved reserved = reservation_take(live, (uint32_t)rollout, 0, &live->flights[rollout].reserved);
+        if (reserved != RESERVED && reserved != NO_SHARE)
             return false;
         batches->given_ring = live->ring_next;
+        if (reserved == NO_SHARE)
+            continue;
         note_dispatched(live, (uint32_t)rollout, 0);
         flight_take_given(live, (uint32_t)rollout);
         return true;

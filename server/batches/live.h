@@ -51,6 +51,7 @@ struct live_batch {
     struct unstored *unstored; /* a score that leaves no trace; NULL: it is on record */
     size_t jobs;               /* that workers and the store have of it */
     size_t reserved_bytes;
+    size_t program_places; /* of those for programs (reservation_private.h) */
     struct live_batch *previous;
     struct live_batch *next;
     UT_hash_handle hh;

@@ -3,10 +3,29 @@
 #include "server/batches/batches.h"
 #include "server/batches/budget.h"
 #include "server/batches/live.h"
+#include "server/verify/spec.h"
 
-enum reserved reservation_take(struct batches *batches, size_t bytes, struct reservation *ret_reservation)
+static bool runs_programs(struct live_batch *live, uint32_t rollout)
 {
-    if (batches->places >= batches->places_max)
+    return verifier_list_runs_programs(live_group(live, rollout)->verifiers);
+}
+
+/* A batch may hold as many places for programs as are free: the first one at most half of them, so that others find some
+ * however slow its programs are. */
+static bool has_share(const struct batches *batches, const struct live_batch *live)
+{
+    return live->program_places < batches->program_places_max - batches->program_places;
+}
+
+enum reserved reservation_take(struct live_batch *live, uint32_t rollout, size_t bytes,
+                               struct reservation *ret_reservation)
+{
+    struct batches *batches = live->batches;
+    bool program = runs_programs(live, rollout);
+
+    if (program && !has_share(batches, live))
+        return NO_SHARE;
+    if (!program && batches->places >= batches->places_max)
         return NO_PLACE;
     if (bytes > 0 && !batches_take_flight_bytes(batches, bytes))
         return NO_BYTES;
@@ -14,16 +33,22 @@ enum reserved reservation_take(struct batches *batches, size_t bytes, struct res
         batches_give_flight_bytes(batches, bytes);
         return NO_PLACE;
     }
-    batches->places++;
-    *ret_reservation = (struct reservation){.place = true, .row = true, .bytes = bytes};
+    *(program ? &batches->program_places : &batches->places) += 1;
+    live->program_places += program;
+    *ret_reservation =
+        (struct reservation){.place = true, .programs_of = program ? live : NULL, .row = true, .bytes = bytes};
     return RESERVED;
 }
 
 void reservation_release(struct batches *batches, struct reservation *reservation)
 {
+    struct live_batch *live = reservation->programs_of;
+
     if (!reservation->place)
         return;
-    batches->places--;
+    *(live ? &batches->program_places : &batches->places) -= 1;
+    if (live)
+        live->program_places--;
     batches_give_flight_bytes(batches, reservation->bytes);
     if (reservation->row)
         store_release(batches->uses.store, 1);

@@ -35,7 +35,7 @@ void verification_destroy(struct verification *verification)
         return;
     if (verification->has_verdicts)
         verdict_set_finish(&verification->verdicts);
-    free(verification->verify.reply);
+    verify_job_finish(&verification->verify);
     buffer_finish(&verification->frame);
     buffer_finish(&verification->verdicts_json);
     buffer_finish(&verification->rewards_json);
@@ -92,6 +92,7 @@ static void read_verdicts(struct job *job, struct store_reader *reader)
     if (verification->given)
         verdict_set_add_given(&verification->verdicts, verification->given->given_scores,
                               verification->given->given_count);
+    verdict_set_count(&verification->verdicts, list);
     metric_add(METRIC_VERDICTS_UNDECIDED, 0, (int64_t)verdict_set_undecided(&verification->verdicts));
     verification->has_verdicts = true;
     verification->reward =
@@ -122,13 +123,12 @@ static void fill_job(struct verification *verification)
     id_of_rollout(group_id, live_sample_index(live, verification->rollout), verification->rollout_id);
     verification->verify.frame = verification->frame.data;
     verification->verify.frame_bytes = verification->frame.length_bytes;
-    verification->verify.list = live_group(live, verification->rollout)->verifiers;
-    verification->verify.verifier_count = verification->verify.list->count;
+    verify_job_ask(&verification->verify, live_group(live, verification->rollout)->verifiers,
+                   live->batches->uses.settings->verify_timeout_us);
     verification->verify.run = live->run->name;
     verification->verify.rollout = verification->rollout_id;
     verification->verify.request_id = live->request_id[0] ? live->request_id : NULL;
     verification->verify.lane = VERIFY_BULK;
-    verification->verify.timeout_us = live->batches->uses.settings->verify_timeout_us;
     verification->verify.done = verified;
 }
 
@@ -137,14 +137,13 @@ void verification_ask(struct verification *verification)
     verification->asked_us = clock_monotonic_us();
     fill_job(verification);
     if (verification->frame_too_large) {
-        verification->verify.failure_code = "verifier_input_too_large";
-        verification->verify.failure_message = "the completion and its reference are larger than a worker reads";
+        verify_job_fail(&verification->verify, "verifier_input_too_large",
+                        "the completion and its reference are larger than a worker reads");
     } else if (verify_submit(verification->live->batches->uses.verify_pool, &verification->verify)) {
         verification->asked = true;
         return;
     } else {
-        verification->verify.failure_code = "verifier_unavailable";
-        verification->verify.failure_message = "the queue of the text workers is full";
+        verify_job_fail(&verification->verify, "verifier_unavailable", "the queue of the workers is full");
         metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_VERIFY, 1);
     }
     submit(verification, read_verdicts, verdicts_are_read);

@@ -24,6 +24,12 @@ static const struct command commands[] = {
      "Exit code: 0 all can be read, 1 some cannot, 2 wrong usage, or the file or the record\n"
      "cannot be read.\n",
      check_references_options, check_references_command},
+    {"sandbox-check", "[option]...", "Say whether programs from models can run here.",
+     "Tries a whole sandbox, as the service does at its start, and prints the level that it gives (full, reduced or\n"
+     "none), the step that failed, what stays open, and what to change.\n"
+     "\n"
+     "Exit code: 0 programs run, 1 they do not: the level is below sandbox.min_level, 2 wrong usage.\n",
+     sandbox_check_options, sandbox_check_command},
     {"verify-database", "FILE", "Check a database file whole.",
      "Reads every page: SQLite's integrity check and foreign keys, the schema, and whether counters, groups and "
      "members\n"

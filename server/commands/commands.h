@@ -31,6 +31,9 @@ int verify_command(int argc, char **argv); /* commands/verify.c */
 extern const struct command_option check_references_options[];
 int check_references_command(int argc, char **argv); /* commands/references.c */
 
+extern const struct command_option sandbox_check_options[];
+int sandbox_check_command(int argc, char **argv); /* commands/sandbox_check.c */
+
 extern const struct command_option verify_database_options[];
 int verify_database_command(int argc, char **argv); /* commands/database.c */
 

@@ -9,6 +9,7 @@
 #include "server/base/clock.h"
 #include "server/base/utf8.h"
 #include "server/commands/safe_print_private.h"
+#include "server/commands/sandbox_private.h"
 #include "server/commands/verify_once_private.h"
 #include "server/http/call.h"
 #include "server/runtime/limits.h"
@@ -32,9 +33,11 @@ struct arguments {
     const char *completion_file;
     const char *prompt;
     const char *replay;
+    const char *config;
     int64_t completion_tokens; /* -1: not given */
     int64_t timeout_us;
     bool json;
+    struct sandbox_settings sandbox; /* where a verifier runs programs */
 };
 
 #define TAKE_TEXT(field)                                                                                               \
@@ -52,6 +55,7 @@ TAKE_TEXT(completion)
 TAKE_TEXT(completion_file)
 TAKE_TEXT(prompt)
 TAKE_TEXT(replay)
+TAKE_TEXT(config)
 
 static int take_tokens(void *target, const char *value, char *ret_message)
 {
@@ -95,7 +99,9 @@ const struct command_option verify_options[] = {
     {"--prompt", "TEXT", take_prompt, "What the completion answers, for verifiers that look at it."},
     {"--completion-tokens", "N", take_tokens, "How many tokens it had, likewise."},
     {"--replay", "FILE", take_replay, "All of this from a file that the service kept when a verifier crashed or hung."},
-    {"--timeout", "DURATION", take_timeout, "Time limit of the verdict; 5s."},
+    {"--config", "FILE", take_config, "Settings with sandbox.* and python.venv, for verifiers that run programs."},
+    {"--timeout", "DURATION", take_timeout,
+     "Time limit of a verdict on a text; 5s. Programs have the limits of their verifier."},
     {"--json", NULL, take_json, "Print the verdict object alone."},
     {NULL, NULL, NULL, NULL},
 };
@@ -392,9 +398,9 @@ static int print_answer(const struct arguments *arguments, const struct question
     return exit_code(set);
 }
 
-/* --- the text worker --- */
+/* --- the workers --- */
 
-static void ask(const struct question *question, int64_t timeout_us, struct verdict_set *ret_set,
+static void ask(const struct question *question, const struct arguments *arguments, struct verdict_set *ret_set,
                 char ret_how[VERIFY_HOW_BYTES])
 {
     _cleanup_free_ char *reference =
@@ -411,13 +417,13 @@ static void ask(const struct question *question, int64_t timeout_us, struct verd
                          "the completion and its reference are larger than a worker reads", false, ret_set);
         return;
     }
-    if (verify_once_init(&once) < 0) {
+    if (verify_once_init(&once, &arguments->sandbox) < 0) {
         verdict_set_fail(question->list, "verifier_unavailable", "no text worker can be started", true, ret_set);
         return;
     }
-    verify_once(&once, question->list, &frame, timeout_us, &job, ret_how);
+    verify_once(&once, question->list, &frame, arguments->timeout_us, &job, ret_how);
     verdict_set_read(&job, ret_set);
-    free(job.reply);
+    verify_job_finish(&job);
     verify_once_finish(&once);
 }
 
@@ -453,12 +459,19 @@ static void print_reference(const struct arguments *arguments, const struct ques
     if (arguments->json || question->list->count != 1 || !json_is_string(question->reference) ||
         strcmp(question->list->specs[0].verifier->name, "math") != 0 || !make_mirror(question, &mirror))
         return;
-    ask(&mirror, arguments->timeout_us, &set, how);
+    ask(&mirror, arguments, &set, how);
     json_t *detail = set.verdicts[0].detail_json ? json_loads(set.verdicts[0].detail_json, JSON_ALLOW_NUL, NULL) : NULL;
     if (json_object_get(detail, "read"))
         print_part("reference", json_object_get(detail, "read"));
     json_decref(detail);
     verdict_set_finish(&set);
+}
+
+static int read_sandbox(struct arguments *arguments)
+{
+    char message[SETTINGS_MESSAGE_BYTES];
+
+    return command_sandbox(arguments->config, &arguments->sandbox, message) < 0 ? refuse("%s", message) : 0;
 }
 
 int verify_command(int argc, char **argv)
@@ -476,7 +489,9 @@ int verify_command(int argc, char **argv)
         return EXIT_USAGE;
     if (limits_check_worker(limit) < 0)
         return command_refuse(COMMAND, limit);
-    ask(&question, arguments.timeout_us, &set, how);
+    if (verifier_list_runs_programs(question.list) && read_sandbox(&arguments) < 0)
+        return EXIT_USAGE;
+    ask(&question, &arguments, &set, how);
     print_reference(&arguments, &question);
     code = print_answer(&arguments, &question, &set, how);
     verdict_set_finish(&set);

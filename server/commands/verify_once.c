@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "server/base/clock.h"
+#include "server/verify/sandbox.h"
 #include "verifiers/worker/worker.h"
 
 #define START_US (10 * US_PER_S) /* for making or ending a worker */
@@ -23,9 +24,11 @@ struct talk {
     struct buffer reply;
 };
 
-int verify_once_init(struct verify_once *once)
+int verify_once_init(struct verify_once *once, const struct sandbox_settings *sandbox)
 {
     *once = (struct verify_once){.spawner = {0, -1}};
+    if (sandbox)
+        once->sandbox = *sandbox;
     return spawner_start(&once->spawner);
 }
 
@@ -47,15 +50,35 @@ static struct spawner_event wait_event(struct verify_once *once)
             break;
         if (poll(&polled, 1, (int)(left_us / US_PER_MS) + 1) > 0)
             spawner_receive(&once->spawner, &event);
+        if (event.kind == SPAWNER_SLOT_ENDED) /* its worker says so */
+            event.kind = SPAWNER_NOTHING;
     }
     return event;
 }
 
-static bool begin_talk(struct verify_once *once, struct talk *ret_talk)
+/* The trial of what the machine offers, once. False: no program is run. */
+static bool find_level(struct verify_once *once)
+{
+    struct spawner_event event = {.kind = SPAWNER_NOTHING};
+
+    if (once->is_probed)
+        return !once->refusal[0];
+    once->is_probed = true;
+    if (spawner_probe(&once->spawner, &once->sandbox) == 0)
+        event = wait_event(once);
+    once->sandbox.level = event.probed.level;
+    if (event.kind != SPAWNER_PROBED)
+        snprintf(once->refusal, sizeof once->refusal, "the trial of the sandbox did not end");
+    else if (!sandbox_is_enough(&once->sandbox, event.probed.level))
+        sandbox_say_refusal(&once->sandbox, &event.probed, once->refusal);
+    return !once->refusal[0];
+}
+
+static bool begin_talk(struct verify_once *once, const struct sandbox_settings *sandbox, struct talk *ret_talk)
 {
     struct spawner_event event;
 
-    if (spawner_make_worker(&once->spawner, ++once->last_id) < 0)
+    if (spawner_make_worker(&once->spawner, ++once->last_id, sandbox) < 0)
         return false;
     event = wait_event(once);
     ret_talk->fd = event.fd;
@@ -113,7 +136,6 @@ static void end_worker(struct verify_once *once, enum talk_end end, int64_t time
     struct spawner_event event;
     char limit[32];
 
-    ret_how[0] = 0;
     if (end != TALK_DEATH)
         spawner_kill_worker(&once->spawner, once->last_id);
     event = wait_event(once);
@@ -128,41 +150,62 @@ static void end_worker(struct verify_once *once, enum talk_end end, int64_t time
         snprintf(ret_how, VERIFY_HOW_BYTES, "the worker ended by itself");
 }
 
-static void note_loss(const struct talk *talk, enum talk_end end, struct verify_job *job)
+static void note_loss(const struct talk *talk, enum talk_end end, uint64_t share, struct verify_part *part)
 {
     uint64_t at = talk->page ? atomic_load_explicit(&talk->page->at, memory_order_relaxed) : WORKER_READS;
 
-    if (at < job->verifier_count)
-        *(end == TALK_TIMEOUT ? &job->timed_out : &job->crashed) |= UINT64_C(1) << at;
-    job->failure_code = end == TALK_TIMEOUT ? VERIFIER_TIMEOUT : VERIFIER_CRASHED;
-    job->failure_message =
-        end == TALK_TIMEOUT ? VERIFIER_TIMEOUT_MESSAGE : "the text worker ended while this was judged";
+    if (at < 64 && share >> at & 1)
+        *(end == TALK_TIMEOUT ? &part->timed_out : &part->crashed) |= UINT64_C(1) << at;
+    part->failure_code = end == TALK_TIMEOUT ? VERIFIER_TIMEOUT : VERIFIER_CRASHED;
+    part->failure_message = end == TALK_TIMEOUT ? VERIFIER_TIMEOUT_MESSAGE : "the worker ended while this was judged";
 }
 
-void verify_once(struct verify_once *once, const struct verifier_list *list, struct buffer *frame, int64_t timeout_us,
-                 struct verify_job *ret_job, char ret_how[VERIFY_HOW_BYTES])
+static void take_reply(const struct talk *talk, struct verify_part *part)
 {
+    part->reply_bytes = frame_get_length(talk->reply.data);
+    part->reply = xstrndup(talk->reply.data + FRAME_HEADER_BYTES, part->reply_bytes);
+}
+
+static void ask_part(struct verify_once *once, const struct buffer *frame, enum worker_kind kind,
+                     struct verify_job *job, char ret_how[VERIFY_HOW_BYTES])
+{
+    struct verify_part *part = &job->parts[kind];
+    uint64_t share = verify_job_share(job, kind);
     struct talk talk = {.fd = -1, .frame = frame};
     enum talk_end end;
 
-    *ret_job = (struct verify_job){.list = list, .verifier_count = list->count};
-    ret_how[0] = 0;
-    if (!begin_talk(once, &talk)) {
-        ret_job->failure_code = "verifier_unavailable";
-        ret_job->failure_message = "no text worker can be started";
+    if (kind == WORKER_CODE && !find_level(once)) {
+        part->failure_code = SANDBOX_UNAVAILABLE;
+        part->failure_message = once->refusal;
+        return;
+    }
+    request_put_left_out(frame->data, ~share);
+    if (!begin_talk(once, kind == WORKER_CODE ? &once->sandbox : NULL, &talk)) {
+        part->failure_code = "verifier_unavailable";
+        part->failure_message = "no worker can be started";
         return;
     }
     buffer_init(&talk.reply, WORKER_REPLY_LIMIT_BYTES + 65536);
-    talk.until_us = clock_monotonic_us() + timeout_us;
+    talk.until_us = clock_monotonic_us() + part->timeout_us;
     end = hold_talk(&talk);
-    if (end == TALK_REPLY) {
-        ret_job->reply_bytes = frame_get_length(talk.reply.data);
-        ret_job->reply = xstrndup(talk.reply.data + FRAME_HEADER_BYTES, ret_job->reply_bytes);
-    } else {
-        note_loss(&talk, end, ret_job);
-    }
-    end_worker(once, end, timeout_us, ret_how);
+    if (end == TALK_REPLY)
+        take_reply(&talk, part);
+    else
+        note_loss(&talk, end, share, part);
+    end_worker(once, end, part->timeout_us, ret_how);
     buffer_finish(&talk.reply);
     worker_page_unmap(talk.page);
     close(talk.fd);
+}
+
+void verify_once(struct verify_once *once, const struct verifier_list *list, const struct buffer *frame,
+                 int64_t timeout_us, struct verify_job *ret_job, char ret_how[VERIFY_HOW_BYTES])
+{
+    *ret_job = (struct verify_job){.list = NULL};
+    verify_job_ask(ret_job, list, timeout_us);
+    ret_how[0] = 0;
+    for (int kind = 0; kind < WORKER_KINDS; kind++) {
+        if (verify_job_share(ret_job, (enum worker_kind)kind))
+            ask_part(once, frame, (enum worker_kind)kind, ret_job, ret_how);
+    }
 }

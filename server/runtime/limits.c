@@ -141,7 +141,8 @@ static size_t worker_threads(const struct settings *settings)
 
 static size_t own_descriptors(const struct settings *settings)
 {
-    return OWN_DESCRIPTORS + READER_DESCRIPTORS * (worker_threads(settings) + 1) + (size_t)settings->text_workers;
+    return OWN_DESCRIPTORS + READER_DESCRIPTORS * (worker_threads(settings) + 1) + (size_t)settings->text_workers +
+           (size_t)settings->sandbox_slots;
 }
 
 static void find_needs(const struct settings *settings, struct needs *ret_needs)

@@ -14,7 +14,10 @@ static const char *const classes[] = {"1xx", "2xx", "3xx", "4xx", "5xx", NULL};
 static const char *const alarm_kinds[] = {ALARM_WORDS(WORD_TEXT) NULL};
 static const char *const batch_states[] = {BATCH_END_WORDS(WORD_TEXT) NULL};
 static const char *const rollout_states[] = {ROLLOUT_STATE_WORDS(WORD_TEXT) NULL};
-static const char *const queues[] = {"parse", "verify", "row", "batch", NULL};
+static const char *const queues[] = {"parse", "verify", "row", "batch", "code", NULL};
+static const char *const code_reasons[] = {
+    "pass",         "wrong_answer", "no_code",           "runtime_error",       "compile_error", "timeout",
+    "memory_limit", "output_limit", "sandbox_violation", "sandbox_unavailable", "other",         NULL};
 static const char *const incident_codes[] = {INCIDENT_WORDS(WORD_TEXT) NULL};
 static const char *const engine_states[] = {ENGINE_STATE_WORDS(WORD_TEXT) NULL};
 static const char *const engine_failures[] = {SAMPLE_FAILURE_WORDS(WORD_TEXT) "other", NULL};

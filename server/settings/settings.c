@@ -11,6 +11,7 @@
 
 #define VARIABLE_PREFIX "ROLLOUTD_"
 #define VARIABLE_BYTES 64
+#define FOLDER_BYTES 256
 
 static int fail(char *ret_message, const char *format, ...) _printf_(2, 3);
 
@@ -289,6 +290,15 @@ static void resolve_processors(int64_t *count)
         *count = 2;
 }
 
+/* It travels in a message of fixed size, to a process with another working directory. */
+static int check_folder(const char *key, const char *folder, char *ret_message)
+{
+    if (!folder || (folder[0] == '/' && strlen(folder) < FOLDER_BYTES))
+        return 0;
+    return fail(ret_message, "%s: \"%.300s\": expected an absolute path of fewer than %d bytes", key, folder,
+                FOLDER_BYTES);
+}
+
 static int check_together(struct settings *settings, struct raw_settings *raw, char *ret_message)
 {
     if (settings_parse_listen(&raw->settings[find_row("listen", 6)], settings, ret_message) < 0)
@@ -303,6 +313,10 @@ static int check_together(struct settings *settings, struct raw_settings *raw, c
         return fail(ret_message, "engine.backoff_min: expected at most engine.backoff_max");
     resolve_processors(&settings->workers);
     resolve_processors(&settings->text_workers);
+    resolve_processors(&settings->sandbox_slots);
+    if (check_folder("sandbox.testlib", settings->sandbox_testlib, ret_message) < 0 ||
+        check_folder("python.venv", settings->python_venv, ret_message) < 0)
+        return -1;
     if (settings->readers == 0)
         settings->readers = (settings->workers + 1) / 2;
     return 0;

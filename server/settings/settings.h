@@ -35,6 +35,7 @@ struct engine_settings {
 #define SETTING_TYPE_CHOICE int
 #define SETTING_TYPE_ENGINES struct engine_settings *
 
+enum least_level { LEAST_FULL, LEAST_REDUCED };
 enum durability { DURABILITY_FULL, DURABILITY_NORMAL };
 
 /* A member for each row of keys.def, and what follows from them. */

@@ -19,7 +19,7 @@ void verify_make_missing(struct verify_pool *pool)
 {
     size_t there = pool->worker_count - count_of(pool, WORKER_NONE);
 
-    for (size_t i = 0; i < pool->worker_count && there < pool->at_once; i++)
+    for (size_t i = 0; verify_kinds[pool->kind].are_kept && i < pool->worker_count && there < pool->at_once; i++)
         if (pool->workers[i].state == WORKER_NONE) {
             verify_worker_ask(&pool->workers[i], NULL);
             there++;
@@ -66,9 +66,8 @@ static bool make_fresh(struct verify_pool *pool, struct verify_flow *flow)
     if (!worker)
         return false;
     if (worker->state == WORKER_IDLE)
-        verify_worker_retire(worker, flow);
-    else
-        verify_worker_ask(worker, flow);
+        verify_worker_retire(worker);
+    verify_worker_ask(worker, flow);
     return worker->state == WORKER_ASKED;
 }
 
@@ -88,6 +87,10 @@ void verify_assign_jobs(struct verify_pool *pool)
 {
     struct verify_flow *flow;
 
+    if (pool->refusal[0] && pool->queued)
+        verify_refuse_soon(pool);
+    if (pool->refusal[0] || verify_trial_is_due(pool))
+        return;
     for (flow = pool->flows; flow; flow = flow->next)
         flow->is_passed_over = false;
     while (count_of(pool, WORKER_ASKED) + verify_busy(pool) < pool->at_once && (flow = verify_flow_next(pool)))

@@ -37,6 +37,7 @@ static struct verify_flow *make_flow(struct verify_pool *pool, const struct veri
     struct verify_flow *flow = xcalloc(1, sizeof *flow);
     struct verify_flow **end = &pool->flows;
 
+    flow->pool = pool;
     flow->run = job->run ? xstrdup(job->run) : NULL;
     flow->lane = job->lane;
     flow->last = &flow->first;
@@ -51,9 +52,9 @@ static bool has_worker(const struct verify_flow *flow)
     return flow->workers[WORKER_ASKED] || flow->workers[WORKER_IDLE] || flow->workers[WORKER_BUSY];
 }
 
-static void drop_if_unused(struct verify_pool *pool, struct verify_flow *flow)
+static void drop_if_unused(struct verify_flow *flow)
 {
-    struct verify_flow **link = &pool->flows;
+    struct verify_flow **link = &flow->pool->flows;
 
     if (flow->jobs || has_worker(flow))
         return;
@@ -84,10 +85,10 @@ void verify_flow_enter(struct verify_pool *pool, struct verify_job *job)
     job->flow->jobs++;
 }
 
-void verify_flow_leave(struct verify_pool *pool, struct verify_flow *flow)
+void verify_flow_leave(struct verify_flow *flow)
 {
     flow->jobs--;
-    drop_if_unused(pool, flow);
+    drop_if_unused(flow);
 }
 
 /* --- its jobs --- */
@@ -150,7 +151,7 @@ void verify_flow_unbind(struct verify_worker *worker)
     if (!flow)
         return;
     flow->workers[worker->state]--;
-    drop_if_unused(worker->pool, flow);
+    drop_if_unused(flow);
 }
 
 void verify_worker_become(struct verify_worker *worker, enum worker_state state)
@@ -166,6 +167,18 @@ void verify_worker_become(struct verify_worker *worker, enum worker_state state)
     worker->state = state;
     if (state == WORKER_BUSY)
         worker->began_us = clock_monotonic_us();
+}
+
+bool verify_pool_share(const struct verify_pool *pool, size_t place, struct verify_share *ret_share)
+{
+    const struct verify_flow *flow = pool->flows;
+
+    while (flow && (!flow->jobs || place-- > 0))
+        flow = flow->next;
+    if (!flow)
+        return false;
+    *ret_share = (struct verify_share){flow->run, flow->queued, flow->workers[WORKER_BUSY], flow->used_us};
+    return true;
 }
 
 /* --- its turn --- */

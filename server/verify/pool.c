@@ -10,29 +10,85 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 
-#define ATTEMPTS_MAX 2
 #define FIRST_DELAY_US (100 * US_PER_MS)
 #define LAST_DELAY_US (5 * US_PER_S)
 #define HOPELESS_FAILURES 4 /* this many starts failed in a row: queued jobs are not kept waiting */
 #define HOPELESS_WANTS 20   /* the same, where the system has no descriptor, process or memory: it may have soon */
 
-/* --- the end of a job --- */
+const struct verify_kind verify_kinds[WORKER_KINDS] = {
+    [WORKER_TEXT] = {.cannot_start = "a text worker cannot be started",
+                     .none_lives = "no text worker stays alive; completions that wait for one fail",
+                     .window = VERIFY_WINDOW,
+                     .spares = 8,
+                     .are_kept = true,
+                     .failure_code = "verifier_unavailable",
+                     .failure_message = "no text worker can be started"},
+    [WORKER_CODE] = {.cannot_start = "a code worker cannot be started",
+                     .none_lives = "no code worker stays alive; completions that wait for one fail",
+                     .window = 1,
+                     .spares = 2,
+                     .failure_code = SANDBOX_UNAVAILABLE,
+                     .failure_message = "no slot for programs can be set up; rolloutd sandbox-check says more"},
+};
+
+/* --- a job and its parts --- */
+
+static void restart_part(struct verify_part *part)
+{
+    *part = (struct verify_part){.timeout_us = part->timeout_us};
+}
+
+/* The first from this one on that judges something of it; NULL: none. */
+static struct verify_pool *pool_for(struct verify_pool *pool, const struct verify_job *job)
+{
+    while (pool && (!verify_job_share(job, pool->kind) || job->parts[pool->kind].failure_code))
+        pool = pool->next;
+    return pool;
+}
+
+/* What a text worker would not read, although a code worker does. */
+static void fail_if_too_large(struct verify_job *job)
+{
+    struct verify_part *part = &job->parts[WORKER_TEXT];
+
+    if (!verify_job_share(job, WORKER_CODE) || job->frame_bytes - REQUEST_HEADER_BYTES <= VERIFIER_FRAME_LIMIT_BYTES)
+        return;
+    part->failure_code = "verifier_input_too_large";
+    part->failure_message = "the completion and its reference are larger than a text worker reads";
+}
+
+static void enter(struct verify_pool *pool, struct verify_job *job)
+{
+    request_put_left_out(job->frame, ~verify_job_share(job, pool->kind));
+    verify_flow_enter(pool, job);
+    verify_queue_append(pool, job);
+    verify_assign_jobs(pool);
+}
+
+static void done(struct verify_pool *pool, struct verify_job *job)
+{
+    if (pool->observer.judged)
+        pool->observer.judged(pool->observer.arg, job);
+    job->done(job);
+}
 
 void verify_end_job(struct verify_pool *pool, struct verify_job *job)
 {
     struct verify_flow *flow = TAKE_PTR(job->flow);
+    struct verify_pool *next = pool_for(pool->next, job);
 
     pool->counts.jobs_done++;
-    if (pool->observer.judged)
-        pool->observer.judged(pool->observer.arg, job);
-    job->done(job);
-    verify_flow_leave(pool, flow); /* behind it: a run that submits the next job at once has used what it has used */
+    if (next)
+        enter(next, job);
+    else
+        done(pool, job);
+    verify_flow_leave(flow); /* behind it: a run that submits the next job at once has used what it has used */
 }
 
-static void fail_job(struct verify_pool *pool, struct verify_job *job, const char *code, const char *message)
+static void fail_part(struct verify_pool *pool, struct verify_job *job, const char *code, const char *message)
 {
-    job->failure_code = code;
-    job->failure_message = message;
+    verify_part_in(pool, job)->failure_code = code;
+    verify_part_in(pool, job)->failure_message = message;
     verify_end_job(pool, job);
 }
 
@@ -45,18 +101,22 @@ static struct verify_job *first_queued(const struct verify_pool *pool)
     return flow->first;
 }
 
-static void fail_queued(struct verify_pool *pool)
+void verify_fail_queued(struct verify_pool *pool, const char *code, const char *message)
 {
-    if (!pool->queued)
-        return;
-    log_event(LOG_LEVEL_ERROR, "no text worker stays alive; completions that wait for one fail",
-              LOG_INT("waiting", pool->queued), NULL);
     /* Only those that are here now: done() may submit the next one. */
     for (size_t count = pool->queued; count && pool->queued; count--) {
         struct verify_job *job = first_queued(pool);
         verify_queue_unlink(pool, job);
-        fail_job(pool, job, "verifier_unavailable", "no text worker can be started");
+        fail_part(pool, job, code, message);
     }
+}
+
+static void give_up_on_queued(struct verify_pool *pool)
+{
+    if (!pool->queued)
+        return;
+    log_event(LOG_LEVEL_ERROR, verify_kinds[pool->kind].none_lives, LOG_INT("waiting", pool->queued), NULL);
+    verify_fail_queued(pool, verify_kinds[pool->kind].failure_code, verify_kinds[pool->kind].failure_message);
 }
 
 /* --- what is lost --- */
@@ -64,27 +124,27 @@ static void fail_queued(struct verify_pool *pool)
 /* The verdict of one verifier, or of all, is lost; what is left is judged again. */
 void verify_lose_verdict(struct verify_pool *pool, struct verify_job *job, int index, bool timed_out)
 {
-    uint64_t all = job->verifier_count < 64 ? (UINT64_C(1) << job->verifier_count) - 1 : UINT64_MAX;
-    uint64_t *lost = timed_out ? &job->timed_out : &job->crashed;
+    struct verify_part *part = verify_part_in(pool, job);
+    uint64_t share = verify_job_share(job, pool->kind);
 
     if (pool->observer.lost)
         pool->observer.lost(pool->observer.arg, job, index, timed_out);
     if (index >= 0)
-        *lost |= UINT64_C(1) << index;
-    if (index < 0 || (job->crashed | job->timed_out) == all) {
-        fail_job(pool, job, timed_out ? VERIFIER_TIMEOUT : VERIFIER_CRASHED,
-                 timed_out ? VERIFIER_TIMEOUT_MESSAGE : VERIFIER_CRASHED_MESSAGE);
+        *(timed_out ? &part->timed_out : &part->crashed) |= UINT64_C(1) << index;
+    if (index < 0 || !(share & ~(part->crashed | part->timed_out))) {
+        fail_part(pool, job, timed_out ? VERIFIER_TIMEOUT : VERIFIER_CRASHED,
+                  timed_out ? VERIFIER_TIMEOUT_MESSAGE : VERIFIER_CRASHED_MESSAGE);
         return;
     }
-    job->attempts = 0;
-    request_put_left_out(job->frame, job->crashed | job->timed_out);
+    part->attempts = 0;
+    request_put_left_out(job->frame, ~share | part->crashed | part->timed_out);
     verify_queue_prepend(pool, job);
 }
 
 void verify_give_back(struct verify_pool *pool, struct verify_job *job, int index)
 {
     pool->counts.crashes++;
-    if (job->attempts < ATTEMPTS_MAX)
+    if (verify_part_in(pool, job)->attempts < VERIFY_ATTEMPTS_MAX)
         verify_queue_prepend(pool, job);
     else
         verify_lose_verdict(pool, job, index, false);
@@ -130,12 +190,21 @@ static void worker_failed(struct verify_pool *pool, const struct spawner_event *
 {
     struct verify_worker *worker = find_worker(pool, event->id);
 
-    log_event(LOG_LEVEL_ERROR, "a text worker cannot be started", "error", strerror(event->error), NULL);
+    log_event(LOG_LEVEL_ERROR, verify_kinds[pool->kind].cannot_start, "error", strerror(event->error), NULL);
     if (!worker)
         return;
     verify_worker_vacate(worker);
     pool->wants_means = is_want_of_means(event->error);
     verify_retry_later(pool);
+}
+
+/* One that judges will notice, and say so in its reply. */
+static void slot_ended(struct verify_pool *pool, uint32_t id)
+{
+    struct verify_worker *worker = find_worker(pool, id);
+
+    if (worker && worker->state == WORKER_IDLE)
+        verify_worker_crashed(worker);
 }
 
 /* The socket's end tells the same, except of a worker that was asked for and never seen. Its earlier answers are taken,
@@ -186,6 +255,12 @@ static void spawner_ready(void *arg, uint32_t events)
         case SPAWNER_ENDED:
             worker_ended(pool, event.id);
             break;
+        case SPAWNER_SLOT_ENDED:
+            slot_ended(pool, event.id);
+            break;
+        case SPAWNER_PROBED:
+            verify_trial_end(pool, &event.probed);
+            break;
         case SPAWNER_GONE:
             spawner_lost(pool);
             return;
@@ -203,6 +278,7 @@ static bool use_spawner(struct verify_pool *pool)
     if (!pool->spawner_source)
         return false;
     pool->counts.spawners_started++;
+    verify_trial_begin(pool);
     return true;
 }
 
@@ -216,8 +292,8 @@ static void retry(void *arg)
 {
     struct verify_pool *pool = arg;
 
-    if (is_hopeless(pool))
-        fail_queued(pool);
+    if (is_hopeless(pool) && verify_busy(pool) == 0)
+        give_up_on_queued(pool);
     if (!pool->spawner_source) {
         spawner_stop(&pool->spawner);
         if (spawner_start(&pool->spawner) < 0 || !use_spawner(pool)) {
@@ -247,13 +323,15 @@ void verify_retry_later(struct verify_pool *pool)
 struct verify_pool *verify_pool_create(struct loop *loop, const struct spawner *spawner,
                                        const struct verify_pool_limits *limits)
 {
-    size_t places = limits->text_workers + VERIFY_SPARES;
+    size_t places = limits->at_once + verify_kinds[limits->kind].spares;
     struct verify_pool *pool = xcalloc(1, sizeof *pool + places * sizeof pool->workers[0]);
 
+    pool->kind = limits->kind;
+    pool->sandbox = limits->sandbox;
     pool->loop = loop;
     pool->spawner = *spawner;
     pool->queue_limit = limits->queue_limit;
-    pool->at_once = limits->text_workers;
+    pool->at_once = limits->at_once;
     pool->worker_count = places;
     pool->next_id = 1;
     for (size_t i = 0; i < pool->worker_count; i++) {
@@ -272,12 +350,18 @@ void verify_pool_destroy(struct verify_pool *pool)
     if (!pool)
         return;
     loop_timer_clear(pool->loop, &pool->retry);
+    loop_timer_clear(pool->loop, &pool->refuse);
     loop_unwatch(pool->spawner_source);
     for (size_t i = 0; i < pool->worker_count; i++)
         verify_worker_vacate(&pool->workers[i]);
     verify_flows_destroy(pool);
     spawner_stop(&pool->spawner);
     free(pool);
+}
+
+void verify_pool_join(struct verify_pool *text, struct verify_pool *code)
+{
+    text->next = code;
 }
 
 void verify_pool_observe(struct verify_pool *pool, const struct verify_observer *observer)
@@ -300,17 +384,17 @@ bool verify_pool_has_room(const struct verify_pool *pool)
 
 bool verify_submit(struct verify_pool *pool, struct verify_job *job)
 {
-    if (!verify_pool_has_room(pool))
-        return false;
-    job->reply = NULL;
-    job->reply_bytes = 0;
-    job->failure_code = job->failure_message = NULL;
-    job->crashed = job->timed_out = 0;
-    job->attempts = 0;
+    struct verify_pool *first;
+
+    for (size_t kind = 0; kind < WORKER_KINDS; kind++)
+        restart_part(&job->parts[kind]);
+    fail_if_too_large(job);
+    first = pool_for(pool, job) ? pool_for(pool, job) : pool;
+    for (struct verify_pool *each = first; each; each = pool_for(each->next, job))
+        if (!verify_pool_has_room(each))
+            return false;
     job->worker = NULL;
-    verify_flow_enter(pool, job);
-    verify_queue_append(pool, job);
-    verify_assign_jobs(pool);
+    enter(first, job);
     return true;
 }
 
@@ -318,18 +402,20 @@ void verify_cancel_job(struct verify_pool *pool, struct verify_job *job)
 {
     struct verify_worker *worker = job->worker;
 
+    if (!job->flow)
+        return;
+    pool = job->flow->pool;
     if (worker) { /* what else it has goes to others */
         struct verify_job *first = verify_worker_vacate(worker);
         if (first != job) {
-            first->attempts--;
+            verify_part_in(pool, first)->attempts--;
             verify_queue_prepend(pool, first);
         }
-        verify_worker_ask(worker, NULL);
+        verify_make_missing(pool);
     }
     if (job->link)
         verify_queue_unlink(pool, job);
-    if (job->flow)
-        verify_flow_leave(pool, TAKE_PTR(job->flow));
+    verify_flow_leave(TAKE_PTR(job->flow));
     verify_assign_jobs(pool);
 }
 

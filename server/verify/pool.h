@@ -1,6 +1,8 @@
-/* verify_pool: the text workers, their sockets and the deadlines of their jobs. Loop thread only.
+/* verify_pool: workers of one kind, their sockets and the deadlines of their jobs. Loop thread only.
  *
- * One job is one completion with all its verifiers, one frame there and one back. A worker is given a few small jobs at
+ * One job is one completion with all its verifiers, one frame there and one back. Verifiers that run programs are asked
+ * of the code workers, all others of the text workers: a job with both goes through one pool after the other, each
+ * leaves out what is not its own, and what happens in one spoils no verdict of the other. A worker is given a few small jobs at
  * once and judges them one after the other; the others wait in a bounded queue. A job that passes its deadline gets its
  * worker killed and replaced; one whose worker died by itself is tried once more on another worker. After that the
  * verdict of the verifier that was judging is lost, and the job is judged again without it. Jobs behind it go back to the
@@ -35,29 +37,35 @@ enum verify_lane {
     VERIFY_LANES
 };
 
-/* Lives in its owner's object. The owner fills the first part; `done` is called exactly once, on the loop thread, never
- * from inside verify_submit(), unless the job is cancelled. */
+/* What the workers of one kind said. */
+struct verify_part {
+    int64_t timeout_us; /* given: from the moment a worker has nothing else before it, and again after a lost verdict */
+
+    char *reply; /* the frame's JSON, null for each verifier that was left out. NULL with a failure */
+    size_t reply_bytes;
+    const char *failure_code; /* verifier_timeout, verifier_crashed, verifier_unavailable, sandbox_unavailable; static
+                                 text, NULL if there is a reply, or nothing to ask */
+    const char *failure_message; /* lives as long as the pool */
+    uint64_t crashed; /* a bit for each verifier that has no verdict for that reason, beside a reply or a failure */
+    uint64_t timed_out;
+    int attempts;
+};
+
+/* Lives in its owner's object. The owner fills the first part and the timeouts; `done` is called exactly once, on the
+ * loop thread, never from inside verify_submit(), unless the job is cancelled. */
 struct verify_job {
     char *frame; /* of verify_request_build(), header included; must live until done. The pool changes its header */
     size_t frame_bytes;
     const struct verifier_list *list; /* whose frame it is; for the observer */
     size_t verifier_count;
-    int64_t timeout_us;     /* from the moment a worker has nothing else before it, and again after a lost verdict */
+    uint64_t programs;      /* a bit for each verifier that runs programs */
     const char *run;        /* whose worker judges it; NULL: none */
     const char *rollout;    /* where it belongs; for the observer */
     const char *request_id; /* that began it; for the log, NULL: not known */
     enum verify_lane lane;
     void (*done)(struct verify_job *job);
 
-    /* the result: a reply, or a failure */
-    char *reply; /* the frame's JSON; the owner frees it. NULL with a failure */
-    size_t reply_bytes;
-    const char *failure_code; /* verifier_timeout, verifier_crashed, verifier_unavailable; static text, NULL if there is
-                                 a reply */
-    const char *failure_message;
-    uint64_t crashed; /* a bit for each verifier that has no verdict for that reason, beside a reply or a failure */
-    uint64_t timed_out;
-    int attempts;
+    struct verify_part parts[WORKER_KINDS]; /* what came of it; verify_job_finish() */
 
     /* private */
     struct verify_job *next;
@@ -66,37 +74,65 @@ struct verify_job {
     struct verify_worker *worker;
 };
 
+/* The bits of its verifiers that are asked of these workers. Of a job without verifiers none are. */
+static inline uint64_t verify_job_share(const struct verify_job *job, enum worker_kind kind)
+{
+    uint64_t all = job->verifier_count < 64 ? (UINT64_C(1) << job->verifier_count) - 1 : UINT64_MAX;
+
+    return all & (kind == WORKER_CODE ? job->programs : ~job->programs);
+}
+
+/* Whose frame it is: list, count, programs and timeouts. text_timeout_us is of the text workers; programs have the limits
+ * of their verifiers. The list must live until done. */
+void verify_job_ask(struct verify_job *job, const struct verifier_list *list, int64_t text_timeout_us);
+/* Every verdict failed before any worker saw it. Static texts. */
+void verify_job_fail(struct verify_job *job, const char *code, const char *message);
+void verify_job_finish(struct verify_job *job); /* frees the replies */
+
 struct verify_pool_limits {
-    size_t text_workers; /* busy at once; at least 1 */
-    size_t queue_limit;  /* jobs waiting for a worker; those that have one do not count */
+    enum worker_kind kind;
+    size_t at_once;                  /* busy workers; at least 1 */
+    size_t queue_limit;              /* jobs waiting for a worker; those that have one do not count */
+    struct sandbox_settings sandbox; /* of WORKER_CODE; its level is found by the pool */
 };
 
 #define VERIFIER_CRASHED "verifier_crashed"
-#define VERIFIER_CRASHED_MESSAGE "the text worker ended twice while this was judged"
+#define VERIFIER_CRASHED_MESSAGE "the worker ended twice while this was judged"
 #define VERIFIER_TIMEOUT "verifier_timeout"
-#define VERIFIER_TIMEOUT_MESSAGE "the time limit was over while this was judged; the text worker was killed"
+#define VERIFIER_TIMEOUT_MESSAGE "the time limit was over while this was judged; the worker was killed"
 
 /* Observer of job results. Called on the loop thread; must not submit or cancel. */
 struct verify_observer {
     void *arg;
     /* A verdict is lost: index of the verifier, or -1: of all, because none was judging. The frame is still there. */
     void (*lost)(void *arg, const struct verify_job *job, int index, bool timed_out);
-    void (*judged)(void *arg, const struct verify_job *job); /* just before its `done` */
+    void (*judged)(void *arg, const struct verify_job *job); /* by all that were asked; just before its `done` */
 };
 
-/* Takes the spawner over (stops it at the end). Starts the workers at once. */
+/* Takes the spawner over (stops it at the end); {0, -1}: starts one in the background. Text workers are made at once.
+ * Code workers are made when a job needs one, after a trial of what the machine offers (sandbox/probe.h). Where that is
+ * below the least level, or no slot can be made, their verdicts fail with sandbox_unavailable. */
 struct verify_pool *verify_pool_create(struct loop *loop, const struct spawner *spawner,
                                        const struct verify_pool_limits *limits);
 /* Jobs that are still there are dropped without `done`. */
 void verify_pool_destroy(struct verify_pool *pool);
 void verify_pool_observe(struct verify_pool *pool, const struct verify_observer *observer);
 
+/* What the one does not judge is asked of the other. Jobs are submitted to the first and cancelled with it. */
+void verify_pool_join(struct verify_pool *text, struct verify_pool *code);
+
+struct json_write;
+/* Of code workers: "sandbox": {"level","min_level","programs_run","why"}; level and programs_run are null until the
+ * trial is over, why says what to change if programs do not run. */
+void verify_pool_write_sandbox(struct json_write *json, const struct verify_pool *pool);
+enum sandbox_level verify_pool_level(const struct verify_pool *pool); /* SANDBOX_LEVEL_NONE until the trial is over */
+
 /* No worker is there yet, and it does not look as if none would ever be. */
 bool verify_pool_is_starting(const struct verify_pool *pool);
 
 bool verify_pool_has_room(const struct verify_pool *pool);
-bool verify_submit(struct verify_pool *pool,
-                   struct verify_job *job); /* false: the queue is full, the job is untouched */
+/* False: a queue that it needs is full, the job is untouched. */
+bool verify_submit(struct verify_pool *pool, struct verify_job *job);
 /* Forgets the job: no `done`. One that a worker has costs that worker. Fine after done. */
 void verify_cancel_job(struct verify_pool *pool, struct verify_job *job);
 
@@ -113,5 +149,15 @@ struct verify_pool_counts {
     uint64_t spawners_started;
 };
 void verify_pool_count(const struct verify_pool *pool, struct verify_pool_counts *ret_counts);
+
+/* One run in one lane: what it has here. */
+struct verify_share {
+    const char *run; /* NULL: what belongs to none */
+    size_t queued;
+    size_t busy; /* workers */
+    int64_t used_us;
+};
+/* Those that have a job: the place of each is from 0 on. False: there is none at this place. */
+bool verify_pool_share(const struct verify_pool *pool, size_t place, struct verify_share *ret_share);
 
 #endif

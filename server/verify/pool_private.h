@@ -7,21 +7,35 @@
 #include "server/base/buffer.h"
 #include "server/base/clock.h"
 #include "server/verify/pool.h"
+#include "server/verify/sandbox.h"
 #include "verifiers/worker/worker.h"
 
 #define VERIFY_READ_BYTES 65536
-#define VERIFY_WINDOW 8 /* jobs that a worker has at once: each wait for the next one costs more than judging it */
+#define VERIFY_ATTEMPTS_MAX 2 /* workers that a job may cost before a verdict is lost */
+#define VERIFY_WINDOW 8       /* jobs that a worker has at once at most */
 #define VERIFY_TURN_US                                                                                                 \
     (20 * US_PER_MS)            /* of workers' time: a run that is ahead by less keeps its worker, because another
                                            one needs a fresh one */
-#define VERIFY_SPARES 8         /* places beside those that work at once: so many more runs keep their processes */
 #define VERIFY_SERVED_MAX 20000 /* jobs of one worker: whatever its libraries keep ends with it */
+
+/* What differs between kinds of workers. */
+struct verify_kind {
+    const char *cannot_start; /* of the log, likewise */
+    const char *none_lives;
+    size_t window;            /* jobs that one has at once: each wait for the next one costs more than judging a text */
+    size_t spares;            /* places beside those that work at once: so many more runs keep their processes */
+    bool are_kept;            /* some are made before they are needed */
+    const char *failure_code; /* of jobs that wait while none stays alive */
+    const char *failure_message;
+};
+extern const struct verify_kind verify_kinds[WORKER_KINDS];
 
 enum worker_state { WORKER_NONE, WORKER_ASKED, WORKER_IDLE, WORKER_BUSY, WORKER_STATES };
 
 /* One run in one lane: what of it waits, in its order, and its workers. It lives as long as it has a job in the pool or
  * a worker. */
 struct verify_flow {
+    struct verify_pool *pool;
     struct verify_flow *next;
     char *run; /* NULL: what belongs to none */
     enum verify_lane lane;
@@ -56,6 +70,13 @@ struct verify_worker {
 };
 
 struct verify_pool {
+    enum worker_kind kind;
+    struct verify_pool *next; /* that judges what this one does not; NULL: none */
+    struct sandbox_settings sandbox;
+    struct sandbox_report probed;
+    bool is_probed;
+    char refusal[SANDBOX_REFUSAL_BYTES]; /* "": none */
+    struct loop_timer refuse;
     struct loop *loop;
     struct spawner spawner;
     struct loop_source *spawner_source;
@@ -76,7 +97,7 @@ struct verify_pool {
 
 /* verify/flow.c */
 void verify_flow_enter(struct verify_pool *pool, struct verify_job *job); /* found or made; the job is not queued yet */
-void verify_flow_leave(struct verify_pool *pool, struct verify_flow *flow); /* a job of it is no longer in the pool */
+void verify_flow_leave(struct verify_flow *flow);                         /* a job of it is no longer in the pool */
 void verify_queue_append(struct verify_pool *pool, struct verify_job *job);
 void verify_queue_prepend(struct verify_pool *pool, struct verify_job *job);
 void verify_queue_unlink(struct verify_pool *pool, struct verify_job *job);
@@ -88,15 +109,28 @@ void verify_worker_become(struct verify_worker *worker, enum worker_state state)
 void verify_flows_destroy(struct verify_pool *pool);
 
 /* verify/pool.c */
+static inline struct verify_part *verify_part_in(const struct verify_pool *pool, struct verify_job *job)
+{
+    return &job->parts[pool->kind];
+}
+void verify_fail_queued(struct verify_pool *pool, const char *code, const char *message);
+/* The pool's share of it is judged, or has failed: it goes to the next pool, or it is done. */
 void verify_end_job(struct verify_pool *pool, struct verify_job *job);
 /* Its worker died: once more, or the verdict at which it did so is lost. index: verify_worker_judging(). */
 void verify_give_back(struct verify_pool *pool, struct verify_job *job, int index);
 void verify_lose_verdict(struct verify_pool *pool, struct verify_job *job, int index, bool timed_out);
 void verify_retry_later(struct verify_pool *pool);
 
+/* verify/trial.c: what the machine offers to programs */
+bool verify_trial_is_due(const struct verify_pool *pool); /* nothing is assigned before it is over */
+void verify_trial_begin(struct verify_pool *pool);
+void verify_trial_end(struct verify_pool *pool, const struct sandbox_report *probed);
+/* Fails what waits, soon: `done` is never called from inside verify_submit(). */
+void verify_refuse_soon(struct verify_pool *pool);
+
 /* verify/assign.c */
 void verify_assign_jobs(struct verify_pool *pool);
-void verify_make_missing(struct verify_pool *pool); /* as many as may be busy */
+void verify_make_missing(struct verify_pool *pool); /* as many as may be busy, of a kind that is kept */
 size_t verify_busy(const struct verify_pool *pool);
 
 /* verify/worker.c */
@@ -104,10 +138,11 @@ size_t verify_busy(const struct verify_pool *pool);
 void verify_worker_ask(struct verify_worker *worker, struct verify_flow *flow);
 struct verify_job *verify_worker_vacate(struct verify_worker *worker);
 int verify_worker_judging(const struct verify_worker *worker);
+bool verify_worker_lost_slot(const struct verify_worker *worker); /* says the worker */
 void verify_worker_crashed(struct verify_worker *worker);
 /* The first job of the flow, and others behind it. The worker is idle, and the flow's or nobody's. */
 void verify_worker_start_jobs(struct verify_worker *worker, struct verify_flow *flow);
-void verify_worker_retire(struct verify_worker *worker, struct verify_flow *flow); /* as verify_worker_ask() */
+void verify_worker_retire(struct verify_worker *worker);
 int verify_worker_read_some(struct verify_worker *worker);
 int verify_worker_take_replies(struct verify_worker *worker);
 void verify_worker_ready(void *arg, uint32_t events);

@@ -1,5 +1,6 @@
 /* The verifiers as GET /v1/verifiers shows them. */
 #include "server/base/json_write.h"
+#include "server/verify/pool.h"
 #include "server/verify/spec.h"
 #include "verifiers/registry.h"
 
@@ -39,6 +40,7 @@ static void write_verifier(struct json_write *json, const struct verifier *verif
     json_put_string(json, "version", verifier->version);
     json_put_string(json, "help", verifier->help);
     json_put_bool(json, "needs_reference", verifier->needs_reference);
+    json_put_bool(json, "runs_programs", verifier->runs_programs);
     json_key(json, "options");
     json_object_begin(json);
     for (size_t i = 0; i < verifier->option_count; i++)
@@ -54,10 +56,11 @@ static void write_limits(struct json_write *json)
     json_put_int(json, "verifiers", VERIFIER_LIST_LIMIT);
     json_put_int(json, "items", VERIFY_ITEMS_MAX);
     json_put_int(json, "item_bytes", VERIFIER_FRAME_LIMIT_BYTES);
+    json_put_int(json, "program_item_bytes", VERIFIER_PROGRAM_FRAME_LIMIT_BYTES);
     json_object_end(json);
 }
 
-void verifiers_write(struct json_write *json)
+void verifiers_write(struct json_write *json, const struct verify_pool *code)
 {
     json_object_begin(json);
     json_key(json, "verifiers");
@@ -66,5 +69,7 @@ void verifiers_write(struct json_write *json)
         write_verifier(json, verifiers[i]);
     json_array_end(json);
     write_limits(json);
+    if (code)
+        verify_pool_write_sandbox(json, code);
     json_object_end(json);
 }

@@ -178,6 +178,11 @@ void verifier_list_unref(struct verifier_list *list)
     free(list);
 }
 
+size_t verifier_list_frame_limit_bytes(const struct verifier_list *list)
+{
+    return verifier_list_runs_programs(list) ? VERIFIER_PROGRAM_FRAME_LIMIT_BYTES : VERIFIER_FRAME_LIMIT_BYTES;
+}
+
 bool verifier_needs_reference(const struct verifier_spec *spec)
 {
     return spec->verifier->needs_reference && !spec->reference;

@@ -49,6 +49,17 @@ static inline void verifier_list_unrefp(struct verifier_list **list)
     verifier_list_unref(*list);
 }
 
+/* One of them does. */
+static inline bool verifier_list_runs_programs(const struct verifier_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->specs[i].verifier->runs_programs)
+            return true;
+    return false;
+}
+
+/* The largest frame that its workers read. */
+size_t verifier_list_frame_limit_bytes(const struct verifier_list *list);
 /* True if the verifier needs a reference and has none of its own. */
 bool verifier_needs_reference(const struct verifier_spec *spec);
 
@@ -101,17 +112,17 @@ struct verdict_set {
     struct verdict_record *verdicts;
 };
 
-/* Reads a worker's reply, believing nothing: what does not fit becomes VERDICT_UNSCORED with verifier_crashed. Any
- * thread. */
-void verdict_set_parse(const struct verifier_list *list, struct text reply, struct verdict_set *ret_set);
 /* Every verdict unscored with the same failure: a killed worker, a frame that is too large. */
 void verdict_set_fail(const struct verifier_list *list, const char *code, const char *message, bool retryable,
                       struct verdict_set *ret_set);
-/* Reads the result of a job: its reply or failure, and the verdicts that were lost. */
+/* Reads what came of a job: replies or failures, and the verdicts that were lost. No reply is believed: what does not fit
+ * becomes VERDICT_UNSCORED with verifier_crashed. Any thread. */
 void verdict_set_read(const struct verify_job *job, struct verdict_set *ret_set);
 /* Appends what `given` says: the score, or for NAN unscored with not_given. */
 void verdict_set_add_given(struct verdict_set *set, const double *scores, size_t count);
 void verdict_set_finish(struct verdict_set *set);
+/* Counts those on programs in the metrics. */
+void verdict_set_count(const struct verdict_set *set, const struct verifier_list *list);
 /* The number of verdicts that reached a limit of the verifier. */
 size_t verdict_set_undecided(const struct verdict_set *set);
 
@@ -159,7 +170,9 @@ void verify_failure_write(struct json_write *json, const struct verdict_record *
 
 #define VERIFY_ITEMS_MAX 65536 /* of one POST /v1/verify */
 
-/* The reply to GET /v1/verifiers: each verifier with its options, and the limits of a request. */
-void verifiers_write(struct json_write *json);
+struct verify_pool;
+/* The reply to GET /v1/verifiers: each verifier with its options, the limits of a request, and whether programs run. code:
+ * NULL: that is left out. */
+void verifiers_write(struct json_write *json, const struct verify_pool *code);
 
 #endif

@@ -46,7 +46,7 @@ int verify_request_build(const struct verifier_list *list, struct text completio
     json_write_init(&json, out);
     write_request(&json, list, completion, prompt, completion_tokens, reference_json);
     length_bytes = out->length_bytes - start - REQUEST_HEADER_BYTES;
-    if (out->failed || length_bytes > VERIFIER_FRAME_LIMIT_BYTES)
+    if (out->failed || length_bytes > verifier_list_frame_limit_bytes(list))
         return -1;
     frame_put_length(out->data + start, length_bytes);
     return 0;
@@ -141,16 +141,16 @@ static bool read_verdict(const json_t *value, struct verdict_record *record)
     return true;
 }
 
-void verdict_set_parse(const struct verifier_list *list, struct text reply, struct verdict_set *ret_set)
+/* A worker's reply, believing nothing. */
+static void parse(const struct verifier_list *list, uint64_t share, struct text reply, struct verdict_set *set)
 {
     json_t *root = json_loadb(reply.data, reply.length_bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
     const json_t *verdicts = json_object_get(root, "verdicts");
     bool fits = json_array_size(verdicts) == list->count;
 
-    allocate(list, ret_set);
     for (size_t i = 0; i < list->count; i++)
-        if (!fits || !read_verdict(json_array_get(verdicts, i), &ret_set->verdicts[i]))
-            fail(&ret_set->verdicts[i], "verifier_crashed", "the worker's reply cannot be read", true);
+        if (share >> i & 1 && (!fits || !read_verdict(json_array_get(verdicts, i), &set->verdicts[i])))
+            fail(&set->verdicts[i], "verifier_crashed", "the worker's reply cannot be read", true);
     json_decref(root);
 }
 
@@ -169,14 +169,24 @@ static void lose(struct verdict_set *set, uint64_t lost, const char *code, const
             fail(&set->verdicts[i], code, message, true);
 }
 
+static void read_part(const struct verify_job *job, enum worker_kind kind, struct verdict_set *set)
+{
+    const struct verify_part *part = &job->parts[kind];
+    uint64_t share = verify_job_share(job, kind);
+
+    if (part->reply)
+        parse(job->list, share, (struct text){part->reply, part->reply_bytes}, set);
+    else if (part->failure_code)
+        lose(set, share, part->failure_code, part->failure_message);
+    lose(set, part->crashed, VERIFIER_CRASHED, VERIFIER_CRASHED_MESSAGE);
+    lose(set, part->timed_out, VERIFIER_TIMEOUT, VERIFIER_TIMEOUT_MESSAGE);
+}
+
 void verdict_set_read(const struct verify_job *job, struct verdict_set *ret_set)
 {
-    if (job->reply)
-        verdict_set_parse(job->list, (struct text){job->reply, job->reply_bytes}, ret_set);
-    else
-        verdict_set_fail(job->list, job->failure_code, job->failure_message, true, ret_set);
-    lose(ret_set, job->crashed, VERIFIER_CRASHED, VERIFIER_CRASHED_MESSAGE);
-    lose(ret_set, job->timed_out, VERIFIER_TIMEOUT, VERIFIER_TIMEOUT_MESSAGE);
+    allocate(job->list, ret_set);
+    for (int kind = 0; kind < WORKER_KINDS; kind++)
+        read_part(job, (enum worker_kind)kind, ret_set);
 }
 
 size_t verdict_set_undecided(const struct verdict_set *set)

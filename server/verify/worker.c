@@ -1,4 +1,4 @@
-/* The places for text workers: the process in each, its jobs, and what goes through its socket. */
+/* The places for workers: the process in each, its jobs, and what goes through its socket. */
 #include "server/verify/pool_private.h"
 
 #include <errno.h>
@@ -20,10 +20,11 @@ static void timed_out(void *arg);
 void verify_worker_ask(struct verify_worker *worker, struct verify_flow *flow)
 {
     struct verify_pool *pool = worker->pool;
+    const struct sandbox_settings *sandbox = pool->kind == WORKER_CODE ? &pool->sandbox : NULL;
 
     worker->id = pool->next_id++;
     worker->served = 0;
-    if (pool->spawner.fd < 0 || spawner_make_worker(&pool->spawner, worker->id) < 0) {
+    if (pool->spawner.fd < 0 || spawner_make_worker(&pool->spawner, worker->id, sandbox) < 0) {
         verify_retry_later(pool);
         return;
     }
@@ -55,13 +56,13 @@ struct verify_job *verify_worker_vacate(struct verify_worker *worker)
         close(worker->fd);
     if (worker->state >= WORKER_IDLE && worker->pool->spawner.fd >= 0)
         spawner_kill_worker(&worker->pool->spawner, worker->id);
+    verify_worker_become(worker, WORKER_NONE);
     verify_flow_unbind(worker);
     worker->source = NULL;
     worker->page = NULL;
     worker->fd = -1;
     worker->job_count = worker->sending = worker->sent_bytes = 0;
     worker->waits_for_room = false;
-    worker->state = WORKER_NONE;
     buffer_finish(&worker->reply);
     if (job)
         job->worker = NULL;
@@ -79,18 +80,23 @@ int verify_worker_judging(const struct verify_worker *worker)
     return (int)(at - first);
 }
 
-/* The process died, or talks nonsense. */
+bool verify_worker_lost_slot(const struct verify_worker *worker)
+{
+    return worker->page && atomic_load_explicit(&worker->page->lost_slot, memory_order_acquire);
+}
+
+/* The process died, or talks nonsense, or has no slot. */
 void verify_worker_crashed(struct verify_worker *worker)
 {
     struct verify_pool *pool = worker->pool;
-    bool useless = worker->served == 0 && worker->job_count == 0;
+    bool useless = worker->served == 0 && (worker->job_count == 0 || verify_worker_lost_slot(worker));
     int index = verify_worker_judging(worker);
     struct verify_job *job = verify_worker_vacate(worker);
 
     if (useless)
         verify_retry_later(pool);
     else
-        verify_worker_ask(worker, NULL);
+        verify_make_missing(pool);
     if (job)
         verify_give_back(pool, job, index);
     verify_assign_jobs(pool);
@@ -135,10 +141,10 @@ static void send_frames(struct verify_worker *worker)
 /* Its time begins when the worker has nothing else before it. */
 static void begin_first(struct verify_worker *worker)
 {
-    struct verify_job *job = worker->jobs[0];
+    struct verify_part *part = verify_part_in(worker->pool, worker->jobs[0]);
 
-    job->attempts++;
-    loop_timer_set(worker->pool->loop, &worker->deadline, clock_monotonic_us() + job->timeout_us, timed_out, worker);
+    part->attempts++;
+    loop_timer_set(worker->pool->loop, &worker->deadline, clock_monotonic_us() + part->timeout_us, timed_out, worker);
 }
 
 static void take_job(struct verify_worker *worker, struct verify_job *job)
@@ -165,12 +171,13 @@ void verify_worker_start_jobs(struct verify_worker *worker, struct verify_flow *
 {
     struct verify_pool *pool = worker->pool;
     size_t share = (pool->queued + pool->at_once - 1) / pool->at_once;
+    size_t window = verify_kinds[pool->kind].window;
 
     if (!worker->flow)
         verify_flow_bind(flow, worker);
     worker->last_given = ++pool->given;
     take_job(worker, flow->first);
-    take_company(worker, flow, share < VERIFY_WINDOW ? share : VERIFY_WINDOW);
+    take_company(worker, flow, share < window ? share : window);
     verify_worker_become(worker, WORKER_BUSY);
     begin_first(worker);
     send_frames(worker);
@@ -180,10 +187,11 @@ static void finish_first(struct verify_worker *worker, size_t reply_bytes)
 {
     struct verify_pool *pool = worker->pool;
     struct verify_job *job = worker->jobs[0];
+    struct verify_part *part = verify_part_in(pool, job);
 
     loop_timer_clear(pool->loop, &worker->deadline);
-    job->reply_bytes = reply_bytes - FRAME_HEADER_BYTES;
-    job->reply = xstrndup(worker->reply.data + FRAME_HEADER_BYTES, job->reply_bytes);
+    part->reply_bytes = reply_bytes - FRAME_HEADER_BYTES;
+    part->reply = xstrndup(worker->reply.data + FRAME_HEADER_BYTES, part->reply_bytes);
     buffer_drop_front(&worker->reply, reply_bytes);
     job->worker = NULL;
     worker->job_count--;
@@ -195,7 +203,8 @@ static void finish_first(struct verify_worker *worker, size_t reply_bytes)
     else
         verify_worker_become(worker, WORKER_IDLE);
     worker->served++;
-    pool->failures = 0;
+    if (!verify_worker_lost_slot(worker))
+        pool->failures = 0;
     verify_end_job(pool, job);
 }
 
@@ -232,8 +241,15 @@ static ssize_t whole_reply_bytes(const struct verify_worker *worker)
     return had < wanted ? 0 : (ssize_t)wanted;
 }
 
-/* Ends the jobs whose replies are whole. 1: a part of one is left, 0: nothing is left, -1: nonsense. A job's end may
- * cancel another one, and with it this process. */
+/* The slot that it had is to blame: another one is asked. */
+static bool is_worth_another_slot(const struct verify_worker *worker)
+{
+    return verify_worker_lost_slot(worker) &&
+           verify_part_in(worker->pool, worker->jobs[0])->attempts < VERIFY_ATTEMPTS_MAX;
+}
+
+/* Ends the jobs whose replies are whole. 1: a part of one is left, 0: nothing is left, -1: nonsense, or no slot. A job's
+ * end may cancel another one, and with it this process. */
 int verify_worker_take_replies(struct verify_worker *worker)
 {
     uint32_t id = worker->id;
@@ -242,17 +258,18 @@ int verify_worker_take_replies(struct verify_worker *worker)
         ssize_t bytes = whole_reply_bytes(worker);
         if (bytes <= 0)
             return bytes < 0 ? -1 : 1;
+        if (is_worth_another_slot(worker))
+            return -1;
         finish_first(worker, (size_t)bytes);
     }
     return 0;
 }
 
-/* An idle one makes room for a fresh one. */
-void verify_worker_retire(struct verify_worker *worker, struct verify_flow *flow)
+/* An idle one makes room. */
+void verify_worker_retire(struct verify_worker *worker)
 {
     worker->pool->counts.workers_retired++;
     verify_worker_vacate(worker);
-    verify_worker_ask(worker, flow);
 }
 
 /* Takes the bytes that have arrived: 0, or -1 if the process ended or talks nonsense. */
@@ -284,7 +301,7 @@ static void timed_out(void *arg)
         int index = verify_worker_judging(worker);
         struct verify_job *job = verify_worker_vacate(worker);
         pool->counts.timeouts++;
-        verify_worker_ask(worker, NULL);
+        verify_make_missing(pool);
         verify_lose_verdict(pool, job, index, true);
     }
     verify_assign_jobs(pool);
@@ -303,7 +320,9 @@ void verify_worker_ready(void *arg, uint32_t events)
         verify_worker_crashed(worker);
         return;
     }
-    if (worker->state == WORKER_IDLE && worker->served >= VERIFY_SERVED_MAX)
-        verify_worker_retire(worker, NULL);
+    if (worker->state == WORKER_IDLE && worker->served >= VERIFY_SERVED_MAX) {
+        verify_worker_retire(worker);
+        verify_make_missing(pool);
+    }
     verify_assign_jobs(pool);
 }

@@ -162,7 +162,7 @@ static int start_worker(pid_t *ret_pid)
     *ret_pid = fork();
     if (*ret_pid == 0) {
         close(pair[0]);
-        worker_main(pair[1], NULL);
+        worker_main(pair[1], NULL, NULL);
     }
     close(pair[1]);
     return pair[0];

@@ -31,7 +31,7 @@ static void submit(struct verify_job *job)
     *job = (struct verify_job){.frame = frame.data,
                                .frame_bytes = frame.length_bytes,
                                .verifier_count = 1,
-                               .timeout_us = 60 * US_PER_S,
+                               .parts[WORKER_TEXT].timeout_us = 60 * US_PER_S,
                                .run = names[submitted++ % runs],
                                .done = done};
     if (!verify_submit(pool, job))
@@ -40,9 +40,9 @@ static void submit(struct verify_job *job)
 
 static void done(struct verify_job *job)
 {
-    if (!job->reply)
+    if (!job->parts[WORKER_TEXT].reply)
         exit(3);
-    free(job->reply);
+    free(job->parts[WORKER_TEXT].reply);
     if (++ended == wanted)
         loop_stop(loop);
     else if (submitted < wanted)
@@ -83,7 +83,7 @@ static void measure(size_t number_of_runs)
     loop = loop_create();
     if (!loop || spawner_start(&spawner) < 0)
         exit(3);
-    pool = verify_pool_create(loop, &spawner, &(struct verify_pool_limits){2, WAITING});
+    pool = verify_pool_create(loop, &spawner, &(struct verify_pool_limits){WORKER_TEXT, 2, WAITING});
     int64_t began_us = clock_monotonic_us();
     for (size_t i = 0; i < WAITING && i < wanted; i++)
         submit(&jobs[i]);

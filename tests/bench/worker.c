@@ -120,7 +120,7 @@ static int make_worker(const struct spawner *spawner, uint32_t id)
     struct pollfd polled;
     struct spawner_event event = {.kind = SPAWNER_NOTHING};
 
-    if (spawner_make_worker(spawner, id) < 0)
+    if (spawner_make_worker(spawner, id, NULL) < 0)
         exit(3);
     polled = (struct pollfd){spawner->fd, POLLIN, 0};
     while (event.kind == SPAWNER_NOTHING && poll(&polled, 1, 10000) > 0)

@@ -1,5 +1,6 @@
 /* What a text worker says, read by the service. And, with the same bytes, what a worker makes of a frame's content. */
 #include "server/base/json_write.h"
+#include "server/verify/pool.h"
 #include "server/verify/spec.h"
 #include "tests/fuzz/fuzz.h"
 #include "verifiers/worker/worker.h"
@@ -65,11 +66,21 @@ static void check_worker(struct text request)
     _cleanup_buffer_ struct buffer out;
 
     buffer_init(&out, 4 << 20);
-    if (worker_answer(request, 0, NULL, 0, &out) < 0)
+    if (worker_answer(request, 0, &(struct worker_means){.slot_fd = -1}, 0, &out) < 0)
         return;
     json_t *root = json_loadb(out.data, out.length_bytes, JSON_ALLOW_NUL, NULL);
     FUZZ_CHECK(json_is_array(json_object_get(root, "verdicts")) && out.length_bytes <= WORKER_REPLY_LIMIT_BYTES);
     json_decref(root);
+}
+
+static void read_reply(const struct verifier_list *list, struct text reply, struct verdict_set *ret_set)
+{
+    struct verify_job job = {.frame = NULL};
+
+    verify_job_ask(&job, list, 1);
+    job.parts[WORKER_TEXT].reply = (char *)(uintptr_t)reply.data;
+    job.parts[WORKER_TEXT].reply_bytes = reply.length_bytes;
+    verdict_set_read(&job, ret_set);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
@@ -80,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
 
     if (!list)
         list = make_list();
-    verdict_set_parse(list, reply, &set);
+    read_reply(list, reply, &set);
     check_set(list, &set);
     verdict_set_finish(&set);
     check_worker(reply);

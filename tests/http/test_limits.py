@@ -188,7 +188,7 @@ def test_when_descriptors_run_out_while_it_runs_samples_wait_for_one(start, engi
     engine.rules(RIGHT)
     service = start(engine, settings={"engine.check_interval": "100ms"})
     service.batch(make_batch())
-    time.sleep(0)
+    eventually(lambda: service.get("/readyz").json["sandbox"]["level"], "the spawner of the slots, which has a descriptor, too")
     used = len(service_descriptors(service))
     hard = resource.prlimit(service.pid, resource.RLIMIT_NOFILE)[1]
     identity = None

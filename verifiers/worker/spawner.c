@@ -109,21 +109,30 @@ void spawner_stop(struct spawner *spawner)
     *spawner = (struct spawner){0, -1};
 }
 
-static int order(const struct spawner *spawner, enum spawner_order_kind kind, uint32_t id)
+static int order(const struct spawner *spawner, const struct spawner_order *message)
 {
-    struct spawner_order message = {kind, id};
-
-    return send(spawner->fd, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
+    return send(spawner->fd, message, sizeof *message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
 }
 
-int spawner_make_worker(const struct spawner *spawner, uint32_t id)
+int spawner_make_worker(const struct spawner *spawner, uint32_t id, const struct sandbox_settings *sandbox)
 {
-    return order(spawner, SPAWNER_ORDER_MAKE, id);
+    struct spawner_order message = {.kind = SPAWNER_ORDER_MAKE, .id = id};
+
+    if (sandbox) {
+        message.worker_kind = WORKER_CODE;
+        message.sandbox = *sandbox;
+    }
+    return order(spawner, &message);
 }
 
 int spawner_kill_worker(const struct spawner *spawner, uint32_t id)
 {
-    return order(spawner, SPAWNER_ORDER_KILL, id);
+    return order(spawner, &(struct spawner_order){.kind = SPAWNER_ORDER_KILL, .id = id});
+}
+
+int spawner_probe(const struct spawner *spawner, const struct sandbox_settings *sandbox)
+{
+    return order(spawner, &(struct spawner_order){.kind = SPAWNER_ORDER_PROBE, .sandbox = *sandbox});
 }
 
 static void passed_descriptors(struct msghdr *message, int ret_fds[2])
@@ -180,4 +189,5 @@ void spawner_receive(const struct spawner *spawner, struct spawner_event *ret_ev
     }
     ret_event->error = report.kind == SPAWNER_FAILED ? report.value : 0;
     ret_event->status = report.kind == SPAWNER_ENDED ? report.value : 0;
+    ret_event->probed = report.probed;
 }

@@ -1,9 +1,10 @@
-/* The spawner itself: one small process without threads. It forks workers, kills them when told, reaps them, ends on
- * EOF. */
+/* The spawner itself: one small process without threads. It forks workers and their slots, kills them when told, reaps
+ * them, ends on EOF. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -12,17 +13,24 @@
 #include <sys/wait.h>
 
 #include "server/base/cleanup.h"
+#include "server/base/clock.h"
 #include "server/base/sanitizer.h"
 #include "server/base/signals.h"
+#include "verifiers/sandbox/probe.h"
+#include "verifiers/sandbox/slot.h"
 #include "verifiers/worker/spawner.h"
 #include "verifiers/worker/spawner_wire_private.h"
 #include "verifiers/worker/worker.h"
 
 #define CHILDREN_MAX 1024
+#define SLOT_END_US (5 * US_PER_S) /* for the end of a slot with all its programs; then it is killed */
 
+/* A worker and its slot. */
 struct child {
     uint32_t id;
-    pid_t pid; /* 0: free */
+    pid_t pid;               /* 0: ended */
+    pid_t slot;              /* 0: ended, or there was none. The place is free when both are */
+    int64_t slot_ends_by_us; /* NEVER_US: it need not end */
 };
 
 struct state {
@@ -41,16 +49,15 @@ static struct child *find_child(struct state *state, uint32_t id)
 static struct child *free_child(struct state *state)
 {
     for (size_t i = 0; i < CHILDREN_MAX; i++)
-        if (!state->children[i].pid)
+        if (!state->children[i].pid && !state->children[i].slot)
             return &state->children[i];
     return NULL;
 }
 
 /* fds: passed along; NULL: none. A service that is gone is noticed by the next read. */
-static void report(enum spawner_event_kind kind, uint32_t id, int value, const int fds[2])
+static void send_report(struct spawner_report *what, const int fds[2])
 {
-    struct spawner_report what = {kind, id, value};
-    struct iovec part = {&what, sizeof what};
+    struct iovec part = {what, sizeof *what};
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(2 * sizeof(int))];
@@ -67,22 +74,32 @@ static void report(enum spawner_event_kind kind, uint32_t id, int value, const i
         continue;
 }
 
-/* In the child: keep the socket alone, then serve it. Standard error stays only where a sanitizer reports to it. */
-static void become_worker(int fd, struct worker_page *page, pid_t parent)
+static void report(enum spawner_event_kind kind, uint32_t id, int value, const int fds[2])
+{
+    send_report(&(struct spawner_report){.kind = kind, .id = id, .value = value}, fds);
+}
+
+/* In the child: keep the descriptors that are given, as 3 and 4 (-1: none), and nothing else. Standard error stays only
+ * where a sanitizer reports to it. */
+static void become_child(const char *name, int fd, int another, pid_t parent)
 {
     sigset_t none;
 
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    prctl(PR_SET_NAME, "text-worker", 0, 0, 0);
+    prctl(PR_SET_NAME, name, 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (getppid() != parent) /* it died before the line above */
         _exit(1);
-    if (dup2(fd, SPAWNER_FD) < 0 || close_range(SPAWNER_FD + 1, ~0u, 0) < 0 || chdir("/") < 0)
+    /* Out of the way of 3 and 4, then to their places. */
+    if (another >= 0 && (another = fcntl(another, F_DUPFD, WORKER_SLOT_FD + 1)) < 0)
+        _exit(1);
+    if (dup2(fd, SPAWNER_FD) < 0 || (another >= 0 && dup2(another, WORKER_SLOT_FD) < 0))
+        _exit(1);
+    if (close_range(another >= 0 ? WORKER_SLOT_FD + 1 : SPAWNER_FD + 1, ~0u, 0) < 0 || chdir("/") < 0)
         _exit(1);
     if (!UNDER_SANITIZER && dup2(0, 2) < 0)
         _exit(1);
-    worker_main(SPAWNER_FD, page);
 }
 
 /* A page that says that nothing is judged, of a size that cannot be changed. -1 with errno. */
@@ -102,64 +119,138 @@ static int make_page(struct worker_page **ret_page)
     return fd;
 }
 
-static int fork_worker(struct child *child, uint32_t id, const int pair[2], struct worker_page *page)
+/* What a new worker has in its hands: ends of sockets, of which -1 is none. */
+struct making {
+    int service[2]; /* the service's end, the worker's end */
+    int slot[2];    /* the worker's end, the slot's end */
+    int page_fd;
+    struct worker_page *page;
+};
+
+static void making_finish(struct making *making)
+{
+    closep(&making->service[0]);
+    closep(&making->service[1]);
+    closep(&making->slot[0]);
+    closep(&making->slot[1]);
+    closep(&making->page_fd);
+    if (making->page)
+        munmap(making->page, sizeof *making->page);
+}
+
+static int make_sockets(struct making *making, bool with_slot)
+{
+    making->page_fd = make_page(&making->page);
+    if (making->page_fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, making->service) < 0 ||
+        fcntl(making->service[0], F_SETFL, O_NONBLOCK) < 0)
+        return -1;
+    return with_slot ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, making->slot) : 0;
+}
+
+static pid_t fork_slot(const struct making *making, const struct sandbox_settings *sandbox)
 {
     pid_t self = getpid();
-    pid_t pid = fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0 ? -1 : fork();
+    pid_t pid = fork();
 
-    if (pid == 0)
-        become_worker(pair[1], page, self);
-    if (pid < 0)
-        return -1;
-    *child = (struct child){id, pid};
-    return 0;
-}
-
-/* ret_fds: the service's end of the socket, and the page. */
-static int make_child(struct child *child, uint32_t id, int ret_fds[2])
-{
-    struct worker_page *page;
-    int page_fd = make_page(&page);
-    int pair[2] = {-1, -1};
-    int result = -1;
-
-    if (page_fd < 0)
-        return -1;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0)
-        result = fork_worker(child, id, pair, page);
-    munmap(page, sizeof *page);
-    closep(&pair[1]);
-    ret_fds[0] = pair[0];
-    ret_fds[1] = page_fd;
-    if (result < 0) {
-        closep(&pair[0]);
-        close(page_fd);
+    if (pid == 0) {
+        become_child("sandbox-slot", making->slot[1], -1, self);
+        slot_main(SPAWNER_FD, sandbox);
     }
-    return result;
+    return pid;
 }
 
-static void make_worker(struct state *state, uint32_t id)
+static pid_t fork_worker(const struct making *making, const struct sandbox_settings *sandbox)
+{
+    pid_t self = getpid();
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        become_child(sandbox ? "code-worker" : "text-worker", making->service[1], making->slot[0], self);
+        worker_main(SPAWNER_FD, sandbox, making->page);
+    }
+    return pid;
+}
+
+/* sandbox: NULL: no slot. */
+static int make_child(struct child *child, uint32_t id, const struct sandbox_settings *sandbox, struct making *making)
+{
+    pid_t slot = 0;
+    pid_t pid;
+
+    if (make_sockets(making, sandbox != NULL) < 0 || (sandbox && (slot = fork_slot(making, sandbox)) < 0))
+        return -1;
+    pid = fork_worker(making, sandbox);
+    if (pid < 0 && !slot)
+        return -1;
+    *child = (struct child){id, pid < 0 ? 0 : pid, slot, pid < 0 ? 0 : NEVER_US};
+    return pid < 0 ? -1 : 0;
+}
+
+static void make_worker(struct state *state, const struct spawner_order *order)
 {
     struct child *child = free_child(state);
-    int fds[2];
+    const struct sandbox_settings *sandbox = order->worker_kind == WORKER_CODE ? &order->sandbox : NULL;
+    struct making making = {{-1, -1}, {-1, -1}, -1, NULL};
 
     if (!child)
-        report(SPAWNER_FAILED, id, EMFILE, NULL);
-    else if (make_child(child, id, fds) < 0)
-        report(SPAWNER_FAILED, id, errno, NULL);
-    else {
-        report(SPAWNER_MADE, id, 0, fds);
-        close(fds[0]);
-        close(fds[1]);
-    }
+        report(SPAWNER_FAILED, order->id, EMFILE, NULL);
+    else if (make_child(child, order->id, sandbox, &making) < 0)
+        report(SPAWNER_FAILED, order->id, errno, NULL);
+    else
+        report(SPAWNER_MADE, order->id, 0, (int[]){making.service[0], making.page_fd});
+    making_finish(&making);
+}
+
+/* In a child of its own, so that workers are made and reaped meanwhile. */
+static void probe(const struct sandbox_settings *sandbox)
+{
+    struct spawner_report what = {.kind = SPAWNER_PROBED};
+    pid_t self = getpid();
+    pid_t pid = fork();
+
+    if (pid > 0)
+        return;
+    if (pid == 0)
+        become_child("sandbox-probe", SPAWNER_FD, -1, self);
+    if (pid == 0)
+        sandbox_probe(sandbox, &what.probed);
+    else
+        snprintf(what.probed.advice, sizeof what.probed.advice, "the trial could not be made: %s", strerror(errno));
+    send_report(&what, NULL);
+    if (pid == 0)
+        _exit(0);
+}
+
+/* It ends what runs in it, and then itself. */
+static void end_slot(struct child *child)
+{
+    if (!child->slot || child->slot_ends_by_us != NEVER_US)
+        return;
+    kill(child->slot, SIGTERM);
+    child->slot_ends_by_us = clock_monotonic_us() + SLOT_END_US;
 }
 
 static void kill_worker(struct state *state, uint32_t id)
 {
-    const struct child *child = find_child(state, id);
+    struct child *child = find_child(state, id);
 
-    if (child)
-        kill(child->pid, SIGKILL);
+    if (!child)
+        return;
+    kill(child->pid, SIGKILL);
+    end_slot(child);
+}
+
+static void note_end(struct child *child, pid_t pid, int status)
+{
+    if (child->pid == pid) {
+        child->pid = 0;
+        end_slot(child);
+        report(SPAWNER_ENDED, child->id, status, NULL);
+    } else if (child->slot == pid) {
+        child->slot = 0;
+        if (child->pid)
+            report(SPAWNER_SLOT_ENDED, child->id, status, NULL);
+    }
 }
 
 static void reap(struct state *state)
@@ -172,17 +263,36 @@ static void reap(struct state *state)
         _exit(1);
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
         for (size_t i = 0; i < CHILDREN_MAX; i++)
-            if (state->children[i].pid == pid) {
-                state->children[i].pid = 0;
-                report(SPAWNER_ENDED, state->children[i].id, status, NULL);
-            }
+            note_end(&state->children[i], pid, status);
+}
+
+/* Kills slots that have not ended in time. When to look again, in milliseconds; -1: never. */
+static int kill_late_slots(struct state *state)
+{
+    int64_t now_us = clock_monotonic_us();
+    int64_t next_us = NEVER_US;
+
+    for (size_t i = 0; i < CHILDREN_MAX; i++) {
+        struct child *child = &state->children[i];
+        if (!child->slot || child->slot_ends_by_us == NEVER_US)
+            continue;
+        if (child->slot_ends_by_us <= now_us) {
+            kill(child->slot, SIGKILL);
+            child->slot_ends_by_us = now_us + SLOT_END_US;
+        }
+        if (child->slot_ends_by_us < next_us)
+            next_us = child->slot_ends_by_us;
+    }
+    return next_us == NEVER_US ? -1 : (int)((next_us - now_us) / US_PER_MS) + 1;
 }
 
 static void end_with_children(struct state *state)
 {
-    for (size_t i = 0; i < CHILDREN_MAX; i++)
+    for (size_t i = 0; i < CHILDREN_MAX; i++) {
         if (state->children[i].pid)
             kill(state->children[i].pid, SIGKILL);
+        end_slot(&state->children[i]);
+    }
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
         continue;
     _exit(0);
@@ -198,9 +308,11 @@ static void obey(struct state *state)
     if (count != sizeof order) /* the service is gone: so are we, and the workers with us */
         end_with_children(state);
     if (order.kind == SPAWNER_ORDER_MAKE)
-        make_worker(state, order.id);
+        make_worker(state, &order);
     else if (order.kind == SPAWNER_ORDER_KILL)
         kill_worker(state, order.id);
+    else if (order.kind == SPAWNER_ORDER_PROBE)
+        probe(&order.sandbox);
 }
 
 /* A terminal's or a supervisor's signal to the whole group must not take the workers from a service that drains. */
@@ -227,11 +339,12 @@ static void serve(void)
 
     prctl(PR_SET_NAME, "spawner", 0, 0, 0);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* whatever a killed slot leaves is reaped here */
     set_signals(&state);
     polled[0] = (struct pollfd){SPAWNER_FD, POLLIN, 0};
     polled[1] = (struct pollfd){state.signals, POLLIN, 0};
     for (;;) {
-        if (poll(polled, 2, -1) < 0 && errno != EINTR)
+        if (poll(polled, 2, kill_late_slots(&state)) < 0 && errno != EINTR)
             _exit(1);
         if (polled[1].revents)
             reap(&state);

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -19,9 +20,14 @@
 #include "verifiers/registry.h"
 
 #define DATA_LIMIT_BYTES (48u << 20) /* beside what the program and its libraries map */
+/* A frame of 32 MiB, its values, tests that were packed in it, and what a program wrote. */
+#define CODE_DATA_LIMIT_BYTES (512u << 20)
 #define STACK_LIMIT_BYTES (8u << 20)
 #define KEEP_FRAME_BYTES (1u << 20)
 #define READ_BYTES ((size_t)64 << 10)
+
+const char *const sandbox_level_names[] = {
+    [SANDBOX_LEVEL_NONE] = "none", [SANDBOX_LEVEL_REDUCED] = "reduced", [SANDBOX_LEVEL_FULL] = "full"};
 
 /* --- one request --- */
 
@@ -52,7 +58,24 @@ static void write_verdict(struct json_write *json, const struct verdict *verdict
     json_object_end(json);
 }
 
-static int answer_one(const json_t *wanted, const struct verifier_input *shared, struct json_write *json)
+/* Each verdict on programs names the level at which they ran, unless its verifier knows better. */
+static void note_level(const struct sandbox_settings *sandbox, struct verdict *verdict)
+{
+    if (!verdict->detail)
+        verdict->detail = json_object();
+    if (!json_object_get(verdict->detail, "sandbox"))
+        json_object_set_new(verdict->detail, "sandbox", json_string(sandbox_level_names[sandbox->level]));
+}
+
+/* The slot cannot be used again, or never could: the service has another pair made. */
+static void note_slot(const struct worker_means *means, const struct verdict *verdict)
+{
+    if (means->page && verdict->failure_code && strcmp(verdict->failure_code, SANDBOX_UNAVAILABLE) == 0)
+        atomic_store_explicit(&means->page->lost_slot, true, memory_order_release);
+}
+
+static int answer_one(const json_t *wanted, const struct verifier_input *shared, const struct worker_means *means,
+                      struct json_write *json)
 {
     const struct verifier *verifier = registry_find(json_text_of(json_object_get(wanted, "name")));
     const json_t *own = json_object_get(wanted, "reference");
@@ -67,6 +90,10 @@ static int answer_one(const json_t *wanted, const struct verifier_input *shared,
         input.reference = own;
     started_us = clock_monotonic_us();
     registry_judge(verifier, &input, &verdict);
+    if (verifier->runs_programs && means->sandbox) {
+        note_level(means->sandbox, &verdict);
+        note_slot(means, &verdict);
+    }
     write_verdict(json, &verdict, clock_monotonic_us() - started_us);
     verdict_finish(&verdict);
     return 0;
@@ -75,7 +102,7 @@ static int answer_one(const json_t *wanted, const struct verifier_input *shared,
 /* Those of one request: each is on the page before it begins. */
 struct turn {
     uint64_t left_out;
-    struct worker_page *page;
+    const struct worker_means *means;
     uint64_t at;
 };
 
@@ -86,9 +113,9 @@ static int answer_turn(const json_t *wanted, size_t index, const struct turn *tu
         json_write_null(json);
         return 0;
     }
-    if (turn->page)
-        atomic_store_explicit(&turn->page->at, turn->at + index, memory_order_relaxed);
-    return answer_one(wanted, shared, json);
+    if (turn->means->page)
+        atomic_store_explicit(&turn->means->page->at, turn->at + index, memory_order_relaxed);
+    return answer_one(wanted, shared, turn->means, json);
 }
 
 static int answer_all(const json_t *request, const struct turn *turn, struct json_write *json)
@@ -101,7 +128,7 @@ static int answer_all(const json_t *request, const struct turn *turn, struct jso
         .prompt = json_text_of(json_object_get(request, "prompt")),
         .reference = json_object_get(request, "reference"),
         .completion_tokens = json_is_integer(tokens) ? json_integer_value(tokens) : -1,
-        .sandbox_fd = -1,
+        .sandbox_fd = turn->means->slot_fd,
     };
     size_t i;
 
@@ -118,18 +145,19 @@ static int answer_all(const json_t *request, const struct turn *turn, struct jso
     return 0;
 }
 
-int worker_answer(struct text request, uint64_t left_out, struct worker_page *page, uint64_t at, struct buffer *out)
+int worker_answer(struct text request, uint64_t left_out, const struct worker_means *means, uint64_t at,
+                  struct buffer *out)
 {
     json_t *root = json_loadb(request.data, request.length_bytes, JSON_ALLOW_NUL, NULL);
-    struct turn turn = {left_out, page, at};
+    struct turn turn = {left_out, means, at};
     struct json_write json;
     int result;
 
     json_write_init(&json, out);
     result = root ? answer_all(root, &turn, &json) : -1;
     json_decref(root);
-    if (page)
-        atomic_store_explicit(&page->at, WORKER_READS, memory_order_relaxed);
+    if (means->page)
+        atomic_store_explicit(&means->page->at, WORKER_READS, memory_order_relaxed);
     return result < 0 || out->failed ? -1 : 0;
 }
 
@@ -182,6 +210,7 @@ static int write_all(int fd, const char *bytes, size_t length_bytes)
 /* Requests that have come: several of them can be read with one call. */
 struct inbox {
     int fd;
+    size_t frame_limit_bytes;
     struct buffer bytes;
     size_t used_bytes; /* of those in front */
 };
@@ -220,7 +249,7 @@ static int read_request(struct inbox *inbox, struct text *ret_frame, uint64_t *r
     if (read_until(inbox, REQUEST_HEADER_BYTES) < 0)
         return -1;
     size_t length_bytes = frame_get_length(inbox->bytes.data + inbox->used_bytes);
-    if (length_bytes > VERIFIER_FRAME_LIMIT_BYTES || read_until(inbox, REQUEST_HEADER_BYTES + length_bytes) < 0)
+    if (length_bytes > inbox->frame_limit_bytes || read_until(inbox, REQUEST_HEADER_BYTES + length_bytes) < 0)
         return -1;
     *ret_left_out = request_get_left_out(inbox->bytes.data + inbox->used_bytes);
     *ret_frame = (struct text){inbox->bytes.data + inbox->used_bytes + REQUEST_HEADER_BYTES, length_bytes};
@@ -228,8 +257,13 @@ static int read_request(struct inbox *inbox, struct text *ret_frame, uint64_t *r
     return 0;
 }
 
+static bool lost_slot(const struct worker_means *means)
+{
+    return means->page && atomic_load_explicit(&means->page->lost_slot, memory_order_relaxed);
+}
+
 /* Each reply is written at once: if the worker ends, the service must know at which request. */
-static int serve_one(struct inbox *inbox, struct worker_page *page, uint64_t number, struct buffer *reply)
+static int serve_one(struct inbox *inbox, const struct worker_means *means, uint64_t number, struct buffer *reply)
 {
     struct text request;
     uint64_t left_out;
@@ -237,10 +271,10 @@ static int serve_one(struct inbox *inbox, struct worker_page *page, uint64_t num
     buffer_clear(reply);
     buffer_append(reply, (char[FRAME_HEADER_BYTES]){0}, FRAME_HEADER_BYTES);
     if (read_request(inbox, &request, &left_out) < 0 ||
-        worker_answer(request, left_out, page, WORKER_AT(number, 0), reply) < 0)
+        worker_answer(request, left_out, means, WORKER_AT(number, 0), reply) < 0)
         return -1;
     frame_put_length(reply->data, reply->length_bytes - FRAME_HEADER_BYTES);
-    return write_all(inbox->fd, reply->data, reply->length_bytes);
+    return write_all(inbox->fd, reply->data, reply->length_bytes) < 0 || lost_slot(means) ? -1 : 0;
 }
 
 /* --- lock-down --- */
@@ -248,8 +282,9 @@ static int serve_one(struct inbox *inbox, struct worker_page *page, uint64_t num
 #if UNDER_SANITIZER
 
 /* A sanitizer reserves terabytes and calls what the filter refuses; the strict profile is tested without one. */
-static int limit_resources(void)
+static int limit_resources(bool has_slot)
 {
+    (void)has_slot;
     return setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 }
 
@@ -275,9 +310,10 @@ static rlim_t mapped_bytes(void)
 }
 
 /* Data is what counts; address space bounds the rest: what cannot be written takes page tables, too. */
-static int limit_resources(void)
+static int limit_resources(bool has_slot)
 {
     rlim_t mapped = mapped_bytes();
+    rlim_t data = has_slot ? CODE_DATA_LIMIT_BYTES : DATA_LIMIT_BYTES;
     const struct {
         int resource;
         rlim_t limit;
@@ -285,12 +321,12 @@ static int limit_resources(void)
         {RLIMIT_CORE, 0},
         {RLIMIT_FSIZE, 0},
         {RLIMIT_NPROC, 0},
-        {RLIMIT_NOFILE, 4},
+        {RLIMIT_NOFILE, has_slot ? WORKER_SLOT_FD + 1 : WORKER_SLOT_FD},
         {RLIMIT_MEMLOCK, 0},
         {RLIMIT_MSGQUEUE, 0},
-        {RLIMIT_DATA, DATA_LIMIT_BYTES},
+        {RLIMIT_DATA, data},
         {RLIMIT_STACK, STACK_LIMIT_BYTES},
-        {RLIMIT_AS, mapped + DATA_LIMIT_BYTES + STACK_LIMIT_BYTES},
+        {RLIMIT_AS, mapped + data + STACK_LIMIT_BYTES},
     };
 
     for (size_t i = 0; i < ARRAY_LENGTH(limits) && mapped; i++)
@@ -348,25 +384,27 @@ static int load_filter(void)
 
 #endif
 
-int worker_lock_down(void)
+int worker_lock_down(bool has_slot)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return -1;
-    return limit_resources() < 0 ? -1 : load_filter();
+    return limit_resources(has_slot) < 0 ? -1 : load_filter();
 }
 
-void worker_main(int fd, struct worker_page *page)
+void worker_main(int fd, const struct sandbox_settings *sandbox, struct worker_page *page)
 {
-    struct inbox inbox = {.fd = fd};
+    struct worker_means means = {sandbox, sandbox ? WORKER_SLOT_FD : -1, page};
+    struct inbox inbox = {
+        .fd = fd, .frame_limit_bytes = sandbox ? VERIFIER_PROGRAM_FRAME_LIMIT_BYTES : VERIFIER_FRAME_LIMIT_BYTES};
     struct buffer reply;
 
     /* Now, while jansson can still read the random bytes it seeds its hash tables with. */
     json_object_seed(0);
-    buffer_init(&inbox.bytes, VERIFIER_FRAME_LIMIT_BYTES + REQUEST_HEADER_BYTES + READ_BYTES);
+    buffer_init(&inbox.bytes, inbox.frame_limit_bytes + REQUEST_HEADER_BYTES + READ_BYTES);
     buffer_init(&reply, WORKER_REPLY_LIMIT_BYTES);
-    if (worker_lock_down() < 0)
+    if (worker_lock_down(sandbox != NULL) < 0)
         _exit(2);
-    for (uint64_t number = 0; serve_one(&inbox, page, number, &reply) == 0; number++)
+    for (uint64_t number = 0; serve_one(&inbox, &means, number, &reply) == 0; number++)
         continue;
     _exit(1);
 }

@@ -1,4 +1,5 @@
-/* worker: a process that judges hostile text and can do nothing else.
+/* worker: a process that judges hostile text and can do nothing else. A code worker has the socket of a slot beside, to
+ * have programs run there (sandbox/sandbox.h): references and expected values stay here.
  *
  * One socket, frames in, frames out. A reply is 4 bytes of length (little endian) and as many bytes of JSON; a request
  * has 8 more bytes between the two, a bit for each verifier that is left out: the service charges what a verifier did
@@ -11,15 +12,22 @@
  *                           "failure": null|{"code","message"}, "duration_us": 12}, …]}   in the order of the request;
  *           null for one that was left out
  *
- * A frame that it cannot read ends the worker: the service charges that to the job. */
+ * The detail of a verifier that runs programs names the level at which they ran: "sandbox": "full".
+ *
+ * A frame that it cannot read ends the worker: the service charges that to the job. A slot that is gone or cannot run
+ * programs ends it, too, behind the reply that says so (sandbox_unavailable). */
 #ifndef VERIFIERS_WORKER_WORKER_H
 #define VERIFIERS_WORKER_WORKER_H
 
 #include "server/base/buffer.h"
 #include "server/base/text.h"
 #include "verifiers/registry.h"
+#include "verifiers/sandbox/slot.h"
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#define SANDBOX_UNAVAILABLE "sandbox_unavailable" /* the failure of a verdict whose programs could not be run */
 
 #define WORKER_REPLY_LIMIT_BYTES (1u << 20)
 #define FRAME_HEADER_BYTES 4
@@ -29,19 +37,33 @@
  * trusted with more than that. */
 struct worker_page {
     _Atomic uint64_t at; /* WORKER_READS, or the job (from 0) and the verifier (from 0) that is judging */
+    _Atomic bool
+        lost_slot; /* before a reply: the worker's slot runs no programs, and the worker ends behind the reply */
 };
 #define WORKER_READS UINT64_MAX
 #define WORKER_AT(job, verifier) ((uint64_t)(job)*VERIFIER_LIST_LIMIT + (verifier))
 
-/* The reply to one request, appended to `out`. left_out: a bit for each verifier; at: what WORKER_AT() says of the
- * first one, and page: where that is written as they judge; NULL: nowhere. 0, or -1 if the request is not one. */
-int worker_answer(struct text request, uint64_t left_out, struct worker_page *page, uint64_t at, struct buffer *out);
+extern const char *const sandbox_level_names[SANDBOX_LEVEL_FULL + 1]; /* "none", "reduced", "full" */
 
-/* Locks the process down and serves the socket until it ends. Only for a freshly forked process; never returns. */
-void worker_main(int fd, struct worker_page *page) __attribute__((noreturn));
+/* What a worker has beside the request. */
+struct worker_means {
+    const struct sandbox_settings *sandbox; /* of its slot; NULL: it has none */
+    int slot_fd;                            /* -1: none */
+    struct worker_page *page;               /* where it is written what it is at; NULL: nowhere */
+};
+
+/* The reply to one request, appended to `out`. left_out: a bit for each verifier; at: what WORKER_AT() says of the
+ * first one. 0, or -1 if the request is not one. */
+int worker_answer(struct text request, uint64_t left_out, const struct worker_means *means, uint64_t at,
+                  struct buffer *out);
+
+/* Locks the process down and serves the socket until it ends. Only for a freshly forked process; never returns. sandbox:
+ * NULL: a text worker; else WORKER_SLOT_FD is the socket of a slot that was made with these settings. */
+#define WORKER_SLOT_FD 4
+void worker_main(int fd, const struct sandbox_settings *sandbox, struct worker_page *page) __attribute__((noreturn));
 
 /* The lock-down alone: no new privileges, limits, seccomp. 0, or -1 with errno. */
-int worker_lock_down(void);
+int worker_lock_down(bool has_slot);
 
 void frame_put_length(char ret_header[FRAME_HEADER_BYTES], size_t length_bytes);
 size_t frame_get_length(const char header[FRAME_HEADER_BYTES]);

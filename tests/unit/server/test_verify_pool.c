@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #define JOBS 1000
+#define SPARES 8                    /* of text workers */
 #define PATIENT_US (300 * US_PER_S) /* a busy machine is no failure */
 
 static struct loop *loop;
@@ -48,7 +49,7 @@ static int begin_with(size_t text_workers)
     loop = loop_create();
     if (!loop || spawner_start(&spawner) < 0)
         return -1;
-    pool = verify_pool_create(loop, &spawner, &(struct verify_pool_limits){text_workers, JOBS});
+    pool = verify_pool_create(loop, &spawner, &(struct verify_pool_limits){WORKER_TEXT, text_workers, JOBS});
     outstanding = 0;
     return 0;
 }
@@ -86,22 +87,27 @@ static void put_frame(struct buffer *frame, struct text body)
 
 #define EXACT "{\"completion\":\"yes\",\"reference\":\"yes\",\"verifiers\":[{\"name\":\"exact\",\"options\":{}}]}"
 
-static void submit(struct verify_job *job, const struct buffer *frame, int64_t timeout_us)
+static void submit_list(struct verify_job *job, const struct buffer *frame, size_t verifiers_asked, int64_t timeout_us)
 {
     *job = (struct verify_job){.frame = frame->data,
                                .frame_bytes = frame->length_bytes,
-                               .verifier_count = 1,
-                               .timeout_us = timeout_us,
+                               .verifier_count = verifiers_asked,
+                               .parts[WORKER_TEXT].timeout_us = timeout_us,
                                .done = job_done};
     assert_true(verify_submit(pool, job));
     outstanding++;
 }
 
+static void submit(struct verify_job *job, const struct buffer *frame, int64_t timeout_us)
+{
+    submit_list(job, frame, 1, timeout_us);
+}
+
 static void expect_answer(struct verify_job *job)
 {
-    assert_null(job->failure_code);
-    assert_non_null(strstr(job->reply, "\"verdict\":\"correct\""));
-    free(job->reply);
+    assert_null(job->parts[WORKER_TEXT].failure_code);
+    assert_non_null(strstr(job->parts[WORKER_TEXT].reply, "\"verdict\":\"correct\""));
+    free(job->parts[WORKER_TEXT].reply);
 }
 
 static void expect_one_more_is_answered(void)
@@ -169,7 +175,7 @@ static void test_the_queue_is_bounded(void **state)
     assert_false(verify_submit(pool, &jobs[JOBS]));
     run_until_done();
     for (size_t i = 0; i < JOBS; i++)
-        free(jobs[i].reply);
+        free(jobs[i].parts[WORKER_TEXT].reply);
 }
 
 /* Long enough to be read for milliseconds. */
@@ -195,9 +201,9 @@ static void test_a_job_past_its_deadline_costs_its_worker_and_nobody_else(void *
     put_slow_frame(&frame);
     submit(&job, &frame, 1);
     run_until_done();
-    assert_null(job.reply);
-    assert_string_equal(job.failure_code, "verifier_timeout");
-    assert_int_equal(job.attempts, 1);
+    assert_null(job.parts[WORKER_TEXT].reply);
+    assert_string_equal(job.parts[WORKER_TEXT].failure_code, "verifier_timeout");
+    assert_int_equal(job.parts[WORKER_TEXT].attempts, 1);
     expect_one_more_is_answered();
     verify_pool_count(pool, &counts);
     assert_int_equal(counts.timeouts, 1);
@@ -212,9 +218,9 @@ static void test_a_large_job_passes_in_parts(void **state)
     put_slow_frame(&frame);
     submit(&job, &frame, PATIENT_US);
     run_until_done();
-    assert_null(job.failure_code);
-    assert_non_null(strstr(job.reply, "\"verdict\":\"incorrect\""));
-    free(job.reply);
+    assert_null(job.parts[WORKER_TEXT].failure_code);
+    assert_non_null(strstr(job.parts[WORKER_TEXT].reply, "\"verdict\":\"incorrect\""));
+    free(job.parts[WORKER_TEXT].reply);
 }
 
 static void test_a_job_that_kills_its_worker_twice_has_crashed(void **state)
@@ -227,9 +233,9 @@ static void test_a_job_that_kills_its_worker_twice_has_crashed(void **state)
     put_frame(&frame, TEXT_LITERAL("garbage"));
     submit(&job, &frame, PATIENT_US);
     run_until_done();
-    assert_null(job.reply);
-    assert_string_equal(job.failure_code, "verifier_crashed");
-    assert_int_equal(job.attempts, 2);
+    assert_null(job.parts[WORKER_TEXT].reply);
+    assert_string_equal(job.parts[WORKER_TEXT].failure_code, "verifier_crashed");
+    assert_int_equal(job.parts[WORKER_TEXT].attempts, 2);
     expect_one_more_is_answered();
     verify_pool_count(pool, &counts);
     assert_int_equal(counts.crashes, 2);
@@ -247,9 +253,9 @@ static void test_a_job_that_kills_its_worker_takes_none_of_its_company_along(voi
     submit(&killer, &deadly, PATIENT_US);
     submit(&behind, &frame, PATIENT_US);
     run_until_done();
-    assert_string_equal(killer.failure_code, "verifier_crashed");
-    assert_int_equal(before.attempts, 1);
-    assert_int_equal(behind.attempts, 1);
+    assert_string_equal(killer.parts[WORKER_TEXT].failure_code, "verifier_crashed");
+    assert_int_equal(before.parts[WORKER_TEXT].attempts, 1);
+    assert_int_equal(behind.parts[WORKER_TEXT].attempts, 1);
     expect_answer(&before);
     expect_answer(&behind);
 }
@@ -274,23 +280,23 @@ static void put_endless_frame(struct buffer *frame)
 
 static void submit_three(struct verify_job *job, const struct buffer *frame, int64_t timeout_us)
 {
-    submit(job, frame, timeout_us);
-    job->verifier_count = 3;
+    submit_list(job, frame, 3, timeout_us);
 }
 
 static void expect_all_but_the_second(struct verify_job *job)
 {
-    json_t *reply = json_loadb(job->reply ? job->reply : "", job->reply_bytes, 0, NULL);
+    json_t *reply = json_loadb(job->parts[WORKER_TEXT].reply ? job->parts[WORKER_TEXT].reply : "",
+                               job->parts[WORKER_TEXT].reply_bytes, 0, NULL);
     const json_t *verdicts = json_object_get(reply, "verdicts");
 
-    assert_null(job->failure_code);
+    assert_null(job->parts[WORKER_TEXT].failure_code);
     assert_int_equal(json_array_size(verdicts), 3);
     for (size_t i = 0; i < 3; i++) {
         const char *verdict = json_string_value(json_object_get(json_array_get(verdicts, i), "verdict"));
         assert_true(i == 1 ? verdict == NULL : verdict && strcmp(verdict, "incorrect") == 0);
     }
     json_decref(reply);
-    free(job->reply);
+    free(job->parts[WORKER_TEXT].reply);
 }
 
 static void test_a_verifier_that_does_not_end_costs_its_own_verdict(void **state)
@@ -303,8 +309,8 @@ static void test_a_verifier_that_does_not_end_costs_its_own_verdict(void **state
     submit_three(&job, &frame, 2 * US_PER_S);
     run_until_done();
     expect_all_but_the_second(&job);
-    assert_int_equal(job.timed_out, 2);
-    assert_int_equal(job.crashed, 0);
+    assert_int_equal(job.parts[WORKER_TEXT].timed_out, 2);
+    assert_int_equal(job.parts[WORKER_TEXT].crashed, 0);
     expect_one_more_is_answered();
 }
 
@@ -336,8 +342,8 @@ static void test_a_verifier_at_which_the_worker_dies_twice_costs_its_own_verdict
     run_until_done();
     loop_timer_clear(loop, &watching);
     expect_all_but_the_second(&job);
-    assert_int_equal(job.crashed, 2);
-    assert_int_equal(job.timed_out, 0);
+    assert_int_equal(job.parts[WORKER_TEXT].crashed, 2);
+    assert_int_equal(job.parts[WORKER_TEXT].timed_out, 0);
     verify_pool_count(pool, &counts);
     assert_int_equal(counts.crashes, 2);
     assert_true(killed >= 2);
@@ -358,7 +364,8 @@ static void note_process(struct verify_job *job)
 static uint32_t process_of_a_job(const char *run)
 {
     _cleanup_buffer_ struct buffer frame;
-    struct verify_job job = {.verifier_count = 1, .timeout_us = PATIENT_US, .run = run, .done = note_process};
+    struct verify_job job = {
+        .verifier_count = 1, .parts[WORKER_TEXT].timeout_us = PATIENT_US, .run = run, .done = note_process};
 
     put_frame(&frame, TEXT_LITERAL(EXACT));
     job.frame = frame.data;
@@ -394,7 +401,7 @@ static void test_a_run_keeps_its_process_and_no_other_run_gets_it(void **state)
 
 static void test_more_runs_than_places_get_a_fresh_process_each(void **state)
 {
-    static uint32_t seen[3 * (VERIFY_SPARES + 1)];
+    static uint32_t seen[3 * (SPARES + 1)];
     struct verify_pool_counts counts;
 
     (void)state;
@@ -406,8 +413,7 @@ static void test_more_runs_than_places_get_a_fresh_process_each(void **state)
             assert_int_not_equal(seen[k], seen[i]);
     }
     verify_pool_count(pool, &counts);
-    assert_true(counts.workers_alive <= VERIFY_SPARES + 1 &&
-                counts.workers_retired >= ARRAY_LENGTH(seen) - VERIFY_SPARES - 1);
+    assert_true(counts.workers_alive <= SPARES + 1 && counts.workers_retired >= ARRAY_LENGTH(seen) - SPARES - 1);
 }
 
 static void test_jobs_of_many_runs_at_once_are_all_answered_and_never_mixed(void **state)
@@ -425,7 +431,7 @@ static void test_jobs_of_many_runs_at_once_are_all_answered_and_never_mixed(void
         jobs[i] = (struct verify_job){.frame = frame.data,
                                       .frame_bytes = frame.length_bytes,
                                       .verifier_count = 1,
-                                      .timeout_us = PATIENT_US,
+                                      .parts[WORKER_TEXT].timeout_us = PATIENT_US,
                                       .run = runs[i % ARRAY_LENGTH(runs)],
                                       .done = job_done};
         assert_true(verify_submit(pool, &jobs[i]));
@@ -463,7 +469,7 @@ static void submit_for(struct verify_job *job, const struct buffer *frame, const
     *job = (struct verify_job){.frame = frame->data,
                                .frame_bytes = frame->length_bytes,
                                .verifier_count = 1,
-                               .timeout_us = PATIENT_US,
+                               .parts[WORKER_TEXT].timeout_us = PATIENT_US,
                                .run = run,
                                .lane = VERIFY_BULK,
                                .done = done};
@@ -487,9 +493,9 @@ static void submit_hogs_then_others(void)
         submit_for(&others[i], &slow, "other", other_done);
     run_until_done();
     for (size_t i = 0; i < HOGS; i++)
-        free(hogs[i].reply);
+        free(hogs[i].parts[WORKER_TEXT].reply);
     for (size_t i = 0; i < OTHERS; i++)
-        free(others[i].reply);
+        free(others[i].parts[WORKER_TEXT].reply);
 }
 
 static void test_a_long_queue_of_one_run_holds_another_run_up_for_its_share(void **state)
@@ -498,6 +504,119 @@ static void test_a_long_queue_of_one_run_holds_another_run_up_for_its_share(void
     submit_hogs_then_others();
     /* They take turns by the time that they used; a job may take a few times as long as another one. */
     assert_true(hog_before_other <= HOGS / 2);
+}
+
+/* --- one pool after the other --- */
+
+static struct verify_pool *code;
+
+static int begin_two(void **state)
+{
+    struct spawner another;
+
+    if (begin(state) < 0 || spawner_start(&another) < 0)
+        return -1;
+    code = verify_pool_create(loop, &another, &(struct verify_pool_limits){WORKER_CODE, 1, JOBS, {.uid = 65534}});
+    verify_pool_join(pool, code);
+    return 0;
+}
+
+static int end_two(void **state)
+{
+    verify_pool_destroy(code);
+    return end(state);
+}
+
+static const char *verdict_of(const struct verify_part *part, size_t index)
+{
+    json_t *reply = json_loadb(part->reply ? part->reply : "", part->reply_bytes, 0, NULL);
+    const json_t *verdict = json_object_get(json_array_get(json_object_get(reply, "verdicts"), index), "verdict");
+    const char *found = NULL;
+
+    for (int kind = 0; kind < VERDICT_KINDS; kind++)
+        if (text_equals(json_text_of(verdict), verdict_kind_names[kind]))
+            found = verdict_kind_names[kind];
+    json_decref(reply);
+    return found;
+}
+
+static void test_each_verifier_of_a_job_is_asked_in_its_own_pool(void **state)
+{
+    _cleanup_buffer_ struct buffer frame;
+    struct verify_pool_counts counts;
+    struct verify_job job;
+
+    (void)state;
+    put_endless_frame(&frame);
+    job = (struct verify_job){.frame = frame.data,
+                              .frame_bytes = frame.length_bytes,
+                              .verifier_count = 3,
+                              .programs = 2,
+                              .parts = {{.timeout_us = PATIENT_US}, {.timeout_us = US_PER_S}},
+                              .done = job_done};
+    assert_true(verify_submit(pool, &job));
+    outstanding++;
+    run_until_done();
+    assert_string_equal(verdict_of(&job.parts[WORKER_TEXT], 0), "incorrect");
+    assert_null(verdict_of(&job.parts[WORKER_TEXT], 1));
+    assert_string_equal(verdict_of(&job.parts[WORKER_TEXT], 2), "incorrect");
+    assert_null(job.parts[WORKER_TEXT].failure_code);
+    assert_int_equal(job.parts[WORKER_TEXT].timed_out, 0);
+    assert_string_equal(job.parts[WORKER_CODE].failure_code, "verifier_timeout");
+    assert_int_equal(job.parts[WORKER_CODE].timed_out, 2);
+    verify_pool_count(pool, &counts);
+    assert_int_equal(counts.jobs_done, 1);
+    assert_int_equal(counts.timeouts, 0);
+    verify_pool_count(code, &counts);
+    assert_int_equal(counts.jobs_done, 1);
+    assert_int_equal(counts.timeouts, 1);
+    verify_job_finish(&job);
+}
+
+static void test_a_job_without_texts_goes_to_the_code_workers_alone(void **state)
+{
+    _cleanup_buffer_ struct buffer frame;
+    struct verify_pool_counts counts;
+    struct verify_job job;
+
+    (void)state;
+    put_frame(&frame, TEXT_LITERAL(EXACT));
+    job = (struct verify_job){.frame = frame.data,
+                              .frame_bytes = frame.length_bytes,
+                              .verifier_count = 1,
+                              .programs = 1,
+                              .parts[WORKER_CODE].timeout_us = PATIENT_US,
+                              .done = job_done};
+    verify_pool_count(code, &counts);
+    assert_int_equal(counts.workers_alive, 0);
+    assert_true(verify_submit(pool, &job));
+    outstanding++;
+    run_until_done();
+    assert_string_equal(verdict_of(&job.parts[WORKER_CODE], 0), "correct");
+    assert_null(job.parts[WORKER_TEXT].reply);
+    verify_pool_count(pool, &counts);
+    assert_int_equal(counts.jobs_done, 0);
+    verify_job_finish(&job);
+}
+
+static void test_a_job_is_cancelled_in_whichever_pool_it_is(void **state)
+{
+    _cleanup_buffer_ struct buffer frame;
+    struct verify_job judged, waiting;
+
+    (void)state;
+    put_endless_frame(&frame);
+    judged = (struct verify_job){.frame = frame.data,
+                                 .frame_bytes = frame.length_bytes,
+                                 .verifier_count = 3,
+                                 .programs = 7,
+                                 .parts[WORKER_CODE].timeout_us = PATIENT_US,
+                                 .done = job_done};
+    waiting = judged;
+    assert_true(verify_submit(pool, &judged) && verify_submit(pool, &waiting));
+    verify_cancel_job(pool, &waiting);
+    verify_cancel_job(pool, &judged);
+    expect_one_more_is_answered();
 }
 
 struct seen {
@@ -573,9 +692,9 @@ static void test_a_job_s_end_may_cancel_the_next_of_its_company(void **state)
     to_be_cancelled = &second;
     run_until_done();
     expect_answer(&first);
-    assert_null(second.reply);
+    assert_null(second.parts[WORKER_TEXT].reply);
     expect_answer(&third);
-    assert_int_equal(third.attempts, 1);
+    assert_int_equal(third.parts[WORKER_TEXT].attempts, 1);
     expect_one_more_is_answered();
 }
 
@@ -642,6 +761,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_a_long_queue_of_one_run_holds_another_run_up_for_its_share, begin_with_one,
                                         end),
         cmocka_unit_test_setup_teardown(test_a_long_queue_of_one_run_holds_another_run_up_for_its_share, begin, end),
+        cmocka_unit_test_setup_teardown(test_each_verifier_of_a_job_is_asked_in_its_own_pool, begin_two, end_two),
+        cmocka_unit_test_setup_teardown(test_a_job_without_texts_goes_to_the_code_workers_alone, begin_two, end_two),
+        cmocka_unit_test_setup_teardown(test_a_job_is_cancelled_in_whichever_pool_it_is, begin_two, end_two),
         cmocka_unit_test_setup_teardown(test_the_observer_is_told_of_each_lost_verdict_and_each_end, begin, end),
         cmocka_unit_test_setup_teardown(test_a_cancelled_job_is_forgotten_wherever_it_is, begin, end),
         cmocka_unit_test_setup_teardown(test_a_lost_spawner_is_replaced_and_its_jobs_are_judged, begin, end),

@@ -1,3 +1,4 @@
+#include "server/verify/pool.h"
 #include "server/verify/spec.h"
 #include "verifiers/registry.h"
 #include "verifiers/worker/worker.h"
@@ -114,6 +115,16 @@ static void test_a_reference_that_cannot_be_read_is_named(void **state)
     verifier_list_unref(list);
 }
 
+static void read_reply(const struct verifier_list *list, struct text reply, struct verdict_set *ret_set)
+{
+    struct verify_job job = {.frame = NULL};
+
+    verify_job_ask(&job, list, 1);
+    job.parts[WORKER_TEXT].reply = (char *)(uintptr_t)reply.data;
+    job.parts[WORKER_TEXT].reply_bytes = reply.length_bytes;
+    verdict_set_read(&job, ret_set);
+}
+
 static void test_a_frame_is_answered_by_a_worker_and_read_back(void **state)
 {
     (void)state;
@@ -129,8 +140,8 @@ static void test_a_frame_is_answered_by_a_worker_and_read_back(void **state)
         verify_request_build(list, TEXT_LITERAL("\\boxed{42}"), TEXT_NONE, -1, TEXT_LITERAL("\"42\""), &frame), 0);
     assert_int_equal(frame_get_length(frame.data), frame.length_bytes - REQUEST_HEADER_BYTES);
     body = (struct text){frame.data + REQUEST_HEADER_BYTES, frame.length_bytes - REQUEST_HEADER_BYTES};
-    assert_int_equal(worker_answer(body, 0, NULL, 0, &reply), 0);
-    verdict_set_parse(list, buffer_text(&reply), &set);
+    assert_int_equal(worker_answer(body, 0, &(struct worker_means){.slot_fd = -1}, 0, &reply), 0);
+    read_reply(list, buffer_text(&reply), &set);
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(set.verdicts[i].kind, VERDICT_CORRECT);
         assert_true(set.verdicts[i].score == 1);
@@ -175,7 +186,7 @@ static void test_nothing_that_a_worker_says_is_believed_unless_it_fits(void **st
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(lies); i++) {
-        verdict_set_parse(list, text_of(lies[i]), &set);
+        read_reply(list, text_of(lies[i]), &set);
         assert_int_equal(set.count, 1);
         assert_int_equal(set.verdicts[0].kind, VERDICT_UNSCORED);
         assert_true(isnan(set.verdicts[0].score));

@@ -35,7 +35,7 @@ static int make_worker(void)
 {
     struct spawner_event event;
 
-    assert_int_equal(spawner_make_worker(&spawner, ++last_id), 0);
+    assert_int_equal(spawner_make_worker(&spawner, ++last_id, NULL), 0);
     event = wait_event();
     assert_int_equal(event.kind, SPAWNER_MADE);
     assert_int_equal(event.id, last_id);
@@ -302,7 +302,7 @@ static int status_of(void (*act)(void))
     pid_t pid = fork();
 
     if (pid == 0) {
-        if (worker_lock_down() < 0)
+        if (worker_lock_down(false) < 0)
             _exit(2);
         act();
         _exit(0);

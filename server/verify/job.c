@@ -1,0 +1,45 @@
+/* A job before it is asked and after. */
+#include "server/verify/pool.h"
+
+#include "server/base/cleanup.h"
+#include "server/base/clock.h"
+#include "server/verify/spec.h"
+
+#define TOTAL_MS 60000            /* where the options name no limit */
+#define MARGIN_US (20 * US_PER_S) /* a slot is made, a program is compiled, a busy machine */
+
+/* The longest that the verifier may run its programs: it ends them itself, and says so in its verdict. */
+static int64_t programs_us(const struct verifier_spec *spec)
+{
+    const json_t *total = json_object_get(json_object_get(spec->options, "limits"), "total_ms");
+
+    return (json_is_number(total) ? (int64_t)json_number_value(total) : TOTAL_MS) * US_PER_MS;
+}
+
+void verify_job_ask(struct verify_job *job, const struct verifier_list *list, int64_t text_timeout_us)
+{
+    job->list = list;
+    job->verifier_count = list->count;
+    job->programs = 0;
+    job->parts[WORKER_TEXT].timeout_us = text_timeout_us;
+    job->parts[WORKER_CODE].timeout_us = MARGIN_US;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->specs[i].verifier->runs_programs) {
+            job->programs |= UINT64_C(1) << i;
+            job->parts[WORKER_CODE].timeout_us += programs_us(&list->specs[i]);
+        }
+}
+
+void verify_job_fail(struct verify_job *job, const char *code, const char *message)
+{
+    for (size_t kind = 0; kind < WORKER_KINDS; kind++) {
+        job->parts[kind].failure_code = code;
+        job->parts[kind].failure_message = message;
+    }
+}
+
+void verify_job_finish(struct verify_job *job)
+{
+    for (size_t kind = 0; kind < WORKER_KINDS; kind++)
+        free(TAKE_PTR(job->parts[kind].reply));
+}
