@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
-#define INLINE_BYTES ((size_t)32 << 10) /* of a message; more goes by a memfd */
 #define FDS_MAX (CAGE_FDS + 3)
 
-enum fd_bit { FD_BINARY = CAGE_FDS, FD_LAUNCHER, FD_BYTES };
+enum fd_bit { FD_BINARY = CAGE_FDS, FD_LAUNCHER, FD_TEXTS };
 
 struct head {
     uint32_t kind, index;
@@ -25,9 +25,10 @@ struct head {
 
 /* --- sending --- */
 
+/* The texts of a task, in the order of the head's sizes. */
 struct parts {
-    struct iovec list[1 + TASK_ARGUMENTS_MAX + 2 * TASK_FILES_MAX];
-    size_t count;
+    struct iovec list[TASK_ARGUMENTS_MAX + 2 * TASK_FILES_MAX];
+    int count;
     size_t sum_bytes;
 };
 
@@ -38,7 +39,6 @@ static size_t add_part(struct parts *parts, const void *bytes, size_t length_byt
     return length_bytes;
 }
 
-/* The first part is the head itself. */
 static void describe_task(const struct task *task, struct head *head, struct parts *parts)
 {
     head->argument_count = (uint32_t)task->argument_count;
@@ -53,30 +53,25 @@ static void describe_task(const struct task *task, struct head *head, struct par
     }
 }
 
-static int write_to_memfd(struct parts *parts)
+static int put_into_memfd(const struct parts *parts)
 {
     int fd = memfd_create("task", MFD_CLOEXEC);
 
-    for (size_t i = 1; i < parts->count && fd >= 0; i++)
-        for (size_t done = 0; done < parts->list[i].iov_len;) {
-            ssize_t count = write(fd, (char *)parts->list[i].iov_base + done, parts->list[i].iov_len - done);
-            if (count <= 0) {
-                close(fd);
-                return -1;
-            }
-            done += (size_t)count;
-        }
-    return fd;
+    if (fd >= 0 && writev(fd, parts->list, parts->count) == (ssize_t)parts->sum_bytes)
+        return fd;
+    closep(&fd);
+    return -1;
 }
 
 /* fds: FDS_MAX of them, -1 for none. */
-static int send_parts(int socket, struct head *head, struct parts *parts, const int *fds)
+static int send_order(int socket, struct head *head, const int *fds)
 {
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
     } control = {.bytes = {0}};
-    struct msghdr message = {.msg_iov = parts->list, .msg_iovlen = parts->count};
+    struct iovec part = {head, sizeof *head};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     int list[FDS_MAX];
     size_t count = 0;
     ssize_t sent;
@@ -100,30 +95,20 @@ static int send_parts(int socket, struct head *head, struct parts *parts, const 
 
 int launch_send_task(int socket, uint32_t index, const struct task *task, const int *fds)
 {
-    _cleanup_close_ int memfd = -1;
+    _cleanup_close_ int texts = -1;
     struct head head = {.kind = LAUNCH_TASK, .index = index};
     struct parts parts = {.count = 0};
-    int all[FDS_MAX] = {fds[0], fds[1], fds[2], fds[3], fds[4], task->binary, -1, -1};
 
-    add_part(&parts, &head, sizeof head);
     describe_task(task, &head, &parts);
-    if (parts.sum_bytes > INLINE_BYTES) {
-        memfd = write_to_memfd(&parts);
-        if (memfd < 0)
-            return -1;
-        all[FD_BYTES] = memfd;
-        parts.count = 1;
-    }
-    return send_parts(socket, &head, &parts, all);
+    texts = put_into_memfd(&parts);
+    if (texts < 0)
+        return -1;
+    return send_order(socket, &head, (int[FDS_MAX]){fds[0], fds[1], fds[2], fds[3], fds[4], task->binary, -1, texts});
 }
 
 static int send_head(int socket, struct head head, int launcher)
 {
-    struct parts parts = {.count = 0};
-    int fds[FDS_MAX] = {-1, -1, -1, -1, -1, -1, launcher, -1};
-
-    add_part(&parts, &head, sizeof head);
-    return send_parts(socket, &head, &parts, fds);
+    return send_order(socket, &head, (int[FDS_MAX]){-1, -1, -1, -1, -1, -1, launcher, -1});
 }
 
 int launch_send_kill(int socket, uint32_t index)
@@ -174,14 +159,23 @@ static size_t bytes_of(const struct head *head)
     return sum_bytes;
 }
 
-static int read_task(const struct head *head, struct launch_order *order)
+/* Mapped, but not read: the pages are only the program's. */
+static int map_texts(const struct head *head, int texts, struct launch_order *order)
 {
-    const char *at = order->bytes;
+    if (head->argument_count > TASK_ARGUMENTS_MAX || head->file_count > TASK_FILES_MAX)
+        return -1;
+    order->length_bytes = bytes_of(head);
+    if (order->length_bytes == 0)
+        return 0;
+    order->texts = mmap(NULL, order->length_bytes, PROT_READ, MAP_PRIVATE, texts, 0);
+    return order->texts == MAP_FAILED ? -1 : 0;
+}
+
+static void read_task(const struct head *head, struct launch_order *order)
+{
+    const char *at = order->texts;
     struct task *task = &order->task;
 
-    if (head->argument_count > TASK_ARGUMENTS_MAX || head->file_count > TASK_FILES_MAX ||
-        bytes_of(head) != order->length_bytes)
-        return -1;
     task->argument_count = head->argument_count;
     task->file_count = head->file_count;
     task->limits = head->limits;
@@ -193,71 +187,43 @@ static int read_task(const struct head *head, struct launch_order *order)
         task->files[i].bytes = (struct text){at, head->file_bytes[i]};
         at += head->file_bytes[i];
     }
-    return 0;
 }
 
-/* Its texts: behind the head, or in a memfd, which is mapped for this process alone. */
-static int take_bytes(const struct head *head, const char *behind, size_t behind_bytes, int memfd,
-                      struct launch_order *order)
+static int read_order(const struct head *head, const int *fds, struct launch_order *order)
 {
-    void *map;
-
-    order->length_bytes = memfd < 0 ? behind_bytes : bytes_of(head);
-    if (order->length_bytes == 0)
-        return 0;
-    order->mapped = memfd >= 0;
-    map = order->mapped ? mmap(NULL, order->length_bytes, PROT_READ, MAP_PRIVATE, memfd, 0) : MAP_FAILED;
-    if (order->mapped) {
-        order->bytes = map == MAP_FAILED ? NULL : map;
-        return order->bytes ? 0 : -1;
-    }
-    order->bytes = malloc(order->length_bytes);
-    if (order->bytes)
-        memcpy(order->bytes, behind, order->length_bytes);
-    return order->bytes ? 0 : -1;
-}
-
-static int read_order(const struct head *head, const char *behind, size_t behind_bytes, const int *fds,
-                      struct launch_order *order)
-{
-    _cleanup_close_ int memfd = fds[FD_BYTES];
+    _cleanup_close_ int texts = fds[FD_TEXTS];
 
     order->kind = head->kind;
     order->index = head->index;
     memcpy(order->fds, fds, sizeof order->fds);
     order->task.binary = fds[FD_BINARY];
     order->launcher = fds[FD_LAUNCHER];
-    if (head->index >= LAUNCH_TASKS_MAX || take_bytes(head, behind, behind_bytes, memfd, order) < 0)
+    if (head->index >= LAUNCH_TASKS_MAX || map_texts(head, texts, order) < 0)
         return -1;
-    return read_task(head, order);
+    read_task(head, order);
+    return 0;
 }
 
 int launch_receive(int socket, struct launch_order *ret_order)
 {
     struct head head;
-    char behind[INLINE_BYTES];
-    struct iovec list[2] = {{&head, sizeof head}, {behind, sizeof behind}};
+    struct iovec part = {&head, sizeof head};
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
     } control;
     struct msghdr message = {
-        .msg_iov = list, .msg_iovlen = 2, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
     int fds[FDS_MAX];
     ssize_t count;
-    int result;
 
-    *ret_order = (struct launch_order){.fds = {-1, -1, -1, -1, -1}, .launcher = -1, .task = {.binary = -1}};
+    *ret_order = LAUNCH_ORDER_NONE;
     do
         count = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     while (count < 0 && errno == EINTR);
-    if (count < (ssize_t)sizeof head || message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+    if (count != sizeof head || message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
         return -1;
-    if (place_fds(&message, &head, fds) < 0)
-        return -1;
-    result = read_order(&head, behind, (size_t)count - sizeof head, fds, ret_order);
-    explicit_bzero(behind, (size_t)count - sizeof head);
-    return result;
+    return place_fds(&message, &head, fds) < 0 ? -1 : read_order(&head, fds, ret_order);
 }
 
 void launch_order_finish(struct launch_order *order)
@@ -266,13 +232,9 @@ void launch_order_finish(struct launch_order *order)
         closep(&order->fds[i]);
     closep(&order->task.binary);
     closep(&order->launcher);
-    if (order->mapped && order->bytes)
-        munmap(order->bytes, order->length_bytes);
-    else if (order->bytes) {
-        explicit_bzero(order->bytes, order->length_bytes);
-        free(order->bytes);
-    }
-    *order = (struct launch_order){.fds = {-1, -1, -1, -1, -1}, .launcher = -1, .task = {.binary = -1}};
+    if (order->texts != MAP_FAILED)
+        munmap(order->texts, order->length_bytes);
+    *order = LAUNCH_ORDER_NONE;
 }
 
 /* --- reports --- */

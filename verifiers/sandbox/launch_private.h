@@ -1,13 +1,16 @@
 /* launch: what the slot asks of a launcher (the holder, or its zygote), and what it reports.
  *
- * One SOCK_SEQPACKET socket. An order is one message: a fixed head, the strings and bytes of the task behind it, and
- * descriptors by SCM_RIGHTS; what does not fit a message is in a memfd. Both ends are our own code, and no program has
- * the socket: still a launcher checks what it reads, as its head is cheap to check. */
+ * One SOCK_SEQPACKET socket. An order is one message of fixed size, with descriptors by SCM_RIGHTS. The texts of a task
+ * are in a memfd that a launcher maps, but does not read: what it had read once, be it with a register that was then
+ * saved on its stack, the next program of Python could find in its memory. Both ends are our own code, and no program
+ * has the socket; still a launcher checks what it is told. */
 #ifndef VERIFIERS_SANDBOX_LAUNCH_PRIVATE_H
 #define VERIFIERS_SANDBOX_LAUNCH_PRIVATE_H
 
 #include "verifiers/sandbox/cage_private.h"
 #include "verifiers/sandbox/sandbox.h"
+
+#include <sys/mman.h>
 
 #define TASK_ARGUMENTS_MAX (SANDBOX_ARGUMENTS_MAX + 2) /* with what runs the file, and the file */
 #define TASK_FILES_MAX (SANDBOX_FILES_MAX + 2)         /* with the source, and testlib.h */
@@ -33,16 +36,16 @@ enum launch_kind {
 struct launch_order {
     uint32_t kind;
     uint32_t index;   /* of the task: below LAUNCH_TASKS_MAX */
-    struct task task; /* pointers into `bytes` */
+    struct task task; /* pointers into `texts` */
     int fds[CAGE_FDS];
     int launcher; /* ZYGOTE, HOLDER: its socket */
-    char *bytes;  /* texts of the task */
+    char *texts;  /* mapped; MAP_FAILED: there are none */
     size_t length_bytes;
-    bool mapped;
 };
+#define LAUNCH_ORDER_NONE                                                                                              \
+    ((struct launch_order){.fds = {-1, -1, -1, -1, -1}, .launcher = -1, .task = {.binary = -1}, .texts = MAP_FAILED})
 
 enum launch_report_kind {
-    LAUNCH_READY,  /* the launcher is made */
     LAUNCH_FAILED, /* it cannot be made: message says why. It is of no use */
     LAUNCH_BEGAN,  /* may be left out if the end comes at once */
     LAUNCH_ENDED   /* and everything that it left is gone */
@@ -68,10 +71,8 @@ int launch_send_task(int socket, uint32_t index, const struct task *task, const 
 int launch_send_kill(int socket, uint32_t index);
 int launch_send_zygote(int socket, int zygote);
 int launch_send_holder(int socket, int holder);
-/* Waits for it. *ret_order is to be finished: it owns its descriptors and its bytes. -1: the slot is gone, or nonsense.
- */
+/* Waits for it. *ret_order owns its descriptors and its mapping: it is to be finished. -1: the slot is gone, or nonsense. */
 int launch_receive(int socket, struct launch_order *ret_order);
-/* What it held is wiped, too: it must not be in the memory of the next program. */
 void launch_order_finish(struct launch_order *order);
 
 int launch_report(int socket, const struct launch_report *report);
