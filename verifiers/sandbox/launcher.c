@@ -125,6 +125,7 @@ static void zygote_main(int socket, struct cage *cage, const struct sandbox_sett
 
     prctl(PR_SET_NAME, "sandbox-zygote", 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* without namespaces, orphans of its programs come to it */
     environ = (char **)(uintptr_t)cage_environment(cage);
     if (python_zygote_init(settings->venv, message, sizeof message) < 0)
         fail_zygote(socket, message);

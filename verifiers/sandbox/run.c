@@ -193,30 +193,35 @@ static void find_roots(struct run *run)
     run->own_bytes = own.memory_bytes;
 }
 
-/* The first process of its namespace has the launcher's memory, and below it are the program's orphans. */
-static struct usage look(struct run *run)
+/* Processes that have lost their parent: children of the first process of the namespace, which has the launcher's memory
+ * itself; without namespaces, of the launcher, and in the program's group still. */
+static size_t find_orphans(const struct run *run, pid_t *ret_pids, size_t room)
+{
+    size_t count = usage_children(run->init_root ? run->init_root : run->launcher, ret_pids, room);
+    size_t kept = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (run->init_root || (ret_pids[i] != run->root && usage_group(ret_pids[i]) == run->root))
+            ret_pids[kept++] = ret_pids[i];
+    return kept;
+}
+
+static struct usage look(const struct run *run, const pid_t *orphans, size_t count)
 {
     struct usage usage = {0};
     int64_t own_bytes;
 
-    if (!run->root)
-        find_roots(run);
-    if (run->root) {
-        usage_add_process(run->root, &usage);
-        usage_add_descendants(run->root, &usage);
-    }
-    if (run->init_root)
-        usage_add_descendants(run->init_root, &usage);
+    usage_add_tree(run->root, &usage);
+    for (size_t i = 0; i < count; i++)
+        usage_add_tree(orphans[i], &usage);
     own_bytes = (int64_t)usage.processes * run->own_bytes;
     usage.memory_bytes -= own_bytes < usage.memory_bytes ? own_bytes : usage.memory_bytes;
     return usage;
 }
 
 /* Shared pages have been counted once for each process: what is beyond the limit then is counted with care. */
-static int64_t exact_memory(const struct run *run, int64_t memory_bytes)
+static int64_t exact_memory(const struct run *run, const pid_t *orphans, size_t count, int64_t memory_bytes)
 {
-    pid_t orphans[256];
-    size_t count = run->init_root ? usage_children(run->init_root, orphans, ARRAY_LENGTH(orphans)) : 0;
     int64_t sum_bytes = usage_exact_memory(run->root);
 
     for (size_t i = 0; i < count && sum_bytes >= 0; i++) {
@@ -229,10 +234,19 @@ static int64_t exact_memory(const struct run *run, int64_t memory_bytes)
 static void watch(struct runs *runs, struct run *run)
 {
     const struct sandbox_limits *limits = &run->job->task.limits;
-    struct usage usage = look(run);
+    pid_t orphans[256];
+    size_t count;
+    struct usage usage;
 
+    run->watch_us = clock_monotonic_us() + WATCH_US;
+    if (!run->root)
+        find_roots(run);
+    if (!run->root)
+        return;
+    count = find_orphans(run, orphans, ARRAY_LENGTH(orphans));
+    usage = look(run, orphans, count);
     if (usage.memory_bytes > limits->memory_bytes)
-        usage.memory_bytes = exact_memory(run, usage.memory_bytes);
+        usage.memory_bytes = exact_memory(run, orphans, count, usage.memory_bytes);
     if (usage.cpu_us > run->peak.cpu_us)
         run->peak.cpu_us = usage.cpu_us;
     if (usage.memory_bytes > run->peak.memory_bytes)
@@ -241,7 +255,6 @@ static void watch(struct runs *runs, struct run *run)
         kill_run(runs, run, REASON_MEMORY);
     if (usage.cpu_us > limits->cpu_ms * US_PER_MS)
         kill_run(runs, run, REASON_CPU);
-    run->watch_us = clock_monotonic_us() + WATCH_US;
 }
 
 /* When something must be looked at again. */

@@ -116,20 +116,32 @@ pid_t usage_inner_pid(pid_t launcher, pid_t pid)
 
 /* --- what it uses --- */
 
-/* Fields 14 to 17: utime, stime, cutime, cstime, in ticks. The name of a process may hold anything but its end. */
-static int64_t cpu_of(pid_t pid)
+/* The numbers of fields `first` to `last` of /proc/PID/stat, added. The name of a process, field 2, may hold anything. */
+static int64_t sum_fields(pid_t pid, int first, int last)
 {
     char text[1024];
     const char *at = strrchr(read_file(pid, "stat", text, sizeof text), ')');
-    int64_t ticks = 0;
+    int64_t sum = 0;
+
+    for (int field = 3; at && field <= last; field++) {
+        at = strchr(at + 1, ' ');
+        if (at && field >= first)
+            sum += strtoll(at, NULL, 10);
+    }
+    return sum;
+}
+
+pid_t usage_group(pid_t pid)
+{
+    return (pid_t)sum_fields(pid, 5, 5);
+}
+
+/* utime, stime, cutime and cstime, in ticks. */
+static int64_t cpu_of(pid_t pid)
+{
     int64_t per_second = sysconf(_SC_CLK_TCK);
 
-    for (int field = 3; at && field <= 17; field++) {
-        at = strchr(at + 1, ' ');
-        if (at && field >= 14)
-            ticks += strtoll(at, NULL, 10);
-    }
-    return ticks * (US_PER_S / (per_second > 0 ? per_second : 100));
+    return sum_fields(pid, 14, 17) * (US_PER_S / (per_second > 0 ? per_second : 100));
 }
 
 void usage_add_process(pid_t pid, struct usage *usage)
@@ -142,12 +154,12 @@ void usage_add_process(pid_t pid, struct usage *usage)
     usage->processes += lines[0] != '\0';
 }
 
-void usage_add_descendants(pid_t pid, struct usage *usage)
+void usage_add_tree(pid_t pid, struct usage *usage)
 {
     pid_t pids[PROCESSES_MAX];
     size_t count = list_tree(pid, pids);
 
-    for (size_t i = 1; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         usage_add_process(pids[i], usage);
 }
 

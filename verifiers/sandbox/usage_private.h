@@ -19,9 +19,12 @@ size_t usage_children(pid_t pid, pid_t *ret_pids, size_t room);
 /* The pid of a process as the launcher sees it, which may be in a namespace below. 0: it is gone. */
 pid_t usage_inner_pid(pid_t launcher, pid_t pid);
 
-/* Adds one process; or all its descendants; without it. */
+/* Its process group. 0: it is gone. */
+pid_t usage_group(pid_t pid);
+
+/* Adds one process; or also all its descendants. */
 void usage_add_process(pid_t pid, struct usage *usage);
-void usage_add_descendants(pid_t pid, struct usage *usage);
+void usage_add_tree(pid_t pid, struct usage *usage);
 /* The memory of a process and its descendants, what is shared counted once. -1: it cannot be read. Slower. */
 int64_t usage_exact_memory(pid_t pid);
 
