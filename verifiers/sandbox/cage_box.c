@@ -23,12 +23,12 @@ struct removal {
     unsigned removed; /* of them */
 };
 
-#define MOVED_NAME_BYTES 24
+#define MOVED_NAME_BYTES 32
 #define PASSES_MAX 8
 
 static void put_moved_name(unsigned number, char ret_name[MOVED_NAME_BYTES])
 {
-    snprintf(ret_name, MOVED_NAME_BYTES, "old-%u", number);
+    snprintf(ret_name, MOVED_NAME_BYTES, "old-%d-%u", getpid(), number);
 }
 
 /* A folder that cannot be written to cannot be moved: its own `..` would change. */
@@ -80,6 +80,11 @@ static int remove_one(struct removal *removal, const char *name)
     }
     closedir(folder);
     return result;
+}
+
+void cage_box_name(pid_t launcher, int slot, char ret_name[CAGE_BOX_NAME_BYTES])
+{
+    snprintf(ret_name, CAGE_BOX_NAME_BYTES, "%d-%d", launcher, slot);
 }
 
 int cage_box_remove(int boxes, const char *name)

@@ -61,8 +61,9 @@ static int mount_proc(struct entry *entry)
 static int make_box_folder(struct entry *entry)
 {
     struct cage *cage = entry->cage;
-    char name[2] = {(char)('0' + entry->slot), '\0'};
+    char name[CAGE_BOX_NAME_BYTES];
 
+    cage_box_name(getppid(), entry->slot, name);
     if (mkdirat(cage->boxes, name, 0700) < 0)
         return -1;
     entry->box = openat(cage->boxes, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -28,6 +28,9 @@ enum cage_step cage_root_enter(const struct sandbox_settings *settings);
 /* At the reduced level a box is a folder of a file system that is there, in one for all boxes of this process. Those of
  * dead processes are taken away. A descriptor of it, or -1 with errno. */
 int cage_boxes_make(char *ret_path, size_t path_bytes);
+/* What a box is called: a holder and its zygote run programs at once, in one folder of boxes. launcher: who starts it. */
+#define CAGE_BOX_NAME_BYTES 24
+void cage_box_name(pid_t launcher, int slot, char ret_name[CAGE_BOX_NAME_BYTES]);
 /* Whatever a program has made of it: any depth, any mode, any name. -1 with errno: something is left. */
 int cage_box_remove(int boxes, const char *name);
 

@@ -151,8 +151,9 @@ static struct cage_failure read_failure(int status_fd)
 
 static void remove_box(struct cage *cage, int slot)
 {
-    char name[2] = {(char)('0' + slot), '\0'};
+    char name[CAGE_BOX_NAME_BYTES];
 
+    cage_box_name(getpid(), slot, name);
     if (cage->level == SANDBOX_LEVEL_REDUCED)
         cage_box_remove(cage->boxes, name);
 }
