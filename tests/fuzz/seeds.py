@@ -3,6 +3,7 @@
 
     tests/fuzz/seeds.py FOLDER      FOLDER/<target>/… and FOLDER/words.dict
 """
+import base64
 import glob
 import hashlib
 import json
@@ -239,8 +240,21 @@ def slot():
     yield b"\1" + wire_result(6, b"", b"", b"", b"mount: EPERM")
 
 
+def lean():
+    """Two completions with their arrays, and a body that has them."""
+    for count, separator, packed in ((3, ",", False), (20, ", ", False), (5, ",", True), (1, ", ", False), (40, ",", False)):
+        ids, mask = [i * 7919 % 50000 for i in range(count)], [i % 2 for i in range(count)]
+        logprobs = struct.unpack(f"<{count}f", struct.pack(f"<{count}f", *[-0.0131 * i * i for i in range(count)]))
+        one = bytes([count]) + b"".join(struct.pack(">IfB", *values) for values in zip(ids, logprobs, mask))
+        arrays = {"completion_ids": ids, "logprobs": logprobs, "completion_mask": mask}
+        if packed:
+            arrays = {"completion_ids_u32": base64.b64encode(struct.pack(f"<{count}I", *ids)).decode(), "logprobs_f32": base64.b64encode(struct.pack(f"<{count}f", *logprobs)).decode(),
+                      "completion_mask_u8": base64.b64encode(bytes(mask)).decode()}
+        yield one + one + json.dumps({"completions": [arrays, {"text": "\"logprobs\": [1]", **arrays}]}, separators=(separator, ":")).encode()
+
+
 # The name of the target is that of its function up to the first underscore.
-TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths, heads, slot]
+TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths, heads, slot, lean]
 
 
 def write_words(path):
