@@ -56,6 +56,46 @@ static void test_the_run_that_was_idle_for_longest_is_marked(void **state)
     database_close(&database);
 }
 
+/* The run that is marked under these rules; -1: none. */
+static int64_t marked_under(void **state, const struct store_retention *own)
+{
+    struct fixture *fixture = fill(state);
+    struct database database = {0};
+    bool marked;
+    open_writer(fixture, &database);
+    struct retention *retention = retention_create(&database, own);
+    look_at_all(retention, &marked);
+    int64_t seq = marked ? number_by_hand(fixture, "SELECT seq FROM runs WHERE deletion_seq IS NOT NULL") : -1;
+    assert_int_equal(number_by_hand(fixture, "SELECT count(*) FROM run_deletions"), marked);
+    retention_destroy(retention);
+    database_close(&database);
+    return seq;
+}
+
+static void test_runs_that_are_excepted_by_name_or_by_its_beginning_stay(void **state)
+{
+    const struct store_retention own = {.keep_us = US_PER_S, .except = "run-1  run-2* other"};
+    assert_int_equal(marked_under(state, &own), 3);
+}
+
+static void test_a_run_that_was_active_within_the_time_stays(void **state)
+{
+    const struct store_retention own = {.keep_us = INT64_MAX / 2};
+    assert_int_equal(marked_under(state, &own), -1);
+}
+
+static void test_in_a_file_that_is_too_large_the_oldest_goes(void **state)
+{
+    const struct store_retention large = {.most_bytes = 1, .spare_us = US_PER_S};
+    assert_int_equal(marked_under(state, &large), 1);
+}
+
+static void test_a_run_that_is_spared_stays_however_large_the_file_is(void **state)
+{
+    const struct store_retention spared = {.most_bytes = 1, .spare_us = INT64_MAX / 2};
+    assert_int_equal(marked_under(state, &spared), -1);
+}
+
 /* `between` happens to run-1, which the first look has seen. */
 static void assert_stays(struct fixture *fixture, const char *between)
 {
@@ -104,6 +144,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CLAIM(test_the_run_that_was_idle_for_longest_is_marked),
+        CLAIM(test_runs_that_are_excepted_by_name_or_by_its_beginning_stay),
+        CLAIM(test_a_run_that_was_active_within_the_time_stays),
+        CLAIM(test_in_a_file_that_is_too_large_the_oldest_goes),
+        CLAIM(test_a_run_that_is_spared_stays_however_large_the_file_is),
         CLAIM(test_a_run_that_is_used_between_two_looks_stays),
         CLAIM(test_a_run_whose_update_is_opened_between_two_looks_stays),
         CLAIM(test_a_run_that_takes_the_place_of_a_deleted_one_stays),
