@@ -175,6 +175,11 @@ static enum cage_step hold_full(struct cage *cage, const struct sandbox_settings
     return step_or(cage->landlock_abi <= 3 || cage->landlock >= 0, CAGE_LANDLOCK);
 }
 
+static bool is_there(const char *folder)
+{
+    return !*folder || access(folder, R_OK | X_OK) == 0;
+}
+
 /* Orphans of programs become children of the holder, which can thus wait for them. */
 static enum cage_step hold_reduced(struct cage *cage)
 {
@@ -182,6 +187,8 @@ static enum cage_step hold_reduced(struct cage *cage)
         errno = ENOSYS;
         return CAGE_LANDLOCK;
     }
+    if (!is_there(cage->settings.venv) || !is_there(cage->settings.testlib))
+        return CAGE_SETTINGS;
     cage->foreign_processes = cage_processes_of_user();
     cage->boxes = cage_boxes_make(cage->boxes_path, sizeof cage->boxes_path);
     if (cage->boxes < 0)

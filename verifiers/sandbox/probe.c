@@ -36,6 +36,9 @@ struct advice {
     "the "                                                                                                             \
     "chroot."
 
+#define NAMESPACES                                                                                                     \
+    "There are too many namespaces: raise user.max_pid_namespaces and its neighbours (net, mnt, ipc, uts, cgroup)."
+
 static const struct advice advices[] = {
     {CAGE_DROP_ROOT, EINVAL, "sandbox.uid is 0: name an ordinary user."},
     {CAGE_DROP_ROOT, 0,
@@ -46,8 +49,10 @@ static const struct advice advices[] = {
     {CAGE_USER_NAMESPACE, EINVAL, "The kernel has no user namespaces (CONFIG_USER_NS), or the process has threads."},
     {CAGE_ID_MAP, ENOENT, "There is no /proc here: mount it."},
     {CAGE_ID_MAP, 0, APPARMOR},
-    {CAGE_NAMESPACES, ENOSPC, "There are too many namespaces: raise user.max_{pid,net,mnt,ipc,uts,cgroup}_namespaces."},
+    {CAGE_NAMESPACES, ENOSPC, NAMESPACES},
     {CAGE_NAMESPACES, 0, APPARMOR},
+    {CAGE_INIT, ENOSPC, NAMESPACES},
+    {CAGE_PROGRAM_NAMESPACES, ENOSPC, NAMESPACES},
     {CAGE_ROOT, EPERM, CONTAINER},
     {CAGE_ROOT, EACCES, APPARMOR},
     {CAGE_ROOT, ENOSYS, "The kernel is older than Linux 5.12."},
@@ -103,7 +108,7 @@ static void judge(struct cage *cage, struct cage_program *program, int output, s
     read_escapes(output, trial);
     if (trial->failure.step == CAGE_NONE && status != 0)
         trial->failure = (struct cage_failure){CAGE_ESCAPE, 0};
-};
+}
 
 /* In a child. */
 static void try_level(const struct sandbox_settings *settings, struct trial *trial)
