@@ -17,8 +17,8 @@
 #include "server/base/sanitizer.h"
 #include "verifiers/sandbox/cage_parts_private.h"
 
-#define STACK_BYTES (64ll << 20) /* of Python; its threads have what was the limit when the service began */
-#define ADDRESS_ROOM_BYTES (1ll << 30)
+#define STACK_BYTES (64ll << 20)       /* of Python; its threads have what was the limit when the service began */
+#define ADDRESS_ROOM_BYTES (4ll << 30) /* each thread reserves 64 MiB for its malloc */
 #define DESCRIPTORS_MAX 64
 #define BOX_FILES_MAX 4096
 /* Of the holder and what is around it: itself and its outer process, zygote, inits, a neighbour. They share the count. */

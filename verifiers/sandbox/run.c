@@ -231,6 +231,15 @@ static int64_t exact_memory(const struct run *run, const pid_t *orphans, size_t 
     return sum_bytes < 0 ? memory_bytes : sum_bytes;
 }
 
+/* Shared memory that no resident set shows. All that is mapped is more than it, and costs nothing to know. */
+static bool has_too_much_mapped(const struct run *run, const pid_t *orphans, size_t count, int64_t mapped_bytes)
+{
+    int64_t limit_bytes = run->job->task.limits.memory_bytes;
+
+    return mapped_bytes > limit_bytes &&
+           usage_shared_mappings(&run->root, 1) + usage_shared_mappings(orphans, count) > limit_bytes;
+}
+
 static void watch(struct runs *runs, struct run *run)
 {
     const struct sandbox_limits *limits = &run->job->task.limits;
@@ -251,7 +260,7 @@ static void watch(struct runs *runs, struct run *run)
         run->peak.cpu_us = usage.cpu_us;
     if (usage.memory_bytes > run->peak.memory_bytes)
         run->peak.memory_bytes = usage.memory_bytes;
-    if (usage.memory_bytes > limits->memory_bytes)
+    if (usage.memory_bytes > limits->memory_bytes || has_too_much_mapped(run, orphans, count, usage.mapped_bytes))
         kill_run(runs, run, REASON_MEMORY);
     if (usage.cpu_us > limits->cpu_ms * US_PER_MS)
         kill_run(runs, run, REASON_CPU);

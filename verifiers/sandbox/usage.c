@@ -144,12 +144,20 @@ static int64_t cpu_of(pid_t pid)
     return sum_fields(pid, 14, 17) * (US_PER_S / (per_second > 0 ? per_second : 100));
 }
 
+/* Of the lines of /proc/PID/status. */
+static int64_t mapped_of(const char *lines)
+{
+    return 1024 * (number_of(lines, "\nVmSize:") - number_of(lines, "\nVmData:") - number_of(lines, "\nVmStk:") -
+                   number_of(lines, "\nVmExe:") - number_of(lines, "\nVmLib:"));
+}
+
 void usage_add_process(pid_t pid, struct usage *usage)
 {
     char text[4096];
     const char *lines = read_file(pid, "status", text, sizeof text);
 
     usage->memory_bytes += 1024 * (number_of(lines, "\nRssAnon:") + number_of(lines, "\nRssShmem:"));
+    usage->mapped_bytes += mapped_of(lines);
     usage->cpu_us += cpu_of(pid);
     usage->processes += lines[0] != '\0';
 }
@@ -186,5 +194,104 @@ int64_t usage_exact_memory(pid_t pid)
             return -1;
         sum_bytes += part_bytes;
     }
+    return sum_bytes;
+}
+
+/* --- shared anonymous memory --- */
+
+#define OBJECTS_MAX 256 /* more are counted once for each mapping */
+
+struct objects {
+    struct {
+        unsigned long inode;
+        int64_t bytes;
+    } list[OBJECTS_MAX];
+    size_t count;
+    int64_t beyond_bytes; /* of those for which there was no room */
+};
+
+static void add_object(struct objects *objects, unsigned long inode, int64_t bytes)
+{
+    size_t i = 0;
+
+    while (i < objects->count && objects->list[i].inode != inode)
+        i++;
+    if (i == OBJECTS_MAX) {
+        objects->beyond_bytes += bytes;
+        return;
+    }
+    if (i == objects->count) {
+        objects->list[objects->count++].inode = inode;
+        objects->list[i].bytes = 0;
+    }
+    objects->list[i].bytes += bytes; /* a part of it may be mapped by itself: of one process they add up */
+}
+
+/* "7f00-7f10 rw-s 00000000 00:01 1234   /dev/zero (deleted)": what a file system has is the box's, and has its limit. */
+static void add_mapping(struct objects *objects, const char *line)
+{
+    unsigned long start;
+    unsigned long end;
+    unsigned long inode;
+    char sharing;
+
+    if (strstr(line, " /dev/zero") && sscanf(line, "%lx-%lx %*3c%c %*s %*s %lu", &start, &end, &sharing, &inode) == 4 &&
+        sharing == 's')
+        add_object(objects, inode, (int64_t)(end - start));
+}
+
+/* A process whose mappings cannot be read is counted with all that it has mapped. */
+static void add_mappings(struct objects *objects, pid_t pid)
+{
+    struct usage usage = {0};
+    char line[512];
+    FILE *maps;
+
+    snprintf(line, sizeof line, "/proc/%d/maps", (int)pid);
+    maps = fopen(line, "re");
+    if (!maps || !fgets(line, sizeof line, maps)) {
+        usage_add_process(pid, &usage);
+        objects->beyond_bytes += usage.mapped_bytes;
+    } else {
+        do
+            add_mapping(objects, line);
+        while (fgets(line, sizeof line, maps));
+    }
+    if (maps)
+        fclose(maps);
+}
+
+/* What several processes share is counted as it is in the one that has most of it. */
+static void merge(struct objects *all, const struct objects *of_one)
+{
+    for (size_t i = 0; i < of_one->count; i++) {
+        size_t j = 0;
+        while (j < all->count && all->list[j].inode != of_one->list[i].inode)
+            j++;
+        if (j == all->count)
+            add_object(all, of_one->list[i].inode, of_one->list[i].bytes);
+        else if (all->list[j].bytes < of_one->list[i].bytes)
+            all->list[j].bytes = of_one->list[i].bytes;
+    }
+    all->beyond_bytes += of_one->beyond_bytes;
+}
+
+int64_t usage_shared_mappings(const pid_t *roots, size_t count)
+{
+    pid_t pids[PROCESSES_MAX];
+    struct objects all = {.count = 0};
+    int64_t sum_bytes;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t processes = list_tree(roots[i], pids);
+        for (size_t j = 0; j < processes; j++) {
+            struct objects one = {.count = 0};
+            add_mappings(&one, pids[j]);
+            merge(&all, &one);
+        }
+    }
+    sum_bytes = all.beyond_bytes;
+    for (size_t i = 0; i < all.count; i++)
+        sum_bytes += all.list[i].bytes;
     return sum_bytes;
 }

@@ -10,6 +10,7 @@
 struct usage {
     int64_t cpu_us;       /* of those that live, and of those that were waited for */
     int64_t memory_bytes; /* private and shared memory; what several share may count for each */
+    int64_t mapped_bytes; /* address space that is neither private and writable, nor stack, nor code */
     size_t processes;
 };
 
@@ -27,5 +28,8 @@ void usage_add_process(pid_t pid, struct usage *usage);
 void usage_add_tree(pid_t pid, struct usage *usage);
 /* The memory of a process and its descendants, what is shared counted once. -1: it cannot be read. Slower. */
 int64_t usage_exact_memory(pid_t pid);
+/* Shared anonymous memory that a process and its descendants have mapped, each object once and whole: pages that were
+ * taken out of the page tables are in memory still, and in no resident set. Slow: mappings are read. */
+int64_t usage_shared_mappings(const pid_t *roots, size_t count);
 
 #endif
