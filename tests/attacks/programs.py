@@ -7,6 +7,7 @@ runs:     how many tests, each in a fresh sandbox behind the other
 again:    how many requests
 calls: yes            solve(1) is called in place of a test
 memory_mb:            what all of it may take at most, seen from outside
+compiler_s:           how long the compiler may take beside it
 wall_ms: / cpu_ms:    limits other than those of all programs (caselib/sandbox.py)
 
 Names are in the order of the runs: NAME_1_plant, NAME_2_look.
@@ -16,7 +17,7 @@ import re
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 LANGUAGES = {"py": "python", "c": "c", "cpp": "cpp", "sh": "sh"}
-KEYS = {"expected": str, "stdout": str, "stdin": str, "stdin_mb": int, "runs": int, "again": int, "calls": str, "memory_mb": int, "wall_ms": int, "cpu_ms": int}
+KEYS = {"expected": str, "stdout": str, "stdin": str, "stdin_mb": int, "runs": int, "again": int, "calls": str, "memory_mb": int, "wall_ms": int, "cpu_ms": int, "compiler_s": int}
 
 
 def read_program(name):

@@ -1,4 +1,5 @@
 // Templates without end.
+// compiler_s: 30
 // expected: verdict=compile_error|time_limit_wall|time_limit_cpu|memory_limit
 // memory_mb: 1500
 template <int N, int M> struct Tree {

@@ -13,7 +13,7 @@ SHARED = 64 * MIB    # of the machine's shared memory, which others use, too
 KEPT = {"descriptors": 140}  # beyond those of before: a slot holds up to 128 compiled programs
 QUIET, SETTLE = 2.0, 1.0
 PATIENCE = 10 if os.environ.get("ROLLOUTD_SANITIZED") else 1
-NAMES = ("rolloutd_marker", "rolloutd_pwn", "nb_*", "attack_*")
+NAMES = ("rolloutd_marker", "rolloutd_pwn", "nb_*", ".nb_*", "attack_*")
 FOLDERS = ("/tmp", "/dev/shm", "/var/tmp", "/run/lock", "/usr/lib/python3/dist-packages", "/usr/lib/python3.11/__pycache__")
 
 
