@@ -32,6 +32,7 @@ enum store_status store_find_request(struct store_reader *reader, struct text ba
     sqlite3_stmt *row = database_statement(&reader->database, SQL_FIND_REQUEST);
     *ret_pieces = (struct store_request_pieces){0};
     buffer_init(&ret_pieces->stored, SIZE_MAX);
+    ret_pieces->left = buffer_text(&ret_pieces->stored);
     buffer_init(&ret_pieces->part, LEAN_PART_MAX_BYTES);
     buffer_init(&ret_pieces->values, LEAN_PART_MAX_BYTES);
     buffer_init(&ret_pieces->written, SIZE_MAX);

@@ -142,6 +142,8 @@ static void write_completion(struct buffer *body, const char *separator)
 static bool find_one(void *arg, const struct lean_part *part, struct text *ret_values)
 {
     const struct lean_member *member = arg;
+    if (part->first + part->count > member->count)
+        return false;
     size_t width_bytes = lean_width_bytes[part->array];
     *ret_values =
         (struct text){(const char *)member->arrays[part->array] + part->first * width_bytes, part->count * width_bytes};
