@@ -165,7 +165,7 @@ static int leave_holder(struct entry *entry)
     sigemptyset(&none);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGCHLD, SIG_DFL);
-    if (sigprocmask(SIG_SETMASK, &none, NULL) < 0 || setsid() < 0 || place_fds(entry) < 0)
+    if (sigprocmask(SIG_SETMASK, &none, NULL) < 0 || setpgid(0, 0) < 0 || place_fds(entry) < 0)
         return -1;
     return 0;
 }
@@ -249,11 +249,11 @@ static int drop_capabilities(struct entry *entry)
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct none[2] = {{0}};
 
-    (void)entry;
     if (syscall(SYS_capset, &header, none) < 0)
         return -1;
-    /* Its memory is its own since the fork. Without this its files in /proc were root's. */
-    return prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    /* A forked program's memory is its own; without this its files in /proc were root's. One that is exec'ed is still in
+     * the holder's, which must stay closed, and gets its own, open, by the exec. */
+    return command_of(entry->program) ? 0 : prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
 static int restrict_self(struct entry *entry)

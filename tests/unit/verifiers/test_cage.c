@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -420,6 +421,21 @@ static void test_fifty_programs_leave_no_descriptor_and_no_mount(void **state)
     assert_string_equal(text, "0 0");
 }
 
+/* The inits of programs have the holder's memory. */
+static void act_closed(struct cage *cage, int out, const void *arg)
+{
+    (void)arg;
+    run_script(cage, out, "exit 0");
+    dprintf(out, "%d", prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
+}
+
+static void test_the_holders_memory_stays_closed(void **state)
+{
+    _cleanup_free_ char *text = in_holder(level_of(state), act_closed, NULL);
+
+    assert_string_equal(text, "[exit 0]0");
+}
+
 /* --- its limits --- */
 
 static void allocate_too_much(void *unused)
@@ -571,6 +587,7 @@ int main(void)
         BOTH(test_a_fork_bomb_ends_with_its_program),
         BOTH(test_a_box_is_empty_for_the_next_program),
         BOTH(test_fifty_programs_leave_no_descriptor_and_no_mount),
+        BOTH(test_the_holders_memory_stays_closed),
         BOTH(test_memory_is_limited),
         BOTH(test_a_file_of_the_box_is_limited),
         BOTH(test_two_programs_at_once_share_their_socket_alone),
