@@ -1,7 +1,6 @@
 /* A process becomes a holder. */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
@@ -29,20 +28,6 @@ static enum cage_step step_or(bool done, enum cage_step step)
 }
 
 /* --- ids --- */
-
-static int drop_root(uid_t uid)
-{
-    if (geteuid() != 0 && getuid() != 0)
-        return 0;
-    if (uid == 0) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
-        return -1;
-    /* Changed ids make a process undumpable, and its files in /proc root's: it could not write its id map. */
-    return prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-}
 
 static int write_file(const char *path, const char *text)
 {
@@ -224,7 +209,7 @@ static enum cage_step hold(struct cage *cage, const struct sandbox_settings *set
 {
     enum cage_step step;
 
-    if (drop_root(settings->uid) < 0)
+    if (cage_drop_root(settings->uid) < 0)
         return CAGE_DROP_ROOT;
     cage->landlock_abi = cage_landlock_abi();
     step = cage->level == SANDBOX_LEVEL_FULL ? hold_full(cage, settings) : hold_reduced(cage);

@@ -59,6 +59,10 @@ struct cage_failure {
 
 struct cage; /* of one holder, and a copy of each child that it forks */
 
+/* Root becomes this user and group, for good. Anybody else stays who he is, and so does root of a user namespace that has
+ * no other user: outside of it he is an ordinary one. -1 with errno. */
+int cage_drop_root(uid_t uid);
+
 /* Makes the calling process a holder of settings->level (which is not NONE), root dropped first if it is root. NULL
  * with *ret_failure: the process is then good for nothing but _exit.
  *

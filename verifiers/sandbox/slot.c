@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -12,6 +11,7 @@
 #include "server/base/cleanup.h"
 #include "server/base/signals.h"
 #include "server/base/text.h"
+#include "verifiers/sandbox/cage_private.h"
 #include "verifiers/sandbox/holder_private.h"
 #include "verifiers/sandbox/supervisor_private.h"
 
@@ -39,11 +39,9 @@ static int drop_root(uid_t uid)
 {
     pid_t parent = getppid();
 
-    if (geteuid() != 0)
-        return 0;
-    if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
+    if (cage_drop_root(uid) < 0)
         return -1;
-    /* The change of ids has taken it away. */
+    /* A change of ids takes it away. */
     return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent ? -1 : 0;
 }
 
