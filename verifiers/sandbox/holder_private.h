@@ -31,4 +31,8 @@ void keeper_serve(int socket, pid_t supervisor, const struct sandbox_settings *s
  * makes no zygote. */
 void launcher_serve(int socket, struct cage *cage, const struct sandbox_settings *settings) __attribute__((noreturn));
 
+/* Signals for a whole group: a slot's own processes ignore them, a launcher blocks them. */
+static const int slot_group_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+void launcher_blocked_signals(sigset_t *ret_signals);
+
 #endif

@@ -19,15 +19,16 @@
 
 /* --- the holder's process --- */
 
-/* A program must have every signal as it is by default, whatever the service ignores. */
+/* A program must have every signal as it is by default, whatever the service ignores; what is blocked instead, is not
+ * blocked in a program. */
 static void reset_signals(void)
 {
-    sigset_t none;
+    sigset_t blocked;
 
     for (int number = 1; number <= SIGRTMAX; number++)
         signal(number, SIG_DFL); /* fails for a few that have no other */
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    launcher_blocked_signals(&blocked);
+    sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
 static void fail_holder(int socket, const struct cage_failure *failure)
@@ -157,8 +158,8 @@ static int open_signals(void)
 
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGCHLD);
-    sigaddset(&wanted, SIGTERM);
-    signal(SIGTERM, SIG_DFL);
+    sigaddset(&wanted, SLOT_END_SIGNAL);
+    signal(SLOT_END_SIGNAL, SIG_DFL);
     sigprocmask(SIG_SETMASK, &wanted, NULL);
     return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -169,7 +170,7 @@ static void see_signals(struct keeper *keeper, int signals)
     ssize_t count = read(signals, seen, sizeof seen);
 
     for (ssize_t i = 0; i < count / (ssize_t)sizeof *seen; i++)
-        if (seen[i].ssi_signo == SIGTERM)
+        if (seen[i].ssi_signo == SLOT_END_SIGNAL)
             end(keeper);
     reap(keeper);
 }

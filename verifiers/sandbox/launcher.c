@@ -264,13 +264,23 @@ static void obey(struct launcher *launcher)
     launch_order_finish(&order);
 }
 
+void launcher_blocked_signals(sigset_t *ret_signals)
+{
+    sigemptyset(ret_signals);
+    for (size_t i = 0; i < ARRAY_LENGTH(slot_group_signals); i++)
+        sigaddset(ret_signals, slot_group_signals[i]);
+}
+
 static int open_signals(void)
 {
     sigset_t child;
+    sigset_t blocked;
 
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
-    sigprocmask(SIG_SETMASK, &child, NULL);
+    launcher_blocked_signals(&blocked);
+    sigaddset(&blocked, SIGCHLD);
+    sigprocmask(SIG_SETMASK, &blocked, NULL);
     return signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

@@ -63,6 +63,8 @@ void slot_main(int fd, const struct sandbox_settings *settings)
 
     prctl(PR_SET_NAME, "sandbox-keeper", 0, 0, 0);
     signals_ignore_meaningless();
+    for (size_t i = 0; i < ARRAY_LENGTH(slot_group_signals); i++)
+        signal(slot_group_signals[i], SIG_IGN);
     if (settings->level < settings->min_level || settings->level == SANDBOX_LEVEL_NONE || drop_root(settings->uid) < 0)
         _exit(1);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

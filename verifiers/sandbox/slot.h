@@ -8,10 +8,12 @@
  * holder makes the programs' processes, and with the first program of Python the zygote. It is replaced after 1,000
  * programs and after anything odd. The keeper, the first process, makes holders; it has never held a program, and so
  * there is none in the memory of a zygote. Whatever programs do, the slot lives on; it ends with all its processes when
- * its socket ends, on SIGTERM to the keeper, and when the keeper or its parent dies. */
+ * its socket ends, on SLOT_END_SIGNAL to the keeper, and when the keeper or its parent dies. Signals that a terminal or a
+ * supervisor of services sends to a whole group (SIGINT, SIGTERM, SIGHUP, SIGQUIT) do not end it: the service drains. */
 #ifndef VERIFIERS_SANDBOX_SLOT_H
 #define VERIFIERS_SANDBOX_SLOT_H
 
+#include <signal.h>
 #include <sys/types.h>
 
 /* What the machine offers, found by a trial (probe.h); a greater one is better. */
@@ -30,6 +32,8 @@ struct sandbox_settings {             /* of fixed size: it travels in an order t
     enum sandbox_level min_level;     /* below it nothing is run */
     enum sandbox_level level;         /* at which programs are run: what the probe has found */
 };
+
+#define SLOT_END_SIGNAL SIGUSR2
 
 /* In a freshly forked child: standard streams on /dev/null, every other descriptor but fd closed, PR_SET_PDEATHSIG set.
  * Serves fd until it ends, or ends the process at once if the slot cannot be made. */

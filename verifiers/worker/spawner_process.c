@@ -226,7 +226,7 @@ static void end_slot(struct child *child)
 {
     if (!child->slot || child->slot_ends_by_us != NEVER_US)
         return;
-    kill(child->slot, SIGTERM);
+    kill(child->slot, SLOT_END_SIGNAL);
     child->slot_ends_by_us = clock_monotonic_us() + SLOT_END_US;
 }
 

@@ -27,9 +27,10 @@ const struct sandbox_limits fixture_limits = {
     .processes = 16,
 };
 
+/* Of a user that no other test is: without namespaces, processes are counted by user. */
 static struct sandbox_settings settings_of(enum sandbox_level level, const char *testlib)
 {
-    struct sandbox_settings settings = {.uid = 65534, .level = level, .min_level = level};
+    struct sandbox_settings settings = {.uid = (uid_t)(100000 + getpid()), .level = level, .min_level = level};
 
     snprintf(settings.testlib, sizeof settings.testlib, "%s", testlib ? testlib : "");
     return settings;

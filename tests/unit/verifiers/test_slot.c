@@ -382,8 +382,33 @@ static void kill_and_see_all_gone(int signal_number)
 static void test_a_slot_that_is_killed_takes_its_processes_along(void **state)
 {
     NEED_SLOT();
-    kill_and_see_all_gone(SIGTERM);
+    kill_and_see_all_gone(SLOT_END_SIGNAL);
     kill_and_see_all_gone(SIGKILL);
+}
+
+/* As a terminal or a supervisor of services sends them. */
+static void test_signals_to_all_of_its_processes_do_not_end_a_slot(void **state)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct slot_fixture own;
+    struct sandbox_result result;
+    pid_t pids[64];
+    size_t count;
+
+    NEED_SLOT();
+    own = fixture_start(NULL);
+    result = fixture_sh(&own, ":");
+    sandbox_result_finish(&result);
+    count = fixture_descendants(own.pid, pids, 64);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        kill(own.pid, signals[i]);
+        for (size_t k = 0; k < count; k++)
+            kill(pids[k], signals[i]);
+    }
+    result = fixture_sh(&own, "kill -TERM $$"); /* it is neither blocked nor ignored in a program */
+    assert_int_equal(result.signal, SIGTERM);
+    sandbox_result_finish(&result);
+    fixture_stop(&own);
 }
 
 static void test_a_request_that_is_none_ends_the_slot(void **state)
@@ -466,6 +491,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_left_in_the_box_for_the_next_program),
         cmocka_unit_test(test_a_slot_that_loses_its_client_leaves_no_process),
         cmocka_unit_test(test_a_slot_that_is_killed_takes_its_processes_along),
+        cmocka_unit_test(test_signals_to_all_of_its_processes_do_not_end_a_slot),
         cmocka_unit_test(test_a_request_that_is_none_ends_the_slot),
         cmocka_unit_test(test_a_holder_that_dies_is_replaced),
         cmocka_unit_test(test_a_holder_serves_a_thousand_programs),
