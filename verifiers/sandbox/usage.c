@@ -230,14 +230,17 @@ static void add_object(struct objects *objects, unsigned long inode, int64_t byt
 /* "7f00-7f10 rw-s 00000000 00:01 1234   /dev/zero (deleted)": what a file system has is the box's, and has its limit. */
 static void add_mapping(struct objects *objects, const char *line)
 {
-    unsigned long start;
-    unsigned long end;
-    unsigned long inode;
-    char sharing;
+    char *at;
+    unsigned long start = strtoul(line, &at, 16);
+    unsigned long end = *at == '-' ? strtoul(at + 1, &at, 16) : 0;
+    bool shared = strncmp(at, " ", 1) == 0 && strcspn(at + 1, " ") == 4 && at[4] == 's';
 
-    if (strstr(line, " /dev/zero") && sscanf(line, "%lx-%lx %*3c%c %*s %*s %lu", &start, &end, &sharing, &inode) == 4 &&
-        sharing == 's')
-        add_object(objects, inode, (int64_t)(end - start));
+    if (!shared || !strstr(at, " /dev/zero"))
+        return;
+    for (int field = 0; field < 3 && at; field++) /* to the one before the number */
+        at = strchr(at + 1, ' ');
+    if (at)
+        add_object(objects, strtoul(at, NULL, 10), (int64_t)(end - start));
 }
 
 /* A process whose mappings cannot be read is counted with all that it has mapped. */
