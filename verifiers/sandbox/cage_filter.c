@@ -55,6 +55,8 @@ static const char *const denied[] = {
     "swapon", "swapoff", "acct", "syslog", "quotactl", "quotactl_fd", "settimeofday", "clock_settime",
     "clock_settime64", "stime", "adjtimex", "clock_adjtime", "clock_adjtime64", "sethostname", "setdomainname", "iopl",
     "ioperm", "vhangup", "nfsservctl", "uselib", "sysfs", "_sysctl", "sync", "syncfs",
+    /* a rank behind everybody else's: waiting for a processor is no part of a program's time */
+    "setpriority", "ioprio_set", "sched_setscheduler", "sched_setparam", "sched_setattr",
     /* ids */
     "setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "setfsuid", "setfsgid"};
 
@@ -139,10 +141,8 @@ static const struct rule denied_arguments[] = {
 /* Without namespaces one killpg() must reach every process of a program, and its user's other processes and files are
  * within reach. Landlock leaves alone what a path says about a file: mode, owner, times, attributes. */
 static const char *const denied_reduced[] = {
-    "setsid",         "setpgid",       "setpriority",       "ioprio_set",  "sched_setscheduler",
-    "sched_setparam", "sched_setattr", "sched_setaffinity", "chmod",       "fchmodat",
-    "chown",          "lchown",        "fchownat",          "utime",       "utimes",
-    "futimesat",      "setxattr",      "lsetxattr",         "removexattr", "lremovexattr"};
+    "setsid", "setpgid", "sched_setaffinity", "chmod",    "fchmodat",  "chown",       "lchown",      "fchownat",
+    "utime",  "utimes",  "futimesat",         "setxattr", "lsetxattr", "removexattr", "lremovexattr"};
 static const struct rule denied_arguments_reduced[] = {{"prlimit64", 0, SCMP_CMP_NE, 0, 0},
                                                        {"utimensat", 1, SCMP_CMP_NE, 0, 0}};
 /* Landlock keeps signals in from interface 6 on, and truncate from 3 on. */

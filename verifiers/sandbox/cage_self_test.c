@@ -87,6 +87,8 @@ static const struct attempt attempts[] = {
     {"syslog", SYS_syslog, {10}, EPERM},
     {"clock_settime", SYS_clock_settime, {0}, EPERM},
     {"sethostname", SYS_sethostname, {TEXT("x"), 1}, EPERM},
+    {"sched_setscheduler", SYS_sched_setscheduler, {0, SCHED_OTHER, 0}, EPERM},
+    {"setpriority", SYS_setpriority, {0, 0, 19}, EPERM},
     {"setuid", SYS_setuid, {0}, EPERM},
     {"setresuid", SYS_setresuid, {-1, -1, -1}, EPERM},
     {"setgroups", SYS_setgroups, {0}, EPERM},

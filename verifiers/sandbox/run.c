@@ -25,6 +25,7 @@ struct run {
     bool sent, began, ended, odd;
     enum reason reason; /* for which it was killed */
     int64_t sent_us, began_us, kill_us, watch_us;
+    int64_t waited_us;     /* for a processor that others had: no part of its wall time */
     int64_t give_up_us;    /* of the first of a pair */
     pid_t launcher;        /* as this process sees it */
     pid_t init, program;   /* as the launcher sees them */
@@ -69,6 +70,11 @@ static void kill_run(const struct runs *runs, struct run *run, enum reason reaso
         end_broken(run, "the holder is gone");
 }
 
+static int64_t wall_limit_us(const struct run *run)
+{
+    return run->job->task.limits.wall_ms * US_PER_MS + run->waited_us;
+}
+
 /* What the program did by itself. */
 static enum sandbox_outcome judge_status(struct run *run, int status)
 {
@@ -79,7 +85,7 @@ static enum sandbox_outcome judge_status(struct run *run, int status)
     if (run->finished->pump.over)
         return SANDBOX_OUTPUT;
     if (finished->signal == SIGXCPU || finished->cpu_us > run->job->task.limits.cpu_ms * US_PER_MS ||
-        finished->wall_us > run->job->task.limits.wall_ms * US_PER_MS)
+        finished->wall_us > wall_limit_us(run))
         return SANDBOX_TIMEOUT;
     if (finished->signal == SIGKILL && finished->peak_bytes >= run->job->task.limits.memory_bytes)
         return SANDBOX_MEMORY;
@@ -277,10 +283,20 @@ static int64_t next_of(const struct run *run)
         return run->kill_us + KILL_GRACE_US;
     if (!run->began)
         return run->sent_us + BEGIN_GRACE_US;
-    next_us = run->began_us + run->job->task.limits.wall_ms * US_PER_MS;
+    next_us = run->began_us + wall_limit_us(run);
     if (run->give_up_us && run->give_up_us < next_us)
         next_us = run->give_up_us;
     return run->watch_us < next_us ? run->watch_us : next_us;
+}
+
+/* A machine that is too slow is no fault of the program. What it can do to seem slow costs it processor time. */
+static bool is_late(struct run *run, int64_t now_us)
+{
+    if (now_us < run->began_us + wall_limit_us(run))
+        return false;
+    if (run->root)
+        run->waited_us = usage_waited_us(run->root);
+    return now_us >= run->began_us + wall_limit_us(run);
 }
 
 static void check_time(struct runs *runs, struct run *run, int64_t now_us)
@@ -293,7 +309,7 @@ static void check_time(struct runs *runs, struct run *run, int64_t now_us)
     } else if (!run->began) {
         if (now_us >= run->sent_us + BEGIN_GRACE_US)
             kill_run(runs, run, REASON_BROKEN);
-    } else if (now_us >= run->began_us + run->job->task.limits.wall_ms * US_PER_MS)
+    } else if (is_late(run, now_us))
         kill_run(runs, run, REASON_WALL);
     else if (run->give_up_us && now_us >= run->give_up_us)
         kill_run(runs, run, REASON_PEER);

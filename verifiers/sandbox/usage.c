@@ -197,6 +197,28 @@ int64_t usage_exact_memory(pid_t pid)
     return sum_bytes;
 }
 
+/* The second number of /proc/PID/schedstat, in nanoseconds. */
+static int64_t waited_of(pid_t pid)
+{
+    char text[128];
+    const char *second = strchr(read_file(pid, "schedstat", text, sizeof text), ' ');
+
+    return second ? strtoll(second, NULL, 10) / 1000 : 0;
+}
+
+int64_t usage_waited_us(pid_t pid)
+{
+    pid_t pids[PROCESSES_MAX];
+    size_t count = list_tree(pid, pids);
+    int64_t longest_us = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t waited_us = waited_of(pids[i]);
+        longest_us = waited_us > longest_us ? waited_us : longest_us;
+    }
+    return longest_us;
+}
+
 /* --- shared anonymous memory --- */
 
 #define OBJECTS_MAX 256 /* more are counted once for each mapping */

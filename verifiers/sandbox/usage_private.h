@@ -28,6 +28,9 @@ void usage_add_process(pid_t pid, struct usage *usage);
 void usage_add_tree(pid_t pid, struct usage *usage);
 /* The memory of a process and its descendants, what is shared counted once. -1: it cannot be read. Slower. */
 int64_t usage_exact_memory(pid_t pid);
+/* How long a process or one of its descendants, whichever waited longest, was ready and had no processor. 0 where the
+ * kernel does not tell. */
+int64_t usage_waited_us(pid_t pid);
 /* Shared anonymous memory that a process and its descendants have mapped, each object once and whole: pages that were
  * taken out of the page tables are in memory still, and in no resident set. Slow: mappings are read. */
 int64_t usage_shared_mappings(const pid_t *roots, size_t count);

@@ -299,7 +299,7 @@ static void test_a_daemon_that_keeps_the_output_does_not_keep_the_slot(void **st
 
 static void test_a_fork_bomb_is_bounded_and_leaves_nothing(void **state)
 {
-    struct sandbox_program program = fixture_program(SANDBOX_SH, "f() { f | f & }; f; sleep 1000");
+    struct sandbox_program program = fixture_program(SANDBOX_SH, "f() { f | f & }; f; exec sleep 1000");
     struct sandbox_result result;
     pid_t before[512];
     pid_t after[512];
