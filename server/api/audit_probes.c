@@ -1,5 +1,6 @@
 /* POST /v1/audits with `kind: adversarial`: the probes of each task go to the text workers as the items of a verify. */
 #include "server/api/audits_private.h"
+#include "server/base/json_big.h"
 
 #include "server/api/verify_private.h"
 #include "server/base/cleanup.h"
@@ -122,7 +123,7 @@ static struct text text_of_value(const json_t *value, char **ret_owned)
         return TEXT_NONE;
     if (json_is_string(value))
         return json_text_of(value);
-    *ret_owned = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    *ret_owned = json_big_dump(value, JSON_COMPACT | JSON_ENCODE_ANY);
     return text_of(*ret_owned);
 }
 

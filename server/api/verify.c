@@ -1,5 +1,6 @@
 /* The parts of POST /v1/verify that run on worker threads, and GET /v1/verifiers. */
 #include "server/api/verify.h"
+#include "server/base/json_big.h"
 
 #include <stdio.h>
 
@@ -127,7 +128,7 @@ void verify_item_build(struct verify_item *item, struct text completion, struct 
                        const json_t *reference)
 {
     bool has_reference = reference && !json_is_null(reference);
-    _cleanup_free_ char *text = has_reference ? json_dumps(reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    _cleanup_free_ char *text = has_reference ? json_big_dump(reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
     buffer_init(&item->frame, verifier_list_frame_limit_bytes(item->list) + FRAME_SLACK_BYTES);
     if (verify_request_build(item->list, completion, prompt, completion_tokens, text_of(text), &item->frame) < 0) {

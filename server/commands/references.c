@@ -1,4 +1,5 @@
 /* rolloutd check-references: which references of a data set no verifier could grade against, and why. */
+#include "server/base/json_big.h"
 #include "server/commands/references_private.h"
 
 #include <errno.h>
@@ -180,7 +181,7 @@ struct finding {
 static void say_json(const struct references_arguments *arguments, const struct finding *finding)
 {
     _cleanup_free_ char *reference =
-        finding->reference ? json_dumps(finding->reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+        finding->reference ? json_big_dump(finding->reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     _cleanup_buffer_ struct buffer out;
     struct json_write json;
 
@@ -201,7 +202,7 @@ static void say_json(const struct references_arguments *arguments, const struct 
 static void print_reference(const json_t *reference)
 {
     struct text text = json_text_of(reference);
-    _cleanup_free_ char *dumped = text.data ? NULL : json_dumps(reference, JSON_COMPACT | JSON_ENCODE_ANY);
+    _cleanup_free_ char *dumped = text.data ? NULL : json_big_dump(reference, JSON_COMPACT | JSON_ENCODE_ANY);
     bool cut;
 
     if (!text.data)
@@ -338,7 +339,7 @@ static void check_line(const struct references_arguments *arguments, struct refe
     if (is_blank(text))
         return;
     json_memory_begin();
-    task = json_loadb(text.data, text.length_bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    task = json_big_load(text, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     end = json_memory_end(&held_bytes);
     if (task) {
         check_task(arguments, counts, line, task);

@@ -1,4 +1,5 @@
 /* rolloutd verify: one completion, judged as the service judges, and how it came about. */
+#include "server/base/json_big.h"
 #include "server/commands/commands.h"
 
 #include <errno.h>
@@ -167,8 +168,7 @@ static int read_file(const char *path, struct buffer *out)
 static json_t *read_json(const char *name, struct text text)
 {
     json_error_t error;
-    json_t *value =
-        json_loadb(text.data, text.length_bytes, JSON_ALLOW_NUL | JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
+    json_t *value = json_big_load(text, JSON_ALLOW_NUL | JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
 
     if (!value)
         refuse("%.200s: no JSON: %s (line %d, column %d)", name, error.text, error.line, error.column);
@@ -321,7 +321,7 @@ static int read_question(const struct arguments *arguments, struct question *que
 static void print_part(const char *label, const json_t *value)
 {
     struct text text = json_text_of(value);
-    _cleanup_free_ char *dumped = text.data ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    _cleanup_free_ char *dumped = text.data ? NULL : json_big_dump(value, JSON_COMPACT | JSON_ENCODE_ANY);
 
     printf("%-12s", label);
     safe_print(stdout, text.data ? text : text_of(dumped));
@@ -404,7 +404,7 @@ static void ask(const struct question *question, const struct arguments *argumen
                 char ret_how[VERIFY_HOW_BYTES])
 {
     _cleanup_free_ char *reference =
-        question->reference ? json_dumps(question->reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+        question->reference ? json_big_dump(question->reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     _cleanup_buffer_ struct buffer frame;
     struct verify_once once;
     struct verify_job job;

@@ -1,4 +1,5 @@
 /* From a body's bytes to jansson's tree, or to a refusal that names the place. */
+#include "server/base/json_big.h"
 #include "server/base/number.h"
 #include "server/input/input_private.h"
 #include "server/input/memory.h"
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define BIG_FACTOR 3 /* a mark is no longer than the shortest number that needs one */
 #define TRIM_BYTES ((size_t)4 << 20)
 
 /* --- a number that jansson cannot hold --- */
@@ -45,35 +47,90 @@ static bool next_value(struct json_scan *scan, struct trail *trail)
     return false;
 }
 
-/* Over a scalar, or into a container. False at the number that is looked for, and on an error. */
-static bool pass_value(struct json_scan *scan, struct trail *trail)
+/* Whole numbers of a reference have any size, but for those of a verifier's own reference. */
+static bool is_in_reference(const struct json_scan *scan, const struct trail *trail)
+{
+    bool inside = false;
+    for (size_t i = 0; i < scan->depth; i++) {
+        if (scan->object[i] && text_equals(trail->keys[i], "verifiers"))
+            return false;
+        inside = inside || (scan->object[i] && text_equals(trail->keys[i], "reference"));
+    }
+    return inside;
+}
+
+enum passed { PASSED, PASSED_BIG, OVERFLOW };
+
+/* Over a scalar, or into a container. OVERFLOW: nothing was passed, the number cannot be held. *ret_number: of a number. */
+static enum passed pass_value(struct json_scan *scan, struct trail *trail)
 {
     struct number number;
     enum json_kind kind = json_scan_peek(scan);
     if (kind == JSON_KIND_OBJECT || kind == JSON_KIND_ARRAY) {
-        bool entered = kind == JSON_KIND_OBJECT ? json_scan_object(scan) : json_scan_array(scan);
-        if (entered)
+        if (kind == JSON_KIND_OBJECT ? json_scan_object(scan) : json_scan_array(scan))
             trail->indexes[scan->depth - 1] = SIZE_MAX;
-        return entered;
+        return PASSED;
     }
-    if (kind == JSON_KIND_NUMBER && number_parse(scan->at, scan->end, &number) &&
-        (isinf(number.value) || (!number.has_fraction && !number.is_integer)))
-        return false;
-    return json_scan_skip(scan);
+    if (kind != JSON_KIND_NUMBER || !number_parse(scan->at, scan->end, &number) ||
+        (isfinite(number.value) && (number.has_fraction || number.is_integer))) {
+        json_scan_skip(scan);
+        return PASSED;
+    }
+    if (number.has_fraction || !is_in_reference(scan, trail))
+        return OVERFLOW;
+    scan->at = number_parse(scan->at, scan->end, &number);
+    return PASSED_BIG;
 }
 
+/* Over all values; `marked`: where the text is written with its big numbers marked. False: at a number that cannot be held,
+ * or an error. */
+static bool pass_all(struct text text, struct buffer *marked, struct json_scan *scan, struct trail *trail)
+{
+    const char *copied = text.data;
+    json_scan_init(scan, text);
+    do {
+        json_scan_peek(scan);
+        const char *start = scan->at;
+        enum passed passed = pass_value(scan, trail);
+        if (passed == OVERFLOW)
+            return false;
+        if (passed != PASSED_BIG)
+            continue;
+        buffer_append(marked, copied, (size_t)(start - copied));
+        json_big_append(marked, (struct text){start, (size_t)(scan->at - start)});
+        copied = scan->at;
+    } while (next_value(scan, trail));
+    buffer_append(marked, copied, (size_t)(text.data + text.length_bytes - copied));
+    return !scan->error;
+}
+
+/* The place of a number that cannot be held. */
 static bool find_overflow(struct text text, char ret_path[PATH_BYTES])
 {
+    _cleanup_buffer_ struct buffer marked;
     struct json_scan scan;
     struct trail trail = {0};
-    json_scan_init(&scan, text);
-    do {
-        if (!pass_value(&scan, &trail)) {
-            trail_path(&scan, &trail, ret_path);
-            return !scan.error;
-        }
-    } while (next_value(&scan, &trail));
-    return false;
+    buffer_init(&marked, 0);
+    if (pass_all(text, &marked, &scan, &trail) || scan.error)
+        return false;
+    trail_path(&scan, &trail, ret_path);
+    return true;
+}
+
+/* For a text with whole numbers beyond 64 bits in its references, and nowhere else. */
+static json_t *parse_big(struct text text, size_t flags, json_error_t *ret_error)
+{
+    _cleanup_buffer_ struct buffer marked;
+    struct json_scan scan;
+    struct trail trail = {0};
+    json_error_t error;
+    buffer_init(&marked, BIG_FACTOR * text.length_bytes);
+    if (!pass_all(text, &marked, &scan, &trail) || marked.failed)
+        return NULL;
+    json_t *root = json_loadb(marked.data, marked.length_bytes, flags, &error);
+    if (!root)
+        *ret_error = error;
+    return root;
 }
 
 /* --- errors --- */
@@ -134,7 +191,10 @@ static json_t *parse(const struct json_input *input, json_error_t *ret_error)
     if (root)
         return root;
     lifted_overwrite(&input->lifted, input->call->body);
-    return json_loadb(text.data, text.length_bytes, PARSING, ret_error);
+    root = json_loadb(text.data, text.length_bytes, PARSING, ret_error);
+    if (!root && json_error_code(ret_error) == json_error_numeric_overflow)
+        root = parse_big(text, PARSING, ret_error);
+    return root;
 }
 
 int json_input_init(struct json_input *input, struct call *call, const char *const *lift)

@@ -1,4 +1,5 @@
 #include "server/spec/batch.h"
+#include "server/base/json_big.h"
 
 #include "server/base/blocks.h"
 #include "server/base/clock.h"
@@ -41,7 +42,7 @@ struct text batch_spec_dump(struct batch_spec *spec, const json_t *value)
 {
     if (!value)
         return TEXT_NONE;
-    char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(17));
+    char *dumped = json_big_dump(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(17));
     if (!dumped)
         return TEXT_NONE;
     batch_spec_own(spec, dumped);

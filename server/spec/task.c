@@ -1,4 +1,5 @@
 #include "server/spec/task.h"
+#include "server/base/json_big.h"
 
 #include "server/base/json_write.h"
 #include "server/input/input.h"
@@ -71,7 +72,7 @@ static struct text copy(struct text text)
 static struct text dump(const json_t *value)
 {
     bool given = value && !json_is_null(value);
-    return text_of(given ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL);
+    return text_of(given ? json_big_dump(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL);
 }
 
 /* A text as the record has prompts: JSON. */
@@ -173,7 +174,7 @@ static int refuse_unknown(struct call *call, struct text set, const char *path)
 
 json_t *task_value(struct text json)
 {
-    return json_loadb(json.data, json.length_bytes, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    return json_big_load(json, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
 }
 
 int task_find(struct call *call, struct text set, struct text task, const char *path, struct store_tasks *ret_task)

@@ -1,3 +1,4 @@
+#include "server/base/json_big.h"
 #include "server/verify/kept_inputs_private.h"
 
 #include <dirent.h>
@@ -16,7 +17,7 @@
 
 static void put_value(struct json_write *json, const char *key, const json_t *value)
 {
-    _cleanup_free_ char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    _cleanup_free_ char *text = value ? json_big_dump(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
     json_put_raw(json, key, text_of(text));
 }
@@ -180,7 +181,7 @@ int kept_inputs_add(const char *folder, const struct kept_inputs_limits *limits,
     static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
     _cleanup_buffer_ struct buffer content;
     struct json_write json;
-    json_t *request = json_loadb(input->request.data, input->request.length_bytes, JSON_ALLOW_NUL, NULL);
+    json_t *request = json_big_load(input->request, JSON_ALLOW_NUL, NULL);
     int result;
 
     buffer_init(&content, FILE_BYTES);

@@ -1,4 +1,5 @@
 #include "server/verify/spec.h"
+#include "server/base/json_big.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -188,6 +189,16 @@ bool verifier_needs_reference(const struct verifier_spec *spec)
     return spec->verifier->needs_reference && !spec->reference;
 }
 
+/* Only programs are known to have whole numbers beyond 64 bits. */
+static int check_reference(const struct verifier_spec *spec, const json_t *wanted, struct verifier_problem *ret_problem)
+{
+    const struct verifier *verifier = spec->verifier;
+
+    if (!verifier->runs_programs && json_big_is_in(wanted))
+        return verifier_refuse(ret_problem, "", "%s reads whole numbers of at most 63 bits", verifier->name);
+    return verifier->check_reference ? verifier->check_reference(wanted, spec->options, ret_problem) : 0;
+}
+
 int verifier_list_check_reference(const struct verifier_list *list, const json_t *reference, size_t *ret_index,
                                   struct verifier_problem *ret_problem)
 {
@@ -196,12 +207,10 @@ int verifier_list_check_reference(const struct verifier_list *list, const json_t
         const struct verifier_spec *spec = &list->specs[i];
         const json_t *wanted = spec->reference ? spec->reference : reference;
 
-        if (!spec->verifier->check_reference || !wanted || json_is_null(wanted))
+        if (!wanted || json_is_null(wanted) || check_reference(spec, wanted, ret_problem) == 0)
             continue;
-        if (spec->verifier->check_reference(wanted, spec->options, ret_problem) < 0) {
-            *ret_index = i;
-            return -1;
-        }
+        *ret_index = i;
+        return -1;
     }
     return 0;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "server/base/clock.h"
+#include "server/base/json_big.h"
 #include "server/base/json_write.h"
 #include "server/base/sanitizer.h"
 #include "verifiers/registry.h"
@@ -148,7 +149,7 @@ static int answer_all(const json_t *request, const struct turn *turn, struct jso
 int worker_answer(struct text request, uint64_t left_out, const struct worker_means *means, uint64_t at,
                   struct buffer *out)
 {
-    json_t *root = json_loadb(request.data, request.length_bytes, JSON_ALLOW_NUL, NULL);
+    json_t *root = json_big_load(request, JSON_ALLOW_NUL, NULL);
     struct turn turn = {left_out, means, at};
     struct json_write json;
     int result;
@@ -400,6 +401,7 @@ void worker_main(int fd, const struct sandbox_settings *sandbox, struct worker_p
 
     /* Now, while jansson can still read the random bytes it seeds its hash tables with. */
     json_object_seed(0);
+    json_big_prepare();
     buffer_init(&inbox.bytes, inbox.frame_limit_bytes + REQUEST_HEADER_BYTES + READ_BYTES);
     buffer_init(&reply, WORKER_REPLY_LIMIT_BYTES);
     if (worker_lock_down(sandbox != NULL) < 0)

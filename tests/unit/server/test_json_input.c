@@ -256,8 +256,12 @@ static void test_a_number_too_large_is_named_by_its_path(void **state)
 {
     (void)state;
     assert_text_refused("{\"run\": \"a\", \"seed\": 9223372036854775808}", "invalid_field", "seed", "too large");
-    assert_text_refused("{\"reference\": [1, {\"x\": [0, -9223372036854775809]}]}", "invalid_field",
-                        "reference[1].x[1]", "too large");
+    assert_text_refused("{\"metadata\": [1, {\"x\": [0, -9223372036854775809]}]}", "invalid_field", "metadata[1].x[1]",
+                        "too large");
+    assert_text_refused("{\"reference\": [99999999999999999999], \"seed\": 99999999999999999999}", "invalid_field",
+                        "seed", "too large");
+    assert_text_refused("{\"verifiers\": [{\"reference\": 99999999999999999999}]}", "invalid_field",
+                        "verifiers[0].reference", "too large");
     assert_text_refused("{\"temperature\": 1e400}", "invalid_field", "temperature", "too large");
     assert_text_refused("{\"mask\": [1,2,3,4,5,6,7,8,9,10,11,12,13,1e999]}", "invalid_field", "mask[13]", "too large");
     assert_text_refused("{\"a\": {\"b\": 1}, \"seed\": 99999999999999999999}", "invalid_field", "seed", "too large");
