@@ -109,6 +109,11 @@ static bool is_array(const json_t *value)
     return json_is_array(value);
 }
 
+static bool is_object(const json_t *value)
+{
+    return json_is_object(value);
+}
+
 /* Rules for the values of each kind, with their further checks. */
 static const struct {
     bool (*fits)(const json_t *value);
@@ -120,6 +125,7 @@ static const struct {
     [OPTION_TEXT] = {is_string, check_text},
     [OPTION_CHOICE] = {is_string, check_choice},
     [OPTION_TEXTS] = {is_array, check_texts},
+    [OPTION_OBJECT] = {is_object, NULL},
 };
 
 static bool may_be_null(const struct verifier_option *option)

@@ -50,9 +50,18 @@ struct verifier_input {
     int sandbox_fd;            /* of the worker's own slot, for a verifier that runs programs; -1: there is none */
 };
 
-enum option_kind { OPTION_BOOL, OPTION_INT, OPTION_NUMBER, OPTION_TEXT, OPTION_CHOICE, OPTION_TEXTS, OPTION_KINDS };
+enum option_kind {
+    OPTION_BOOL,
+    OPTION_INT,
+    OPTION_NUMBER,
+    OPTION_TEXT,
+    OPTION_CHOICE,
+    OPTION_TEXTS,
+    OPTION_OBJECT,
+    OPTION_KINDS
+};
 
-/* "boolean", "integer", "number", "string", "choice", "array of strings" */
+/* "boolean", "integer", "number", "string", "choice", "array of strings", "object" */
 extern const char *const option_kind_names[OPTION_KINDS];
 
 struct verifier_option {

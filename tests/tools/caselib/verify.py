@@ -207,6 +207,8 @@ def code_reference(case):
 
 
 def map_code(case):
+    if "lang" not in case:
+        return map_own("code")(case)
     options = {"language": case["lang"], "limits": case["limits"], "score": "all"}
     if "compare" in case:
         options["compare"] = case["compare"]
@@ -322,11 +324,11 @@ GRADED = {"math", "choice", "countdown", "code"}
 
 
 def should_pay(name, case):
-    return case["expected"] == ("pass" if name == "code" else "correct")
+    return case["expected"] == ("pass" if name == "code" and "lang" in case else "correct")
 
 
 def may_pay(name, case):
-    return should_pay(name, case) or "pass" in case.get("also_ok", [])
+    return should_pay(name, case) or "pass" in case.get("also_ok", []) or is_number(case["expected"])
 
 
 def is_paid(verdict):
@@ -366,7 +368,7 @@ def run_code(service, folder, contained):
     """`contained` says whether hostile programs may run: (True, "") or (False, why)."""
     suite = Suite("code")
     mapped = [map_code(case) for case in read_cases(folder, "code")]
-    allowed = [entry for entry in mapped if contained[0] or not entry.case["malicious"]]
+    allowed = [entry for entry in mapped if contained[0] or not entry.case.get("malicious")]
     run_mapped(service, suite, allowed)
     for entry in mapped:
         if entry not in allowed:

@@ -1,0 +1,15 @@
+/* limits: what one program may use, from the options and from the row. Pure. Any thread. */
+#ifndef VERIFIERS_CODE_LIMITS_H
+#define VERIFIERS_CODE_LIMITS_H
+
+#include "verifiers/code/forms.h"
+
+/* The options' `limits`: 0, or -1 with the problem. */
+int code_limits_check(const json_t *limits, struct verifier_problem *ret_problem);
+
+/* Each limit is the options', else the row's (time_limit, memory_limit), else the default; cpu_ms else is wall_ms. What a
+ * row asks for is cut to what an option may say. */
+struct sandbox_limits code_limits_of(const json_t *limits, const struct test_set *set);
+int64_t code_limits_total_us(const json_t *limits); /* of the whole verdict */
+
+#endif

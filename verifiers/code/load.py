@@ -1,0 +1,13 @@
+
+
+def load(source, namespace):
+    """What is wrong with a program: None, or ("compile" | "load", exception)."""
+    try:
+        code = compile(source, "program.py", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as problem:
+        return "compile", problem
+    try:
+        exec(code, namespace)
+    except BaseException as problem:
+        return "load", problem
+    return None
