@@ -75,6 +75,15 @@ static int64_t wall_limit_us(const struct run *run)
     return run->job->task.limits.wall_ms * US_PER_MS + run->waited_us;
 }
 
+/* It failed, and had next to all that it may have: the kernel gave it no more, and what a program makes of that is its
+ * own affair. */
+static bool lacked_memory(const struct run *run)
+{
+    int64_t limit_bytes = run->job->task.limits.memory_bytes;
+
+    return run->finished->exit_code != 0 && run->finished->peak_bytes >= limit_bytes - limit_bytes / 16;
+}
+
 /* What the program did by itself. */
 static enum sandbox_outcome judge_status(struct run *run, int status)
 {
@@ -87,9 +96,9 @@ static enum sandbox_outcome judge_status(struct run *run, int status)
     if (finished->signal == SIGXCPU || finished->cpu_us > run->job->task.limits.cpu_ms * US_PER_MS ||
         finished->wall_us > wall_limit_us(run))
         return SANDBOX_TIMEOUT;
-    if (finished->signal == SIGKILL && finished->peak_bytes >= run->job->task.limits.memory_bytes)
-        return SANDBOX_MEMORY;
-    return finished->signal == SIGSYS ? SANDBOX_VIOLATION : SANDBOX_ENDED;
+    if (finished->signal == SIGSYS)
+        return SANDBOX_VIOLATION;
+    return lacked_memory(run) ? SANDBOX_MEMORY : SANDBOX_ENDED;
 }
 
 static enum sandbox_outcome judge(struct run *run, int status)

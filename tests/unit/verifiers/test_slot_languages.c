@@ -271,6 +271,24 @@ static void test_a_program_does_not_find_the_one_before_it_in_its_memory(void **
     sandbox_result_finish(&result);
 }
 
+static void test_a_program_that_fails_with_all_its_memory_lacked_memory(void **state)
+{
+    struct sandbox_program program = fixture_program(
+        SANDBOX_PYTHON,
+        "import sys\nx = []\ntry:\n    while len(x) < 40 or len(sys.argv) > 1: x.append('x' * (1 << 20))\n"
+        "finally: print(len(x))\n");
+    struct sandbox_result result;
+
+    NEED_SLOT();
+    program.limits.memory_bytes = 96 << 20;
+    assert_output(&program, "40\n");
+    program.arguments[0] = "all";
+    program.argument_count = 1;
+    result = fixture_run(&slot, &program);
+    assert_int_equal(result.outcome, SANDBOX_MEMORY);
+    sandbox_result_finish(&result);
+}
+
 static void test_memory_of_processes_without_a_parent_counts(void **state)
 {
     static const char source[] = "import os, time\n"
@@ -376,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_python_is_run_by_its_zygote),
         cmocka_unit_test(test_a_long_source_arrives_whole),
         cmocka_unit_test(test_a_program_does_not_find_the_one_before_it_in_its_memory),
+        cmocka_unit_test(test_a_program_that_fails_with_all_its_memory_lacked_memory),
         cmocka_unit_test(test_memory_of_processes_without_a_parent_counts),
         cmocka_unit_test(test_a_pair_talks_over_descriptor_4),
         cmocka_unit_test(test_the_first_of_a_pair_does_not_outlive_the_second),
