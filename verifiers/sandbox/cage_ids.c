@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -32,16 +33,22 @@ static bool is_root_by_name(uid_t other)
     return outer_id(0) > 0 && outer_id(other) < 0;
 }
 
-int cage_drop_root(uid_t uid)
+static int become(uid_t uid)
 {
-    if ((geteuid() != 0 && getuid() != 0) || is_root_by_name(uid))
-        return 0;
     if (uid == 0) {
         errno = EINVAL;
         return -1;
     }
-    if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
+    return setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0 ? -1 : 0;
+}
+
+int cage_drop_root(uid_t uid)
+{
+    bool is_root = (geteuid() == 0 || getuid() == 0) && !is_root_by_name(uid);
+
+    if (is_root && become(uid) < 0)
         return -1;
-    /* Changed ids make a process undumpable, and its files in /proc root's: it could not write its id map. */
+    /* The spawner is not dumpable, nor is who has changed its ids: its files in /proc are root's, and it could not write
+     * its id map. */
     return prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
