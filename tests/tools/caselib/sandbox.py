@@ -256,7 +256,7 @@ def attack(world, case, answer=ask):
     """(what is wrong or None, whether its output could be seen)"""
     expectation = Expectation(case["expected"])
     hits = len(world.listeners.hits)
-    world.watch.allowance = max(world.watch.allowance, GROWTH + 4 * len(STDIN.get(case["name"], "")))
+    world.watch.allowance = max(world.watch.allowance, GROWTH + 4 * len(STDIN.get(case["name"], case.get("stdin", ""))))
     limits = {**LIMITS, **case.get("limits", {})}
     begin = time.monotonic()
     with Health(world.service) as health, Memory(world.service.pid) as memory:
