@@ -185,7 +185,7 @@ static void say_json(const struct references_arguments *arguments, const struct 
     _cleanup_buffer_ struct buffer out;
     struct json_write json;
 
-    buffer_init(&out, 2 * VERIFIER_FRAME_LIMIT_BYTES);
+    buffer_init(&out, (size_t)2 * VERIFIER_PROGRAM_FRAME_LIMIT_BYTES);
     json_write_init(&json, &out);
     json_object_begin(&json);
     json_put_int(&json, "line", (int64_t)finding->line);
@@ -355,11 +355,22 @@ static void check_line(const struct references_arguments *arguments, struct refe
 
 /* --- the file --- */
 
+static size_t line_limit_bytes(const struct references_arguments *arguments)
+{
+    for (size_t i = 0; i < arguments->count; i++)
+        if (arguments->asked[i].verifier->runs_programs)
+            return VERIFIER_PROGRAM_FRAME_LIMIT_BYTES;
+    return VERIFIER_FRAME_LIMIT_BYTES;
+}
+
 static void end_line(const struct references_arguments *arguments, struct references_counts *counts, size_t line,
                      struct buffer *text)
 {
     if (text->failed)
-        say_broken(arguments, counts, line, "line_too_long", "longer than 8 MiB, which no verifier would read");
+        say_broken(arguments, counts, line, "line_too_long",
+                   line_limit_bytes(arguments) == VERIFIER_FRAME_LIMIT_BYTES
+                       ? "longer than 8 MiB, which no verifier would read"
+                       : "longer than 32 MiB, which no verifier would read");
     else
         check_line(arguments, counts, line, buffer_text(text));
     buffer_clear(text);
@@ -372,7 +383,7 @@ static void check_stream(const struct references_arguments *arguments, struct re
     size_t line = 1;
     int byte;
 
-    buffer_init(&text, VERIFIER_FRAME_LIMIT_BYTES);
+    buffer_init(&text, line_limit_bytes(arguments));
     while ((byte = getc_unlocked(file)) != EOF) {
         if (byte != '\n') {
             buffer_append_byte(&text, (char)byte);

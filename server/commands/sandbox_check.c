@@ -44,7 +44,7 @@ int command_sandbox(const char *config, struct sandbox_settings *ret_sandbox, ch
     struct settings settings;
     int result = settings_load(config ? 3 : 1, words, &settings, &run, ret_message);
 
-    if (result == 0)
+    if (result >= 0)
         sandbox_settings_of(&settings, ret_sandbox);
     settings_finish(&settings);
     return result;
@@ -95,7 +95,7 @@ int sandbox_check_command(int argc, char **argv)
     static const struct command_line line = {COMMAND, sandbox_check_options, NULL};
     struct arguments arguments = {NULL, false};
     struct sandbox_settings sandbox;
-    struct sandbox_report report;
+    struct sandbox_report report = {SANDBOX_LEVEL_NONE};
     char message[SETTINGS_MESSAGE_BYTES];
 
     if (command_line_read(&line, argc, argv, &arguments) < 0)

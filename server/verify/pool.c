@@ -38,10 +38,15 @@ static void restart_part(struct verify_part *part)
     *part = (struct verify_part){.timeout_us = part->timeout_us};
 }
 
+static bool judges(const struct verify_pool *pool, const struct verify_job *job)
+{
+    return verify_job_share(job, pool->kind) && !job->parts[pool->kind].failure_code;
+}
+
 /* The first from this one on that judges something of it; NULL: none. */
 static struct verify_pool *pool_for(struct verify_pool *pool, const struct verify_job *job)
 {
-    while (pool && (!verify_job_share(job, pool->kind) || job->parts[pool->kind].failure_code))
+    while (pool && !judges(pool, job))
         pool = pool->next;
     return pool;
 }
@@ -173,7 +178,7 @@ static void worker_made(struct verify_pool *pool, const struct spawner_event *ev
     worker->fd = event->fd;
     worker->page = event->page;
     worker->source = loop_watch(pool->loop, worker->fd, EPOLLIN, verify_worker_ready, worker);
-    verify_worker_become(worker, WORKER_IDLE);
+    verify_worker_rest(worker);
     pool->counts.workers_started++;
     /* One byte of room more than a reply may have, so that too much is seen as such. */
     buffer_init(&worker->reply, WORKER_REPLY_LIMIT_BYTES + VERIFY_READ_BYTES + 1);
@@ -389,7 +394,9 @@ bool verify_submit(struct verify_pool *pool, struct verify_job *job)
     for (size_t kind = 0; kind < WORKER_KINDS; kind++)
         restart_part(&job->parts[kind]);
     fail_if_too_large(job);
-    first = pool_for(pool, job) ? pool_for(pool, job) : pool;
+    first = judges(pool, job) ? pool : pool_for(pool->next, job);
+    if (!first)
+        first = pool;
     for (struct verify_pool *each = first; each; each = pool_for(each->next, job))
         if (!verify_pool_has_room(each))
             return false;

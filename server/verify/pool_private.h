@@ -11,8 +11,9 @@
 #include "verifiers/worker/worker.h"
 
 #define VERIFY_READ_BYTES 65536
-#define VERIFY_ATTEMPTS_MAX 2 /* workers that a job may cost before a verdict is lost */
-#define VERIFY_WINDOW 8       /* jobs that a worker has at once at most */
+#define VERIFY_ATTEMPTS_MAX 2          /* workers that a job may cost before a verdict is lost */
+#define VERIFY_WINDOW 8                /* jobs that a worker has at once at most */
+#define VERIFY_REST_US (60 * US_PER_S) /* without a job, of a kind that is not kept */
 #define VERIFY_TURN_US                                                                                                 \
     (20 * US_PER_MS)            /* of workers' time: a run that is ahead by less keeps its worker, because another
                                            one needs a fresh one */
@@ -20,7 +21,7 @@
 
 /* What differs between kinds of workers. */
 struct verify_kind {
-    const char *cannot_start; /* of the log, likewise */
+    const char *cannot_start; /* for the log */
     const char *none_lives;
     size_t window;            /* jobs that one has at once: each wait for the next one costs more than judging a text */
     size_t spares;            /* places beside those that work at once: so many more runs keep their processes */
@@ -139,6 +140,7 @@ void verify_worker_ask(struct verify_worker *worker, struct verify_flow *flow);
 struct verify_job *verify_worker_vacate(struct verify_worker *worker);
 int verify_worker_judging(const struct verify_worker *worker);
 bool verify_worker_lost_slot(const struct verify_worker *worker); /* says the worker */
+void verify_worker_rest(struct verify_worker *worker);
 void verify_worker_crashed(struct verify_worker *worker);
 /* The first job of the flow, and others behind it. The worker is idle, and the flow's or nobody's. */
 void verify_worker_start_jobs(struct verify_worker *worker, struct verify_flow *flow);

@@ -183,6 +183,21 @@ void verify_worker_start_jobs(struct verify_worker *worker, struct verify_flow *
     send_frames(worker);
 }
 
+static void rested(void *arg)
+{
+    verify_worker_retire(arg);
+}
+
+/* It has nothing to do. One of a kind that is not kept goes after a while: a slot has a Python in memory. */
+void verify_worker_rest(struct verify_worker *worker)
+{
+    struct verify_pool *pool = worker->pool;
+
+    verify_worker_become(worker, WORKER_IDLE);
+    if (!verify_kinds[pool->kind].are_kept)
+        loop_timer_set(pool->loop, &worker->deadline, clock_monotonic_us() + VERIFY_REST_US, rested, worker);
+}
+
 static void finish_first(struct verify_worker *worker, size_t reply_bytes)
 {
     struct verify_pool *pool = worker->pool;
@@ -201,7 +216,7 @@ static void finish_first(struct verify_worker *worker, size_t reply_bytes)
     if (worker->job_count)
         begin_first(worker);
     else
-        verify_worker_become(worker, WORKER_IDLE);
+        verify_worker_rest(worker);
     worker->served++;
     if (!verify_worker_lost_slot(worker))
         pool->failures = 0;
