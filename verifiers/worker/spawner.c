@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@
 
 #include "server/base/cleanup.h"
 #include "server/base/sanitizer.h"
+#include "verifiers/worker/own_program_private.h"
 #include "verifiers/worker/spawner_wire_private.h"
 #include "verifiers/worker/worker.h"
 
@@ -29,19 +31,24 @@ static char **minimal_environment(char *room[2])
     return room;
 }
 
-static int describe_start(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, int fd)
+#define PROGRAM_FD (SPAWNER_FD + 1)
+
+/* program: what is executed, if it is a descriptor; -1: it is not. */
+static int describe_start(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, int fd, int program)
 {
     sigset_t none;
     int error;
 
     sigemptyset(&none);
     error = posix_spawn_file_actions_adddup2(actions, fd, SPAWNER_FD);
+    if (!error && program >= 0)
+        error = posix_spawn_file_actions_adddup2(actions, program, PROGRAM_FD);
     if (!error)
         error = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDWR, 0);
     if (!error)
         error = posix_spawn_file_actions_adddup2(actions, 0, 1);
     if (!error)
-        error = posix_spawn_file_actions_addclosefrom_np(actions, SPAWNER_FD + 1);
+        error = posix_spawn_file_actions_addclosefrom_np(actions, program >= 0 ? PROGRAM_FD + 1 : PROGRAM_FD);
     if (!error)
         error = posix_spawnattr_setsigmask(attributes, &none);
     if (!error)
@@ -52,16 +59,23 @@ static int describe_start(posix_spawn_file_actions_t *actions, posix_spawnattr_t
 static int start_process(int fd, pid_t *ret_pid)
 {
     char *const arguments[] = {(char *)(uintptr_t)SPAWNER_ARGV0, (char *)(uintptr_t)SPAWNER_ARGV1, NULL};
+    /* A sanitizer looks for its symbols in the file. */
+    _cleanup_close_ int program = UNDER_SANITIZER ? -1 : own_program_copy();
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
+    char path[32];
     char *room[2];
     int error;
 
+    if (program >= 0)
+        snprintf(path, sizeof path, "/proc/self/fd/%d", PROGRAM_FD);
+    else
+        snprintf(path, sizeof path, "/proc/self/exe");
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
-    error = describe_start(&actions, &attributes, fd);
+    error = describe_start(&actions, &attributes, fd, program);
     if (!error)
-        error = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attributes, arguments, minimal_environment(room));
+        error = posix_spawn(ret_pid, path, &actions, &attributes, arguments, minimal_environment(room));
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     errno = error;

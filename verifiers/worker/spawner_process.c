@@ -338,6 +338,7 @@ static void serve(void)
     struct pollfd polled[2];
 
     prctl(PR_SET_NAME, "spawner", 0, 0, 0);
+    close_range(SPAWNER_FD + 1, ~0u, 0); /* of the program that it was started from */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* whatever a killed slot leaves is reaped here */
     set_signals(&state);
