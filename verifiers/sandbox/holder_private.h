@@ -27,6 +27,9 @@ int holder_start_zygote(struct holder *holder);
 /* In the keeper: serves its socket until the supervisor is gone, then ends everything. */
 void keeper_serve(int socket, pid_t supervisor, const struct sandbox_settings *settings) __attribute__((noreturn));
 
+/* In a process that is to be a holder: makes its cage, then serves the socket. That it could not is its first report. */
+void holder_serve(int socket, const struct sandbox_settings *settings) __attribute__((noreturn));
+
 /* In the process that is the holder, or its zygote: serves the socket until it ends. settings: NULL for a zygote, which
  * makes no zygote. */
 void launcher_serve(int socket, struct cage *cage, const struct sandbox_settings *settings) __attribute__((noreturn));

@@ -14,49 +14,22 @@
 #include <sys/wait.h>
 
 #include "server/base/cleanup.h"
+#include "verifiers/sandbox/image_private.h"
 #include "verifiers/sandbox/launch_private.h"
 #include "verifiers/sandbox/usage_private.h"
 
 /* --- the holder's process --- */
 
-/* A program must have every signal as it is by default, whatever the service ignores; what is blocked instead, is not
- * blocked in a program. */
-static void reset_signals(void)
-{
-    sigset_t blocked;
-
-    for (int number = 1; number <= SIGRTMAX; number++)
-        signal(number, SIG_DFL); /* fails for a few that have no other */
-    launcher_blocked_signals(&blocked);
-    sigprocmask(SIG_SETMASK, &blocked, NULL);
-}
-
-static void fail_holder(int socket, const struct cage_failure *failure)
-{
-    struct launch_report report = {.kind = LAUNCH_FAILED, .step = (int32_t)failure->step, .error = failure->error};
-
-    snprintf(report.message, sizeof report.message, "%s: %s", cage_step_names[failure->step], strerror(failure->error));
-    launch_report(socket, &report);
-    _exit(1);
-}
-
 static void holder_main(int socket, const struct sandbox_settings *settings, pid_t parent)
 {
-    struct cage_failure failure;
-    struct cage *cage;
-
     prctl(PR_SET_NAME, "sandbox-holder", 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (getppid() != parent) /* it died before the line above */
         _exit(1);
-    if (dup2(socket, 3) < 0 || fcntl(3, F_SETFD, FD_CLOEXEC) < 0 || close_range(4, ~0u, 0) < 0)
+    if (dup2(socket, IMAGE_SOCKET_FD) < 0 || close_range(IMAGE_SOCKET_FD + 1, ~0u, 0) < 0)
         _exit(1);
-    reset_signals();
-    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* it writes to its own /proc; cage_hold() takes it back */
-    cage = cage_hold(settings, &failure);
-    if (!cage)
-        fail_holder(3, &failure);
-    launcher_serve(3, cage, settings);
+    image_exec(settings);
+    holder_serve(IMAGE_SOCKET_FD, settings);
 }
 
 /* --- the keeper's --- */

@@ -92,29 +92,51 @@ static void test_a_program_is_as_with_python3(void **state)
     sandbox_result_finish(&forked);
 }
 
+/* --- whose memory it is --- */
+
+#define SECRET "KEY-OF-THE-SERVICE"
+
+/* Every program can read the memory that it has from its zygote. It looks for a text whose letters are one too high, so that
+ * it is not in the program itself; its own it must find. */
+static void test_a_program_finds_nothing_of_the_service_in_its_memory(void **state)
+{
+    static const char looks[] = "higher = bytes((x + 1) & 255 for x in range(256))\n"
+                                "own = bytes(reversed(b'EREH-SI-NWO-SIHT'))\n"
+                                "secrets = mine = 0\n"
+                                "with open('/proc/self/maps') as maps, open('/proc/self/mem', 'rb', 0) as memory:\n"
+                                "    for line in maps:\n"
+                                "        area, rights = line.split()[:2]\n"
+                                "        if rights[0] != 'r' or '[v' in line: continue\n"
+                                "        start, end = (int(x, 16) for x in area.split('-'))\n"
+                                "        memory.seek(start)\n"
+                                "        block = memory.read(end - start).translate(higher)\n"
+                                "        secrets += block.count(b'LFZ.PG.UIF.TFSWJDF')\n"
+                                "        mine += block.count(b'UIJT.PXO.JT.IFSF')\n"
+                                "print(secrets, mine > 0)\n";
+    struct sandbox_program program = fixture_program(SANDBOX_PYTHON, looks);
+    struct sandbox_result result = fixture_run(&slot, &program);
+
+    (void)state;
+    if (!text_equals(result.standard_output, "0 True\n"))
+        fail_msg("%.*s%.*s", (int)result.standard_output.length_bytes, result.standard_output.data,
+                 (int)result.standard_error.length_bytes, result.standard_error.data);
+    sandbox_result_finish(&result);
+}
+
 /* --- all --- */
 
 static int start(void **state)
 {
     (void)state;
-    if (fixture_level() != SANDBOX_LEVEL_NONE)
-        slot = fixture_start(NULL);
+    setenv("SERVICE_KEY", SECRET, 1);
+    slot = fixture_start(NULL);
     return 0;
 }
 
 static int stop(void **state)
 {
     (void)state;
-    if (slot.pid)
-        fixture_stop(&slot);
-    return 0;
-}
-
-static int skip_without_slot(void **state)
-{
-    (void)state;
-    if (!slot.pid)
-        skip();
+    fixture_stop(&slot);
     return 0;
 }
 
@@ -128,11 +150,10 @@ static bool is_for_slots(const char *name)
            !memmem(source.data, source.length_bytes, "# streams:", 10);
 }
 
-static size_t add_programs(struct CMUnitTest *tests)
+static size_t add_programs(struct CMUnitTest *tests, size_t count)
 {
     struct dirent **names;
     int found = scandir(programs, &names, NULL, alphasort);
-    size_t count = 0;
 
     for (int i = 0; i < found; i++) {
         char *ending = strstr(names[i]->d_name, ".py");
@@ -141,19 +162,26 @@ static size_t add_programs(struct CMUnitTest *tests)
             continue;
         *ending = '\0';
         if (is_for_slots(names[i]->d_name) && !(UNDER_SANITIZER && strcmp(names[i]->d_name, "memory_error") == 0))
-            tests[count++] = (struct CMUnitTest){names[i]->d_name, test_a_program_is_as_with_python3, skip_without_slot,
-                                                 NULL, names[i]->d_name};
+            tests[count++] =
+                (struct CMUnitTest){names[i]->d_name, test_a_program_is_as_with_python3, NULL, NULL, names[i]->d_name};
     }
     return count;
 }
 
 int main(void)
 {
-    struct CMUnitTest tests[PROGRAMS_MAX];
+    struct CMUnitTest tests[PROGRAMS_MAX] = {
+        cmocka_unit_test(test_a_program_finds_nothing_of_the_service_in_its_memory),
+    };
     size_t count;
 
+    if (fixture_level() == SANDBOX_LEVEL_NONE) {
+        puts("1..0 # SKIP no sandbox here");
+        return 0;
+    }
     programs = getenv("PROGRAMS");
-    count = programs ? add_programs(tests) : 0;
+    count = UNDER_SANITIZER ? 0 : 1; /* its shadow is terabytes of memory to look through */
+    count = programs ? add_programs(tests, count) : 0;
     if (count < 40) {
         print_error("only %zu programs\n", count);
         return 1;
