@@ -15,7 +15,7 @@ static const struct {
 } table[LIMITS] = {
     [LIMIT_WALL] = {"wall_ms", 10000, 10, 600000},     [LIMIT_CPU] = {"cpu_ms", 10000, 10, 600000},
     [LIMIT_MEMORY] = {"memory_mb", 512, 16, 65536},    [LIMIT_OUTPUT] = {"output_kb", 1024, 1, 65536},
-    [LIMIT_PROCESSES] = {"procs", 16, 1, 1024},        [LIMIT_DISK] = {"disk_kb", 16384, 0, 1048576},
+    [LIMIT_PROCESSES] = {"procs", 16, 1, 1024},        [LIMIT_DISK] = {"disk_kb", 16384, 4, 1048576},
     [LIMIT_TOTAL] = {"total_ms", 120000, 10, 3600000},
 };
 

@@ -20,7 +20,6 @@
 #define STACK_BYTES (64ll << 20)       /* of Python; its threads have what was the limit when the service began */
 #define ADDRESS_ROOM_BYTES (4ll << 30) /* each thread reserves 64 MiB for its malloc */
 #define DESCRIPTORS_MAX 64
-#define BOX_FILES_MAX 4096
 /* Of the holder and what is around it: itself and its outer process, zygote, inits, a neighbour. They share the count. */
 #define OWN_PROCESSES 8
 #define FOREIGN_PROCESSES_MARGIN 256
@@ -43,11 +42,9 @@ static int enter_namespaces(struct entry *entry)
 
 static int mount_box(struct entry *entry)
 {
-    char options[80];
+    int box = entry->cage->box_mounts[entry->slot];
 
-    snprintf(options, sizeof options, "size=%lld,nr_inodes=%d,mode=0700", (long long)entry->program->limits.disk_bytes,
-             BOX_FILES_MAX);
-    return mount("box", BOX_PATH, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0 ? -1 : chdir(BOX_PATH);
+    return move_mount(box, "", AT_FDCWD, BOX_PATH, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -1 : chdir(BOX_PATH);
 }
 
 /* Only what is about processes, and only about its own. */

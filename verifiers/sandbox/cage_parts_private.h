@@ -51,11 +51,18 @@ struct cage {
     char home[96];
     char temporary[96];
     bool busy[CAGE_CHILDREN_MAX];
-    char *stacks; /* full: of inits */
+    int box_mounts
+        [CAGE_CHILDREN_MAX]; /* full: of those that are busy, so that one can be looked at when its program is gone */
+    char *stacks;            /* full: of inits */
 };
 
 /* In a program's process: everything, then program->run. Tells status (a descriptor) if something fails. */
 void cage_enter(struct cage *cage, const struct cage_program *program, int slot, int status) __attribute__((noreturn));
+
+/* The file system of a box, mounted nowhere yet: a descriptor, or -1 with errno. Full level. */
+int cage_box_make(const struct sandbox_limits *limits);
+/* Nothing more can be written to it. */
+bool cage_box_is_full(int box_mount);
 
 /* Makes a pid namespace with its init. The caller's next child will be in it, too. -1 with errno. */
 pid_t cage_init_spawn(const struct cage *cage, int slot);

@@ -116,6 +116,7 @@ struct cage_child {
     pid_t init;    /* full level: kill it, and everything in the program's pid namespace dies. Reduced: 0 */
     int status_fd; /* readable when the program begins (end of file) or when its set-up failed */
     int slot;      /* private */
+    bool box_full; /* behind cage_wait(), full level: at the program's end there was no room left in its box */
 };
 
 /* Starts a program; it may still fail to begin (cage_wait tells). -1: nothing was started, *ret_failure says why. */

@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mount.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,6 +51,33 @@ static pid_t fork_program(struct cage *cage, const struct cage_program *program,
     return pid;
 }
 
+#define BOX_FILES_MAX "4096"
+#define FULL_BLOCKS 1 /* of a page: one that is left is of no use to a file that grows */
+
+static int set_option(int context, const char *name, const char *value)
+{
+    return fsconfig(context, FSCONFIG_SET_STRING, name, value, 0);
+}
+
+int cage_box_make(const struct sandbox_limits *limits)
+{
+    _cleanup_close_ int context = fsopen("tmpfs", FSOPEN_CLOEXEC);
+    char size[24];
+
+    snprintf(size, sizeof size, "%lld", (long long)limits->disk_bytes);
+    if (context < 0 || set_option(context, "size", size) < 0 || set_option(context, "nr_inodes", BOX_FILES_MAX) < 0 ||
+        set_option(context, "mode", "0700") < 0 || fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return -1;
+    return fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+}
+
+bool cage_box_is_full(int box_mount)
+{
+    struct statfs left;
+
+    return fstatfs(box_mount, &left) == 0 && (left.f_bfree <= FULL_BLOCKS || left.f_ffree == 0);
+}
+
 /* The program is forked while the caller's children go to the new pid namespace. */
 static enum cage_step spawn_both(struct cage *cage, const struct cage_program *program, const int pipe[2],
                                  struct cage_child *child)
@@ -57,6 +86,10 @@ static enum cage_step spawn_both(struct cage *cage, const struct cage_program *p
     int error;
 
     if (cage->level == SANDBOX_LEVEL_FULL) {
+        cage->box_mounts[child->slot] = cage_box_make(&program->limits);
+        step = cage->box_mounts[child->slot] < 0 ? CAGE_BOX : CAGE_NONE;
+    }
+    if (cage->level == SANDBOX_LEVEL_FULL && step == CAGE_NONE) {
         child->init = cage_init_spawn(cage, child->slot);
         step = child->init < 0 ? CAGE_INIT : CAGE_NONE;
     }
@@ -73,9 +106,18 @@ static enum cage_step spawn_both(struct cage *cage, const struct cage_program *p
     return step;
 }
 
-static int give_up(struct cage_child *child, enum cage_step step, struct cage_failure *ret_failure)
+static void close_box(struct cage *cage, int slot)
+{
+    if (cage->level != SANDBOX_LEVEL_FULL || slot < 0)
+        return;
+    closep(&cage->box_mounts[slot]);
+    cage->box_mounts[slot] = -1;
+}
+
+static int give_up(struct cage *cage, struct cage_child *child, enum cage_step step, struct cage_failure *ret_failure)
 {
     *ret_failure = (struct cage_failure){step, errno};
+    close_box(cage, child->slot);
     if (child->program > 0) {
         kill(child->program, SIGKILL);
         wait_for(child->program, NULL, NULL);
@@ -93,14 +135,15 @@ int cage_spawn(struct cage *cage, const struct cage_program *program, struct cag
 
     *ret_child = (struct cage_child){.status_fd = -1, .slot = free_slot(cage)};
     if (ret_child->slot < 0)
-        return give_up(ret_child, CAGE_FORK, ret_failure);
+        return give_up(cage, ret_child, CAGE_FORK, ret_failure);
+    cage->box_mounts[ret_child->slot] = -1;
     if (pipe2(pipe, O_CLOEXEC) < 0)
-        return give_up(ret_child, CAGE_DESCRIPTORS, ret_failure);
+        return give_up(cage, ret_child, CAGE_DESCRIPTORS, ret_failure);
     step = spawn_both(cage, program, pipe, ret_child);
     close(pipe[1]);
     if (step != CAGE_NONE) {
         close(pipe[0]);
-        return give_up(ret_child, step, ret_failure);
+        return give_up(cage, ret_child, step, ret_failure);
     }
     cage->busy[ret_child->slot] = true;
     ret_child->status_fd = pipe[0];
@@ -181,8 +224,10 @@ int cage_wait(struct cage *cage, struct cage_child *child, int *ret_status, stru
     end_init(child->init);
     if (child->init == 0)
         reap_group(program);
+    bool full = cage->level == SANDBOX_LEVEL_FULL && cage_box_is_full(cage->box_mounts[child->slot]);
     remove_box(cage, child->slot);
+    close_box(cage, child->slot);
     cage->busy[child->slot] = false;
-    *child = (struct cage_child){.status_fd = -1};
+    *child = (struct cage_child){.status_fd = -1, .box_full = full};
     return 0;
 }

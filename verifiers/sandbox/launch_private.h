@@ -58,6 +58,7 @@ struct launch_report {
     pid_t init, program; /* as the launcher sees them; init 0: there is none */
     int32_t status;      /* ENDED: as of waitpid */
     int32_t began;       /* ENDED: 0: its set-up failed */
+    int32_t box_full;    /* ENDED: there was no room left in its box */
     int32_t step, error; /* of the set-up: enum cage_step, errno */
     int64_t at_us;       /* monotonic */
     int64_t began_us;    /* ENDED */

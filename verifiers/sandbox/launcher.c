@@ -179,6 +179,7 @@ static void report_end(struct launcher *launcher, uint32_t index)
     report.error = failure.error;
     report.cpu_us = time_us(usage.ru_utime) + time_us(usage.ru_stime);
     report.peak_bytes = (int64_t)usage.ru_maxrss * 1024;
+    report.box_full = running->child.box_full;
     report_or_end(launcher, &report);
 }
 

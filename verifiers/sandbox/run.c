@@ -144,6 +144,8 @@ static void see_end(struct run *run, const struct launch_report *report)
     finished->cpu_us = report->cpu_us > run->peak.cpu_us ? report->cpu_us : run->peak.cpu_us;
     finished->peak_bytes = report->peak_bytes > run->peak.memory_bytes ? report->peak_bytes : run->peak.memory_bytes;
     finished->outcome = judge(run, report->status);
+    if (finished->outcome == SANDBOX_ENDED && finished->exit_code == 0 && report->box_full)
+        finished->outcome = SANDBOX_VIOLATION; /* a child failed for it, and nobody asked: dd … ; echo done */
     if (run->reason == REASON_PEER)
         snprintf(finished->message, sizeof finished->message, "ended with its peer");
 }

@@ -64,11 +64,11 @@ struct sandbox_program {
 };
 
 enum sandbox_outcome {
-    SANDBOX_ENDED,        /* by itself: exit_code; or by its own signal: signal */
-    SANDBOX_TIMEOUT,      /* wall or processor time */
-    SANDBOX_MEMORY,       /* more than its memory */
-    SANDBOX_OUTPUT,       /* more than its output; what came before it is there */
-    SANDBOX_VIOLATION,    /* a call that ends a program (another architecture, for one) */
+    SANDBOX_ENDED,     /* by itself: exit_code; or by its own signal: signal */
+    SANDBOX_TIMEOUT,   /* wall or processor time */
+    SANDBOX_MEMORY,    /* more than its memory */
+    SANDBOX_OUTPUT,    /* more than its output; what came before it is there */
+    SANDBOX_VIOLATION, /* a call that ends a program (another architecture, for one); or a full disk, and exit code 0 */
     SANDBOX_NOT_COMPILED, /* standard_error says why */
     SANDBOX_BROKEN        /* the program never began, for no fault of its own: message says why. Never a wrong answer */
 };
