@@ -25,12 +25,13 @@ struct run {
     bool sent, began, ended, odd;
     enum reason reason; /* for which it was killed */
     int64_t sent_us, began_us, kill_us, watch_us;
-    int64_t waited_us;     /* for a processor that others had: no part of its wall time */
-    int64_t give_up_us;    /* of the first of a pair */
-    pid_t launcher;        /* as this process sees it */
-    pid_t init, program;   /* as the launcher sees them */
-    pid_t init_root, root; /* the same as this process sees them; 0: not known */
-    int64_t own_bytes;     /* of memory that each Python program has from its zygote */
+    int64_t late_us, late_cpu_us; /* when its time was up, and what it had computed */
+    int64_t waited_us;            /* for a processor that others had: no part of its wall time */
+    int64_t give_up_us;           /* of the first of a pair */
+    pid_t launcher;               /* as this process sees it */
+    pid_t init, program;          /* as the launcher sees them */
+    pid_t init_root, root;        /* the same as this process sees them; 0: not known */
+    int64_t own_bytes;            /* of memory that each Python program has from its zygote */
     struct usage peak;
 };
 
@@ -93,8 +94,7 @@ static enum sandbox_outcome judge_status(struct run *run, int status)
     finished->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     if (run->finished->pump.over)
         return SANDBOX_OUTPUT;
-    if (finished->signal == SIGXCPU || finished->cpu_us > run->job->task.limits.cpu_ms * US_PER_MS ||
-        finished->wall_us > wall_limit_us(run))
+    if (finished->signal == SIGXCPU || finished->cpu_us > run->job->task.limits.cpu_ms * US_PER_MS)
         return SANDBOX_TIMEOUT;
     if (finished->signal == SIGSYS)
         return SANDBOX_VIOLATION;
@@ -300,13 +300,34 @@ static int64_t next_of(const struct run *run)
     return run->watch_us < next_us ? run->watch_us : next_us;
 }
 
+/* The kernel adds what a process has waited when it gets its processor: one that waits now gets another moment, as long
+ * as it computes for less than half of it. */
+static bool is_waiting(struct run *run, int64_t now_us)
+{
+    struct usage usage = {0};
+    bool computes;
+
+    if (!usage_is_ready(run->root))
+        return false;
+    usage_add_process(run->root, &usage);
+    computes = run->late_us && 2 * (usage.cpu_us - run->late_cpu_us) > now_us - run->late_us;
+    run->late_us = now_us;
+    run->late_cpu_us = usage.cpu_us;
+    return !computes;
+}
+
 /* A machine that is too slow is no fault of the program. What it can do to seem slow costs it processor time. */
 static bool is_late(struct run *run, int64_t now_us)
 {
-    if (now_us < run->began_us + wall_limit_us(run))
-        return false;
-    if (run->root)
-        run->waited_us = usage_waited_us(run->root);
+    int64_t waited_us;
+
+    if (now_us < run->began_us + wall_limit_us(run) || !run->root)
+        return now_us >= run->began_us + wall_limit_us(run);
+    waited_us = usage_waited_us(run->root);
+    if (waited_us > run->waited_us)
+        run->waited_us = waited_us;
+    if (now_us >= run->began_us + wall_limit_us(run) && is_waiting(run, now_us))
+        run->waited_us += now_us - run->began_us - wall_limit_us(run) + WATCH_US;
     return now_us >= run->began_us + wall_limit_us(run);
 }
 

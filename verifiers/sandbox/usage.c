@@ -206,6 +206,14 @@ static int64_t waited_of(pid_t pid)
     return second ? strtoll(second, NULL, 10) / 1000 : 0;
 }
 
+bool usage_is_ready(pid_t pid)
+{
+    char text[1024];
+    const char *name_end = strrchr(read_file(pid, "stat", text, sizeof text), ')');
+
+    return name_end && name_end[1] == ' ' && name_end[2] == 'R';
+}
+
 int64_t usage_waited_us(pid_t pid)
 {
     pid_t pids[PROCESSES_MAX];

@@ -3,6 +3,7 @@
 #ifndef VERIFIERS_SANDBOX_USAGE_PRIVATE_H
 #define VERIFIERS_SANDBOX_USAGE_PRIVATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -31,6 +32,7 @@ int64_t usage_exact_memory(pid_t pid);
 /* How long a process or one of its descendants, whichever waited longest, was ready and had no processor. 0 where the
  * kernel does not tell. */
 int64_t usage_waited_us(pid_t pid);
+bool usage_is_ready(pid_t pid); /* it computes, or waits for a processor */
 /* Shared anonymous memory that a process and its descendants have mapped, each object once and whole: pages that were
  * taken out of the page tables are in memory still, and in no resident set. Slow: mappings are read. */
 int64_t usage_shared_mappings(const pid_t *roots, size_t count);
