@@ -136,7 +136,6 @@ static bool is_left_over(int parent, const char *name)
     return pid == getpid() || (kill((pid_t)pid, 0) < 0 && errno == ESRCH);
 }
 
-/* A holder is ended by a signal and cannot take its boxes away: the next one does. */
 static void remove_left_over(DIR *parent)
 {
     const struct dirent *entry;
@@ -146,14 +145,21 @@ static void remove_left_over(DIR *parent)
             remove_boxes(dirfd(parent), entry->d_name);
 }
 
+static const char *const parents[] = {"/tmp", "/dev/shm", "/var/tmp"};
+
+void cage_boxes_sweep(void)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(parents); i++) {
+        DIR *parent = opendir(parents[i]);
+        if (parent) {
+            remove_left_over(parent);
+            closedir(parent);
+        }
+    }
+}
+
 static int make_in(const char *parent, char *ret_path, size_t path_bytes)
 {
-    DIR *folder = opendir(parent);
-
-    if (!folder)
-        return -1;
-    remove_left_over(folder);
-    closedir(folder);
     snprintf(ret_path, path_bytes, "%s/%s%d", parent, PREFIX, getpid());
     if (mkdir(ret_path, 0700) < 0)
         return -1;
@@ -162,9 +168,9 @@ static int make_in(const char *parent, char *ret_path, size_t path_bytes)
 
 int cage_boxes_make(char *ret_path, size_t path_bytes)
 {
-    static const char *const parents[] = {"/tmp", "/dev/shm", "/var/tmp"};
     int fd = -1;
 
+    cage_boxes_sweep();
     for (size_t i = 0; i < ARRAY_LENGTH(parents) && fd < 0; i++)
         fd = make_in(parents[i], ret_path, path_bytes);
     return fd;

@@ -78,6 +78,10 @@ struct cage *cage_hold(const struct sandbox_settings *settings, struct cage_fail
  * them into its environ. */
 char *const *cage_environment(const struct cage *cage);
 
+/* Takes away what dead holders of this user, and the calling process, have left of boxes. A holder of the reduced level is
+ * ended by a signal: its keeper does it then, or else the next holder. At the full level nothing is ever left. */
+void cage_boxes_sweep(void);
+
 struct cage_file {     /* put into the box before the program starts; it may write to it */
     const char *name;  /* no slash */
     struct text bytes; /* TEXT_NONE: the whole file behind fd instead, which must be a regular one or a memfd */

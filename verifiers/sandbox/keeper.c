@@ -83,6 +83,8 @@ static void end(struct keeper *keeper)
     end_others(keeper);
     while (wait_one(keeper))
         continue;
+    if (keeper->settings->level == SANDBOX_LEVEL_REDUCED)
+        cage_boxes_sweep();
     _exit(0);
 }
 

@@ -171,6 +171,12 @@ static bool machine_offers_all(void)
     return report.level == SANDBOX_LEVEL_FULL && report.landlock_abi >= 6;
 }
 
+static void test_where_nothing_is_forbidden_the_level_is_full(void **state)
+{
+    (void)state;
+    assert_report(nothing_forbidden, SANDBOX_LEVEL_FULL, "", 0, "");
+}
+
 static void test_without_user_namespaces_the_level_is_reduced(void **state)
 {
     (void)state;
@@ -260,6 +266,7 @@ static void test_programs_are_never_run_as_root(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_where_nothing_is_forbidden_the_level_is_full),
         cmocka_unit_test(test_without_user_namespaces_the_level_is_reduced),
         cmocka_unit_test(test_without_pid_namespaces_for_programs_the_level_is_reduced),
         cmocka_unit_test(test_in_a_chroot_the_level_is_reduced),
