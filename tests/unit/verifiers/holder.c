@@ -21,6 +21,8 @@ static void hold_and_act(const struct sandbox_settings *settings, holder_act act
         act(cage, out, arg);
     else
         dprintf(out, "no holder: %s: %s", cage_step_names[failure.step], strerror(failure.error));
+    if (settings->level == SANDBOX_LEVEL_REDUCED)
+        cage_boxes_sweep();
     _exit(0);
 }
 
