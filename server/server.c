@@ -16,6 +16,7 @@
 #include "server/runtime/memory.h"
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
+#include "server/verify/externals.h"
 #include "server/verify/incidents.h"
 #include "server/verify/sandbox.h"
 
@@ -439,6 +440,7 @@ int server_run(const struct settings *settings, int argc, char **argv)
     for (size_t i = 0; i < routes.count; i++)
         templates[i] = routes.rows[i].pattern;
     metrics_setup(templates, routes.count);
+    externals_setup(settings);
     server->settings = settings;
     server->token = settings->token ? xstrdup(settings->token) : NULL;
     server->argc = argc;
@@ -454,6 +456,7 @@ int server_run(const struct settings *settings, int argc, char **argv)
         spawner_stop(&spawner);
     unmake_parts(server);
     metrics_finish();
+    externals_finish();
     log_event(LOG_LEVEL_INFO, made ? "stopped" : "not started", NULL);
     return made && !server->failed ? 0 : EXIT_CANNOT_START;
 }

@@ -23,11 +23,13 @@ enum verdict_kind { VERDICT_CORRECT, VERDICT_INCORRECT, VERDICT_SCORED, VERDICT_
 extern const char *const verdict_kind_names[VERDICT_KINDS + 1];
 
 #define VERDICT_MESSAGE_BYTES 200
+#define VERDICT_REASON_BYTES 48 /* of a-z 0-9 _ */
 
 struct verdict {
     enum verdict_kind kind;
-    double score;             /* finite; means nothing if kind is VERDICT_UNSCORED */
-    const char *reason;       /* a code: static text, never NULL after judge */
+    double score;       /* finite; means nothing if kind is VERDICT_UNSCORED */
+    const char *reason; /* a code: static text or `own_reason`, never NULL after judge */
+    char own_reason[VERDICT_REASON_BYTES];
     const char *failure_code; /* static text; NULL unless kind is VERDICT_UNSCORED */
     char failure_message[VERDICT_MESSAGE_BYTES];
     json_t *detail; /* an object or NULL: what was read from the text, never the reference. verdict_finish() frees it */
@@ -48,6 +50,8 @@ struct verifier_input {
     const json_t *options;     /* every option of the table is present: registry_fill_options() */
     int64_t completion_tokens; /* -1 if unknown */
     int sandbox_fd;            /* of the worker's own slot, for a verifier that runs programs; -1: there is none */
+    const json_t *request;     /* the whole of it, as it came (worker.h): for one that asks an external */
+    const json_t *external;    /* likewise: what the settings say of it */
 };
 
 enum option_kind {
@@ -88,6 +92,7 @@ struct verifier {
     const char *version; /* changes whenever the same input could get another verdict */
     const char *help;
     bool needs_reference;
+    bool asks_external; /* its option `name` is that of a reward function of the settings */
     bool runs_programs; /* judge needs input->sandbox_fd, and says sandbox_unavailable without it */
     const struct verifier_option *options;
     size_t option_count;

@@ -155,7 +155,11 @@ static int add_probe(struct call *call, struct verify_request *request, const st
         verify_item_fail(item, "verifier_input_too_large", "the probe is larger than a worker reads", false);
         return 0;
     }
-    verify_item_build(item, buffer_text(&probed->completion), read->prompt, -1, read->reference);
+    verify_item_build(item,
+                      &(struct verify_subject){.completion = buffer_text(&probed->completion),
+                                               .prompt = read->prompt,
+                                               .completion_tokens = -1},
+                      read->reference);
     request->about_bytes += probed->completion.capacity_bytes;
     probes->bytes += probed->completion.capacity_bytes + item->frame.capacity_bytes;
     if (probes->bytes <= BYTES_MAX)

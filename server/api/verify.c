@@ -39,6 +39,7 @@ struct item_fields {
     json_t *verifiers;
     struct text set;
     struct text task;
+    json_t *metadata;
 };
 
 static const struct field item_fields[] = {
@@ -50,6 +51,7 @@ static const struct field item_fields[] = {
     {"verifiers", FIELD_ARRAY, 0, offsetof(struct item_fields, verifiers), 0, 0, NULL},
     {"set", FIELD_TEXT, 0, offsetof(struct item_fields, set), 0, 0, NULL},
     {"task", FIELD_TEXT, 0, offsetof(struct item_fields, task), 0, 0, NULL},
+    {"metadata", FIELD_OBJECT, FIELD_NULLABLE, offsetof(struct item_fields, metadata), 0, 0, NULL},
 };
 
 void verify_item_fail(struct verify_item *item, const char *code, const char *message, bool retryable)
@@ -124,14 +126,15 @@ static void read_own_verifiers(const struct json_input *input, const json_t *val
     call_finish(&scratch);
 }
 
-void verify_item_build(struct verify_item *item, struct text completion, struct text prompt, int64_t completion_tokens,
-                       const json_t *reference)
+void verify_item_build(struct verify_item *item, const struct verify_subject *subject, const json_t *reference)
 {
+    struct verify_subject whole = *subject;
     bool has_reference = reference && !json_is_null(reference);
     _cleanup_free_ char *text = has_reference ? json_big_dump(reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
     buffer_init(&item->frame, verifier_list_frame_limit_bytes(item->list) + FRAME_SLACK_BYTES);
-    if (verify_request_build(item->list, completion, prompt, completion_tokens, text_of(text), &item->frame) < 0) {
+    whole.reference_json = text_of(text);
+    if (verify_request_build(item->list, &whole, &item->frame) < 0) {
         buffer_finish(&item->frame);
         verify_item_fail(item, "verifier_input_too_large",
                          "the completion and its reference are larger than a worker reads", false);
@@ -149,12 +152,21 @@ static int refuse_item(struct call *call, const char *path, const char *name, en
 struct item_task {
     json_t *prompt;
     json_t *reference;
+    struct text messages_json; /* owned, as the next one */
+    struct text metadata_json;
 };
 
 static void item_task_finish(struct item_task *task)
 {
     json_decref(task->prompt);
     json_decref(task->reference);
+    free((char *)(uintptr_t)task->messages_json.data);
+    free((char *)(uintptr_t)task->metadata_json.data);
+}
+
+static struct text copy_text(struct text text)
+{
+    return text.data ? (struct text){xstrndup(text.data, text.length_bytes), text.length_bytes} : TEXT_NONE;
 }
 
 static int take_task(struct call *call, const char *path, struct item_fields *read, struct item_task *ret_task)
@@ -168,14 +180,34 @@ static int take_task(struct call *call, const char *path, struct item_fields *re
     if (read->prompt.data || read->reference)
         return refuse_item(call, path, read->prompt.data ? "prompt" : "reference", ERR_INVALID_FIELD,
                            "the task of the set has it");
+    if (read->metadata)
+        return refuse_item(call, path, "metadata", ERR_INVALID_FIELD, "the task of the set has it");
     if (task_find(call, read->set, read->task, path, &found) < 0)
         return -1;
     ret_task->prompt = task_value(found.tasks[0].prompt);
-    if (!found.tasks[0].chat)
+    if (found.tasks[0].chat)
+        ret_task->messages_json = copy_text(found.tasks[0].prompt);
+    else
         read->prompt = json_text_of(ret_task->prompt);
+    ret_task->metadata_json = copy_text(found.tasks[0].metadata);
     if (found.tasks[0].reference.data)
         read->reference = ret_task->reference = task_value(found.tasks[0].reference);
     return 0;
+}
+
+static void build_item(struct verify_item *item, const struct item_fields *read, const struct item_task *task)
+{
+    _cleanup_free_ char *metadata = read->metadata ? json_big_dump(read->metadata, JSON_COMPACT) : NULL;
+
+    verify_item_build(item,
+                      &(struct verify_subject){.completion = read->completion,
+                                               .prompt = read->prompt,
+                                               .completion_tokens = read->completion_tokens,
+                                               .id = read->id,
+                                               .task = read->task,
+                                               .messages_json = task->messages_json,
+                                               .metadata_json = metadata ? text_of(metadata) : task->metadata_json},
+                      read->reference);
 }
 
 static int read_item(struct json_input *input, const json_t *value, size_t index, struct verify_request *request)
@@ -202,7 +234,7 @@ static int read_item(struct json_input *input, const json_t *value, size_t index
     if (take_task(input->call, path, &read, &task) < 0)
         return -1;
     if (item->list)
-        verify_item_build(item, read.completion, read.prompt, read.completion_tokens, read.reference);
+        build_item(item, &read, &task);
     return 0;
 }
 

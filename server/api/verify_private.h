@@ -44,9 +44,8 @@ struct verify_request {
 
 /* Its memory until it is answered, verdicts included. */
 size_t verify_bytes(const struct verify_request *request);
-/* Its frame, or its failure. Its list must be there. */
-void verify_item_build(struct verify_item *item, struct text completion, struct text prompt, int64_t completion_tokens,
-                       const json_t *reference);
+/* Its frame, or its failure. Its list must be there. The subject's reference_json is that of `reference`. */
+void verify_item_build(struct verify_item *item, const struct verify_subject *subject, const json_t *reference);
 /* Its outcome. verdict_set_finish() is needed. */
 void verify_item_verdicts(const struct verify_item *item, struct verdict_set *ret_set);
 void verify_item_fail(struct verify_item *item, const char *code, const char *message, bool retryable);

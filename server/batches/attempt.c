@@ -5,6 +5,7 @@
 #include "server/batches/flight_private.h"
 #include "server/batches/live.h"
 #include "server/batches/runs.h"
+#include "server/batches/verification_private.h"
 #include "server/batches/weight_update.h"
 #include "server/engines/engines.h"
 #include "server/runtime/metrics.h"
@@ -281,9 +282,9 @@ static void parse(struct job *job, struct store_reader *reader)
     }
     if (!attempt->has_sample || group->verifiers->count == 0)
         return;
-    int64_t tokens = attempt->sample.ids ? (int64_t)attempt->sample.id_count : -1;
-    attempt->frame_too_large = verify_request_build(group->verifiers, attempt->sample.text, group->prompt, tokens,
-                                                    group->reference_json, &attempt->frame) < 0;
+    attempt->frame_too_large =
+        verification_build_frame(attempt->live, attempt->rollout, attempt->sample.text, attempt->sample.ids,
+                                 attempt->sample.id_count, &attempt->frame) < 0;
     buffer_trim(&attempt->frame); /* it may wait long, beside thousands */
 }
 

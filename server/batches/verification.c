@@ -115,12 +115,37 @@ static void verified(struct verify_job *verify)
     submit(verification, read_verdicts, verdicts_are_read);
 }
 
+static void name_rollout(const struct live_batch *live, uint32_t rollout, char ret_id[ID_BYTES])
+{
+    char group_id[ID_BYTES];
+    id_of_group(live->id, live->batch.rollouts[rollout].group, group_id);
+    id_of_rollout(group_id, live_sample_index(live, rollout), ret_id);
+}
+
+int verification_build_frame(const struct live_batch *live, uint32_t rollout, struct text completion,
+                             const uint32_t *ids, size_t id_count, struct buffer *out)
+{
+    const struct group_spec *group = live_group(live, rollout);
+    char id[ID_BYTES];
+    name_rollout(live, rollout, id);
+    return verify_request_build(group->verifiers,
+                                &(struct verify_subject){.completion = completion,
+                                                         .prompt = group->prompt,
+                                                         .reference_json = group->reference_json,
+                                                         .completion_tokens = ids ? (int64_t)id_count : -1,
+                                                         .id = text_of(id),
+                                                         .task = group->task,
+                                                         .messages_json = group->messages,
+                                                         .metadata_json = group->metadata_json,
+                                                         .completion_ids = ids,
+                                                         .completion_id_count = id_count},
+                                out);
+}
+
 static void fill_job(struct verification *verification)
 {
     struct live_batch *live = verification->live;
-    char group_id[ID_BYTES];
-    id_of_group(live->id, live->batch.rollouts[verification->rollout].group, group_id);
-    id_of_rollout(group_id, live_sample_index(live, verification->rollout), verification->rollout_id);
+    name_rollout(live, verification->rollout, verification->rollout_id);
     verification->verify.frame = verification->frame.data;
     verification->verify.frame_bytes = verification->frame.length_bytes;
     verify_job_ask(&verification->verify, live_group(live, verification->rollout)->verifiers,
@@ -192,9 +217,9 @@ static void prepare(struct job *job, struct store_reader *reader)
     if (given->failure.code.data)
         return;
     if (group->verifiers->count > 0)
-        verification->frame_too_large = verify_request_build(group->verifiers, given->text, group->prompt,
-                                                             given->ids ? (int64_t)given->token_count : -1,
-                                                             group->reference_json, &verification->frame) < 0;
+        verification->frame_too_large =
+            verification_build_frame(verification->live, verification->rollout, given->text, given->ids,
+                                     given->token_count, &verification->frame) < 0;
     else if (given->given_count > 0)
         read_verdicts(job, reader);
 }

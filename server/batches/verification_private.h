@@ -39,6 +39,9 @@ struct verification {
 struct verification *verification_create(struct live_batch *live, uint32_t rollout);
 /* For a sample: the frame was built with the parsing. Leaves *frame empty. */
 void verification_take_frame(struct verification *verification, struct buffer *frame, bool too_large);
+/* The frame of one completion of a rollout. ids: NULL: none. 0, or -1: it is too large. Worker. */
+int verification_build_frame(const struct live_batch *live, uint32_t rollout, struct text completion,
+                             const uint32_t *ids, size_t id_count, struct buffer *out);
 /* For a completion of the request: builds the frame. EVENT_SAMPLED, or EVENT_SAMPLE_FAILED if the request brought a
  * failure. */
 void verification_prepare(struct verification *verification);

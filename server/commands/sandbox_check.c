@@ -5,6 +5,7 @@
 
 #include "server/base/cleanup.h"
 #include "server/commands/sandbox_private.h"
+#include "server/verify/externals.h"
 #include "server/verify/sandbox.h"
 #include "verifiers/sandbox/probe.h"
 #include "verifiers/worker/worker.h"
@@ -37,12 +38,28 @@ const struct command_option sandbox_check_options[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-int command_sandbox(const char *config, struct sandbox_settings *ret_sandbox, char ret_message[SETTINGS_MESSAGE_BYTES])
+static int load(const char *config, struct settings *ret_settings, char ret_message[SETTINGS_MESSAGE_BYTES])
 {
     char *words[] = {(char *)(uintptr_t) "rolloutd", (char *)(uintptr_t) "--config", (char *)(uintptr_t)config};
     struct settings_run run;
+
+    return settings_load(config ? 3 : 1, words, ret_settings, &run, ret_message);
+}
+
+int command_externals(const char *config, char ret_message[SETTINGS_MESSAGE_BYTES])
+{
+    static struct settings settings;
+
+    if (load(config, &settings, ret_message) < 0)
+        return -1;
+    externals_setup(&settings);
+    return 0;
+}
+
+int command_sandbox(const char *config, struct sandbox_settings *ret_sandbox, char ret_message[SETTINGS_MESSAGE_BYTES])
+{
     struct settings settings;
-    int result = settings_load(config ? 3 : 1, words, &settings, &run, ret_message);
+    int result = load(config, &settings, ret_message);
 
     if (result >= 0)
         sandbox_settings_of(&settings, ret_sandbox);

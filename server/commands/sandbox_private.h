@@ -1,4 +1,5 @@
-/* sandbox: the settings of slots, for the commands that run programs or ask whether they would run. */
+/* sandbox: what the settings say of slots and of externals, for the commands that run programs or ask whether they
+ * would run. */
 #ifndef SERVER_COMMANDS_SANDBOX_PRIVATE_H
 #define SERVER_COMMANDS_SANDBOX_PRIVATE_H
 
@@ -7,5 +8,7 @@
 
 /* From the file (NULL: as the service finds it), the environment and the defaults. 0, or -1 with one line. */
 int command_sandbox(const char *config, struct sandbox_settings *ret_sandbox, char ret_message[SETTINGS_MESSAGE_BYTES]);
+/* Makes the externals of the settings known (verify/externals.h) until the process ends. Likewise. */
+int command_externals(const char *config, char ret_message[SETTINGS_MESSAGE_BYTES]);
 
 #endif

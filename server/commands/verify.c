@@ -348,8 +348,7 @@ static void print_detail(const struct verdict_record *record)
 
 static void print_verdict(const struct verifier_spec *spec, const struct verdict_record *record, const char *how)
 {
-    printf("%-12s%s %s, options %.12s\n", "verifier", spec->verifier->name, spec->verifier->version,
-           spec->options_sha256);
+    printf("%-12s%s %s, options %.12s\n", "verifier", spec->verifier->name, spec->version, spec->options_sha256);
     print_detail(record);
     if (record->kind == VERDICT_UNSCORED)
         printf("%-12s%s: %s\n", "failure", record->failure_code, record->failure_message);
@@ -411,8 +410,12 @@ static void ask(const struct question *question, const struct arguments *argumen
 
     buffer_init(&frame, INPUT_BYTES * 2);
     ret_how[0] = 0;
-    if (verify_request_build(question->list, buffer_text(&question->completion), text_of(question->prompt),
-                             question->completion_tokens, text_of(reference), &frame) < 0) {
+    if (verify_request_build(question->list,
+                             &(struct verify_subject){.completion = buffer_text(&question->completion),
+                                                      .prompt = text_of(question->prompt),
+                                                      .reference_json = text_of(reference),
+                                                      .completion_tokens = question->completion_tokens},
+                             &frame) < 0) {
         verdict_set_fail(question->list, "verifier_input_too_large",
                          "the completion and its reference are larger than a worker reads", false, ret_set);
         return;
@@ -474,6 +477,17 @@ static int read_sandbox(struct arguments *arguments)
     return command_sandbox(arguments->config, &arguments->sandbox, message) < 0 ? refuse("%s", message) : 0;
 }
 
+/* A kept file may name one: whether it is there is said by whoever looks for it. */
+static int read_externals(const struct arguments *arguments)
+{
+    char message[SETTINGS_MESSAGE_BYTES];
+    bool asked = arguments->verifier && strcmp(arguments->verifier, "external") == 0;
+
+    if (!asked && !arguments->replay)
+        return 0;
+    return command_externals(arguments->config, message) < 0 && asked ? refuse("%s", message) : 0;
+}
+
 int verify_command(int argc, char **argv)
 {
     static const struct command_line line = {COMMAND, verify_options, NULL};
@@ -485,7 +499,8 @@ int verify_command(int argc, char **argv)
     int code;
 
     buffer_init(&question.completion, INPUT_BYTES);
-    if (command_line_read(&line, argc, argv, &arguments) < 0 || read_question(&arguments, &question) < 0)
+    if (command_line_read(&line, argc, argv, &arguments) < 0 || read_externals(&arguments) < 0 ||
+        read_question(&arguments, &question) < 0)
         return EXIT_USAGE;
     if (limits_check_worker(limit) < 0)
         return command_refuse(COMMAND, limit);

@@ -37,6 +37,10 @@ void raw_settings_finish(struct raw_settings *raw)
         raw_engine_finish(&raw->engines[i]);
     free(raw->engines);
     free(raw->engines_source);
+    for (size_t i = 0; i < raw->external_count; i++)
+        raw_external_finish(&raw->externals[i]);
+    free(raw->externals);
+    free(raw->externals_source);
 }
 
 static int hex_digit(char byte)

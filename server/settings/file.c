@@ -17,6 +17,8 @@ struct file_values {
     char *values[SETTING_COUNT];
     struct raw_engine *engines;
     unsigned engines_count;
+    struct raw_external *externals;
+    unsigned externals_count;
 };
 
 /* --- the schema --- */
@@ -24,6 +26,9 @@ struct file_values {
 struct schema {
     cyaml_schema_field_t engine[ENGINE_FIELD_COUNT + 1];
     cyaml_schema_value_t engine_value;
+    cyaml_schema_field_t external[EXTERNAL_FIELD_COUNT + 1];
+    cyaml_schema_value_t external_value;
+    cyaml_schema_value_t text_value;
     cyaml_schema_field_t groups[GROUP_MAXIMUM][SETTING_COUNT];
     char group_names[GROUP_MAXIMUM][32];
     size_t group_sizes[GROUP_MAXIMUM];
@@ -92,12 +97,47 @@ static void add_engines(struct schema *schema)
                                          .sequence = {&schema->engine_value, 0, CYAML_UNLIMITED}}};
 }
 
+static cyaml_schema_field_t external_field(const struct schema *schema, const struct external_field *field)
+{
+    if (!field->count_offset)
+        return text_field(field->name, field->offset);
+    return (cyaml_schema_field_t){.key = field->name,
+                                  .data_offset = (uint32_t)field->offset,
+                                  .count_offset = (uint32_t)field->count_offset,
+                                  .count_size = sizeof(unsigned),
+                                  .value = {.type = CYAML_SEQUENCE,
+                                            .flags = OPTIONAL_POINTER,
+                                            .data_size = sizeof(char *),
+                                            .sequence = {&schema->text_value, 0, CYAML_UNLIMITED}}};
+}
+
+static void add_externals(struct schema *schema)
+{
+    schema->text_value = (cyaml_schema_value_t){
+        .type = CYAML_STRING, .flags = CYAML_FLAG_POINTER, .data_size = 1, .string = {0, CYAML_UNLIMITED}};
+    for (size_t i = 0; i < EXTERNAL_FIELD_COUNT; i++)
+        schema->external[i] = external_field(schema, &external_fields[i]);
+    schema->external_value = (cyaml_schema_value_t){
+        .type = CYAML_MAPPING, .data_size = sizeof(struct raw_external), .mapping = {schema->external}};
+    schema->top[schema->top_size++] =
+        (cyaml_schema_field_t){.key = "externals",
+                               .data_offset = offsetof(struct file_values, externals),
+                               .count_offset = offsetof(struct file_values, externals_count),
+                               .count_size = sizeof(unsigned),
+                               .value = {.type = CYAML_SEQUENCE,
+                                         .flags = OPTIONAL_POINTER,
+                                         .data_size = sizeof(struct raw_external),
+                                         .sequence = {&schema->external_value, 0, CYAML_UNLIMITED}}};
+}
+
 static void make_schema(struct schema *schema)
 {
     *schema = (struct schema){0};
     for (size_t row = 0; row < SETTING_COUNT; row++) {
         if (setting_rows[row].kind == SETTING_ENGINES)
             add_engines(schema);
+        else if (setting_rows[row].kind == SETTING_EXTERNALS)
+            add_externals(schema);
         else
             add_row(schema, row);
     }
@@ -164,8 +204,8 @@ static void explain(const char *path, const char *text, const char *said, const 
     if (strncmp(said, unexpected, sizeof(unexpected) - 1) == 0) {
         _cleanup_free_ char *name =
             xstrndup(said + sizeof(unexpected) - 1, strcspn(said + sizeof(unexpected) - 1, ","));
-        snprintf(ret_message, SETTINGS_MESSAGE_BYTES, "%.300s: %.300s line %d: there is no setting of this name", name,
-                 path, find_line(text, name));
+        _cleanup_free_ char *source = source_of(path, text, name);
+        snprintf(ret_message, SETTINGS_MESSAGE_BYTES, "%.300s: %.300s: there is no setting of this name", name, source);
         return;
     }
     if (strncmp(said, load, sizeof(load) - 1) == 0)
@@ -247,6 +287,40 @@ static int refuse_nul(const char *path, const char *text, char *ret_message)
     return line ? -1 : 0;
 }
 
+static char **copy_texts(char **texts, unsigned count)
+{
+    char **copy = xcalloc(count + 1, sizeof(*copy));
+    for (unsigned i = 0; i < count; i++)
+        copy[i] = xstrdup(texts[i] ? texts[i] : "");
+    return copy;
+}
+
+static void copy_external(const struct raw_external *from, struct raw_external *to)
+{
+    *to = (struct raw_external){.command_count = from->command_count, .files_count = from->files_count};
+    for (size_t i = 0; i < EXTERNAL_FIELD_COUNT; i++) {
+        const char *text;
+        if (external_fields[i].count_offset)
+            continue;
+        memcpy(&text, (const char *)from + external_fields[i].offset, sizeof(text));
+        text = text ? xstrdup(text) : NULL;
+        memcpy((char *)to + external_fields[i].offset, &text, sizeof(text));
+    }
+    to->command = copy_texts(from->command, from->command_count);
+    to->files = copy_texts(from->files, from->files_count);
+}
+
+/* Those of a source of higher priority stay. */
+static void take_externals(const char *source, const struct file_values *values, struct raw_settings *raw)
+{
+    if (raw->externals_source || !values->externals_count)
+        return;
+    raw->externals_source = xstrdup(source);
+    raw->externals = xcalloc(values->externals_count, sizeof(*raw->externals));
+    for (; raw->external_count < values->externals_count; raw->external_count++)
+        copy_external(&values->externals[raw->external_count], &raw->externals[raw->external_count]);
+}
+
 static void take_values(const char *path, const char *text, struct file_values *values, struct raw_settings *raw)
 {
     for (size_t row = 0; row < SETTING_COUNT; row++) {
@@ -255,6 +329,7 @@ static void take_values(const char *path, const char *text, struct file_values *
         raw->settings[row] =
             (struct raw_setting){xstrdup(values->values[row]), source_of(path, text, setting_rows[row].key)};
     }
+    take_externals(path, values, raw);
     if (raw->engines_source || !values->engines_count)
         return;
     raw->engines_source = xstrdup(path);
@@ -267,16 +342,16 @@ static void take_values(const char *path, const char *text, struct file_values *
         }
 }
 
-int settings_read_file(const char *path, struct raw_settings *raw, char ret_message[SETTINGS_MESSAGE_BYTES])
+/* path: of the file, or another source. */
+static int read_values(const char *path, const char *text, struct raw_settings *raw, char *ret_message)
 {
     _cleanup_free_ struct schema *schema = xcalloc(1, sizeof(*schema));
-    _cleanup_free_ char *text = NULL;
     char said[SETTINGS_MESSAGE_BYTES] = "";
     const cyaml_config_t config = {
         .log_fn = keep_first, .log_ctx = said, .mem_fn = cyaml_mem, .log_level = CYAML_LOG_ERROR};
     cyaml_data_t *data = NULL;
 
-    if (read_text(path, &text, ret_message) < 0 || refuse_nul(path, text, ret_message) < 0)
+    if (refuse_nul(path, text, ret_message) < 0)
         return -1;
     make_schema(schema);
     cyaml_err_t error = cyaml_load_data((const uint8_t *)text, strlen(text), &config, &schema->value, &data, NULL);
@@ -288,4 +363,24 @@ int settings_read_file(const char *path, struct raw_settings *raw, char ret_mess
         take_values(path, text, data, raw);
     cyaml_free(&config, &schema->value, data, 0);
     return 0;
+}
+
+int settings_read_file(const char *path, struct raw_settings *raw, char ret_message[SETTINGS_MESSAGE_BYTES])
+{
+    _cleanup_free_ char *text = NULL;
+
+    return read_text(path, &text, ret_message) < 0 ? -1 : read_values(path, text, raw, ret_message);
+}
+
+int settings_read_externals(const char *list, const char *source, struct raw_settings *raw,
+                            char ret_message[SETTINGS_MESSAGE_BYTES])
+{
+    /* A line feed would begin another setting. */
+    if (*list != '[' || strchr(list, '\n')) {
+        snprintf(ret_message, SETTINGS_MESSAGE_BYTES,
+                 "externals: \"%.300s\" from %s: expected a list as JSON, in one line", list, source);
+        return -1;
+    }
+    _cleanup_free_ char *text = xasprintf("externals: %s\n", list);
+    return read_values(source, text, raw, ret_message);
 }

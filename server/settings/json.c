@@ -42,6 +42,7 @@ static void write_value(struct json_write *json, const struct setting_row *row, 
         json_write_string(json, row->choices[*(const int *)at]);
         break;
     case SETTING_ENGINES:
+    case SETTING_EXTERNALS:
         break;
     }
 }
@@ -77,6 +78,47 @@ static void write_engines(struct json_write *json, const struct settings *settin
     json_array_end(json);
 }
 
+static void write_texts(struct json_write *json, const char *key, char *const *texts, size_t count)
+{
+    json_key(json, key);
+    json_array_begin(json);
+    for (size_t i = 0; i < count; i++)
+        json_write_string(json, texts[i]);
+    json_array_end(json);
+}
+
+static void write_command(struct json_write *json, const struct external_settings *external)
+{
+    char *paths[EXTERNAL_FILES_MAX];
+
+    for (size_t i = 0; i < external->file_count; i++)
+        paths[i] = external->files[i].path;
+    write_texts(json, "command", external->command, external->word_count);
+    write_texts(json, "files", paths, external->file_count);
+    json_put_string(json, "sandbox", "full");
+    json_key(json, "memory");
+    write_unit(json, external->memory_bytes, size_format);
+}
+
+static void write_external(struct json_write *json, const struct external_settings *external)
+{
+    json_object_begin(json);
+    json_put_string(json, "name", external->name);
+    write_command(json, external);
+    json_put_string(json, "scope", "rollout");
+    json_key(json, "timeout");
+    write_unit(json, external->timeout_us, duration_format);
+    json_object_end(json);
+}
+
+static void write_externals(struct json_write *json, const struct settings *settings)
+{
+    json_array_begin(json);
+    for (size_t i = 0; i < settings->external_count; i++)
+        write_external(json, &settings->externals[i]);
+    json_array_end(json);
+}
+
 static bool is_of_group(const struct setting_row *row, const char *group, size_t group_bytes)
 {
     return group_bytes && strncmp(row->key, group, group_bytes) == 0 && row->key[group_bytes] == '.';
@@ -107,6 +149,8 @@ void settings_write_json(const struct settings *settings, const struct settings 
         json_key(&json, dot ? dot + 1 : row->key);
         if (row->kind == SETTING_ENGINES)
             write_engines(&json, with_engines);
+        else if (row->kind == SETTING_EXTERNALS)
+            write_externals(&json, settings);
         else
             write_value(&json, row, (const char *)settings + row->offset);
     }

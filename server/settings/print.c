@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { LINE_BYTES = 120, DESCRIPTION_BYTES = 256, EXAMPLE_BYTES = 32 };
+enum { LINE_BYTES = 120, DESCRIPTION_BYTES = 256, ENGINE_BYTES = 32, EXTERNAL_BYTES = 44 };
 
 /* Words of several texts as comment lines, each behind `margin`. */
 struct comment {
@@ -46,7 +46,7 @@ static void comment_end(struct comment *comment)
 static void comment_limits(struct comment *comment, const struct setting_row *row)
 {
     char description[DESCRIPTION_BYTES];
-    if (row->kind == SETTING_TEXT || row->kind == SETTING_ENGINES)
+    if (row->kind == SETTING_TEXT || row->kind == SETTING_ENGINES || row->kind == SETTING_EXTERNALS)
         return;
     setting_describe(row, false, description, sizeof(description));
     _cleanup_free_ char *sentence = xasprintf("(%s)", description);
@@ -62,13 +62,26 @@ static void comment_kinds(struct comment *comment)
     }
 }
 
+/* The help stands behind a column. */
+static void print_field(FILE *out, const char *start, const char *name, const char *example, int column,
+                        const char *help)
+{
+    int written = fprintf(out, "#  %s %s: %s", start, name, example);
+    fprintf(out, "%*s # %s\n", written < column ? column - written : 0, "", help);
+}
+
 static void print_engine_example(FILE *out)
 {
-    for (size_t i = 0; i < ENGINE_FIELD_COUNT; i++) {
-        const struct engine_field *field = &engine_fields[i];
-        int written = fprintf(out, "#  %s %s: %s", i ? " " : "-", field->name, field->example);
-        fprintf(out, "%*s # %s\n", written < EXAMPLE_BYTES ? EXAMPLE_BYTES - written : 0, "", field->help);
-    }
+    for (size_t i = 0; i < ENGINE_FIELD_COUNT; i++)
+        print_field(out, i ? " " : "-", engine_fields[i].name, engine_fields[i].example, ENGINE_BYTES,
+                    engine_fields[i].help);
+}
+
+static void print_external_example(FILE *out)
+{
+    for (size_t i = 0; i < EXTERNAL_FIELD_COUNT; i++)
+        print_field(out, i ? " " : "-", external_fields[i].name, external_fields[i].example, EXTERNAL_BYTES,
+                    external_fields[i].help);
 }
 
 static void print_row(FILE *out, const struct setting_row *row, size_t group_bytes)
@@ -76,14 +89,20 @@ static void print_row(FILE *out, const struct setting_row *row, size_t group_byt
     struct comment comment = {.out = out, .margin = group_bytes ? "  " : ""};
     const char *name = group_bytes ? row->key + group_bytes + 1 : row->key;
     bool engines = row->kind == SETTING_ENGINES;
+    bool externals = row->kind == SETTING_EXTERNALS;
     comment_text(&comment, row->help);
     comment_limits(&comment, row);
     if (engines)
         comment_kinds(&comment);
     comment_end(&comment);
-    fprintf(out, "%s%s: %s\n", comment.margin, name, engines ? "[]" : *row->standard ? row->standard : "\"\"");
+    fprintf(out, "%s%s: %s\n", comment.margin, name,
+            engines || externals ? "[]"
+            : *row->standard     ? row->standard
+                                 : "\"\"");
     if (engines)
         print_engine_example(out);
+    if (externals)
+        print_external_example(out);
 }
 
 static void print_group(FILE *out, const char *key, size_t group_bytes)

@@ -73,6 +73,8 @@ static int give(struct raw_settings *raw, size_t row, const char *value, const c
     struct raw_setting *setting = &raw->settings[row];
     if (setting_rows[row].kind == SETTING_ENGINES)
         return add_engines(raw, value, source, ret_message);
+    if (setting_rows[row].kind == SETTING_EXTERNALS)
+        return settings_read_externals(value, source, raw, ret_message);
     free(setting->value);
     free(setting->source);
     *setting = (struct raw_setting){xstrdup(value), xstrdup(source)};
@@ -222,8 +224,8 @@ static int take_environment(struct raw_settings *raw, char *ret_message)
     for (size_t row = 0; row < SETTING_COUNT; row++) {
         char name[VARIABLE_BYTES];
         name_variable(row, name);
-        bool engines = setting_rows[row].kind == SETTING_ENGINES;
-        bool given = engines ? raw->engines_source != NULL : raw->settings[row].value != NULL;
+        bool given = raw->settings[row].value || (setting_rows[row].kind == SETTING_ENGINES && raw->engines_source) ||
+                     (setting_rows[row].kind == SETTING_EXTERNALS && raw->externals_source);
         const char *value = getenv(name);
         if (!given && value && *value && give(raw, row, value, name, ret_message) < 0)
             return -1;
@@ -326,14 +328,16 @@ static int parse_all(struct settings *settings, struct raw_settings *raw, char *
 {
     for (size_t row = 0; row < SETTING_COUNT; row++) {
         struct raw_setting *setting = &raw->settings[row];
-        if (setting_rows[row].kind == SETTING_ENGINES)
+        if (setting_rows[row].kind == SETTING_ENGINES || setting_rows[row].kind == SETTING_EXTERNALS)
             continue;
         if (!setting->source)
             setting->source = xstrdup("the default");
         if (setting_parse(&setting_rows[row], setting, settings, ret_message) < 0)
             return -1;
     }
-    return settings_parse_engines(raw, settings, ret_message);
+    return settings_parse_engines(raw, settings, ret_message) < 0
+               ? -1
+               : settings_parse_externals(raw, settings, ret_message);
 }
 
 /* The environment and the file, beneath what the command line gave. */
@@ -410,6 +414,7 @@ void settings_finish(struct settings *settings)
         free(engine->token);
     }
     free(settings->engines);
+    settings_finish_externals(settings);
     for (size_t row = 0; row < SETTING_COUNT; row++)
         if (setting_rows[row].kind == SETTING_TEXT)
             free(*(char **)(void *)((char *)settings + setting_rows[row].offset));

@@ -25,6 +25,27 @@ struct engine_settings {
     bool shared;       /* several runs may use it at the same time */
 };
 
+#define EXTERNAL_WORDS_MAX 16
+#define EXTERNAL_FILES_MAX 4
+
+struct external_file {
+    char *name;  /* the last part of its path: what it is called in the box */
+    char *bytes; /* read with the settings */
+    size_t length_bytes;
+    char *path;
+};
+
+/* A reward function of the user's own. */
+struct external_settings {
+    char *name;
+    char *command[EXTERNAL_WORDS_MAX]; /* its words; NULL behind the last one if there is room */
+    size_t word_count;
+    struct external_file files[EXTERNAL_FILES_MAX]; /* beside the command, in its box */
+    size_t file_count;
+    int64_t timeout_us;
+    int64_t memory_bytes;
+};
+
 /* The C type of each kind of setting; table.h says what the value is. */
 #define SETTING_TYPE_TEXT char *
 #define SETTING_TYPE_INT int64_t
@@ -34,6 +55,7 @@ struct engine_settings {
 #define SETTING_TYPE_SIZE int64_t
 #define SETTING_TYPE_CHOICE int
 #define SETTING_TYPE_ENGINES struct engine_settings *
+#define SETTING_TYPE_EXTERNALS struct external_settings *
 
 enum least_level { LEAST_FULL, LEAST_REDUCED };
 enum durability { DURABILITY_FULL, DURABILITY_NORMAL };
@@ -50,6 +72,7 @@ struct settings {
     bool listen_ipv6;
     char *token; /* content of token_file without white space around it; NULL: requests need no token */
     size_t engine_count;
+    size_t external_count;
 };
 
 /* Requests of the command line besides serving. */

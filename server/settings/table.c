@@ -49,6 +49,22 @@ const char *setting_group_help(const char *name, size_t name_bytes)
     return NULL;
 }
 
+#define FIELD_TEXT(member) #member, offsetof(struct raw_external, member), 0
+#define FIELD_TEXTS(member)                                                                                            \
+#member, offsetof(struct raw_external, member), offsetof(struct raw_external, member##_count)
+const struct external_field external_fields[EXTERNAL_FIELD_COUNT] = {
+    {FIELD_TEXT(name), "style", "required; a request names it"},
+    {FIELD_TEXTS(command), "[/usr/bin/python3, style.py]", "required; run in a sandbox for each verdict"},
+    {FIELD_TEXT(url), "http://127.0.0.1:9000/style", "not there yet"},
+    {FIELD_TEXTS(files), "[/opt/rewards/style.py]", "put beside it; at most 4, 256KiB in all"},
+    {FIELD_TEXT(scope), "rollout", "group is not there yet"},
+    {FIELD_TEXT(sandbox), "full", "none is not there yet"},
+    {FIELD_TEXT(timeout), "10s", "of one call"},
+    {FIELD_TEXT(memory), "512MiB", "of all its processes"},
+};
+#undef FIELD_TEXT
+#undef FIELD_TEXTS
+
 const struct engine_field engine_fields[ENGINE_FIELD_COUNT] = {
     {"url", offsetof(struct raw_engine, url), "http://127.0.0.1:8000", "required"},
     {"name", offsetof(struct raw_engine, name), "e1", "left out: e1, e2, …"},

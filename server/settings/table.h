@@ -13,6 +13,7 @@ enum setting_kind {
     SETTING_SIZE,         /* int64_t bytes within minimum..maximum */
     SETTING_CHOICE,       /* int: index in choices */
     SETTING_ENGINES,      /* a list of URLs */
+    SETTING_EXTERNALS,    /* a list of mappings */
 };
 
 struct setting_row {
@@ -64,6 +65,31 @@ struct engine_field {
 #define ENGINE_FIELD_COUNT 8
 extern const struct engine_field engine_fields[ENGINE_FIELD_COUNT];
 
+/* A reward function as it was written, likewise. */
+struct raw_external {
+    char *name;
+    char **command;
+    char **files;
+    char *url;
+    char *scope;
+    char *sandbox;
+    char *timeout;
+    char *memory;
+    unsigned command_count;
+    unsigned files_count;
+};
+
+struct external_field {
+    const char *name;
+    size_t offset;       /* in struct raw_external */
+    size_t count_offset; /* of a list of texts; 0: it is a text */
+    const char *example;
+    const char *help;
+};
+
+#define EXTERNAL_FIELD_COUNT 8
+extern const struct external_field external_fields[EXTERNAL_FIELD_COUNT];
+
 /* A value before it is understood, and where it came from ("--listen", "ROLLOUTD_LISTEN", "rolloutd.yaml line 3"). */
 struct raw_setting {
     char *value; /* NULL: not given */
@@ -75,16 +101,27 @@ struct raw_settings {
     struct raw_engine *engines;
     size_t engine_count;
     char *engines_source; /* NULL: nobody named any */
+    struct raw_external *externals;
+    size_t external_count;
+    char *externals_source; /* NULL: nobody named any */
 };
 
 /* All of these give 0, or -1 with a line in ret_message. */
 
+/* The list of externals from a text of YAML or JSON, as it would stand in the file. */
+int settings_read_externals(const char *list, const char *source, struct raw_settings *raw,
+                            char ret_message[SETTINGS_MESSAGE_BYTES]);
 /* Applies file values that no flag or variable has set. */
 int settings_read_file(const char *path, struct raw_settings *raw, char ret_message[SETTINGS_MESSAGE_BYTES]);
 int setting_parse(const struct setting_row *row, const struct raw_setting *raw, struct settings *settings,
                   char ret_message[SETTINGS_MESSAGE_BYTES]);
 int settings_parse_engines(const struct raw_settings *raw, struct settings *settings,
                            char ret_message[SETTINGS_MESSAGE_BYTES]);
+/* Their files are read. */
+int settings_parse_externals(const struct raw_settings *raw, struct settings *settings,
+                             char ret_message[SETTINGS_MESSAGE_BYTES]);
+void settings_finish_externals(struct settings *settings);
+void raw_external_finish(struct raw_external *external);
 /* "URL#kind=vllm&model=…" */
 int raw_engine_from_url(const char *text, const char *source, struct raw_engine *ret_engine,
                         char ret_message[SETTINGS_MESSAGE_BYTES]);

@@ -53,6 +53,7 @@ void setting_describe(const struct setting_row *row, bool with_example, char *re
         break;
     case SETTING_TEXT:
     case SETTING_ENGINES:
+    case SETTING_EXTERNALS:
         snprintf(ret_text, size, "text that is not empty");
         break;
     }

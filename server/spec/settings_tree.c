@@ -17,7 +17,7 @@ static json_t *verifier_tree(const struct verifier_spec *spec)
 {
     json_t *tree = json_object();
     json_object_set_new(tree, "name", json_string(spec->verifier->name));
-    json_object_set_new(tree, "version", json_string(spec->verifier->version));
+    json_object_set_new(tree, "version", json_string(spec->version));
     json_object_set_new(tree, "weight", json_real(spec->weight));
     json_object_set_new(tree, "heldout", json_boolean(spec->heldout));
     json_object_set_new(tree, "gate", json_boolean(spec->gate));

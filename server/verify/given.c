@@ -31,6 +31,7 @@ struct verifier_list *verifier_list_with_given(struct verifier_list *base, const
     for (size_t i = 0; i < count; i++) {
         struct verifier_spec *spec = &list->specs[base->count + i];
         spec->verifier = &given_verifier;
+        spec->version = given_verifier.version;
         spec->id = xstrdup(rewards[i].name);
         spec->weight = rewards[i].weight;
         spec->options_json = xstrdup("{}");

@@ -3,6 +3,8 @@
 
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
+#include "server/settings/settings.h"
+#include "server/verify/externals.h"
 #include "server/verify/spec.h"
 
 #define TOTAL_MS 60000            /* where the options name no limit */
@@ -11,6 +13,8 @@
 /* The longest that the verifier may run its programs: it ends them itself, and says so in its verdict. */
 static int64_t programs_us(const struct verifier_spec *spec)
 {
+    if (spec->external)
+        return spec->external->settings->timeout_us;
     const json_t *total = json_object_get(json_object_get(spec->options, "limits"), "total_ms");
 
     return (json_is_number(total) ? (int64_t)json_number_value(total) : TOTAL_MS) * US_PER_MS;

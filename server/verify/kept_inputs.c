@@ -26,7 +26,7 @@ static void write_verifier(struct json_write *json, const struct verifier_spec *
 {
     json_object_begin(json);
     json_put_string(json, "name", spec->verifier->name);
-    json_put_string(json, "version", spec->verifier->version);
+    json_put_string(json, "version", spec->version);
     json_put_string(json, "options_sha256", spec->options_sha256);
     json_put_raw(json, "options", text_of(spec->options_json));
     if (spec->reference_json)

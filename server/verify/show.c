@@ -1,5 +1,6 @@
 /* The verifiers as GET /v1/verifiers shows them. */
 #include "server/base/json_write.h"
+#include "server/verify/externals.h"
 #include "server/verify/pool.h"
 #include "server/verify/spec.h"
 #include "verifiers/registry.h"
@@ -41,6 +42,7 @@ static void write_verifier(struct json_write *json, const struct verifier *verif
     json_put_string(json, "help", verifier->help);
     json_put_bool(json, "needs_reference", verifier->needs_reference);
     json_put_bool(json, "runs_programs", verifier->runs_programs);
+    json_put_bool(json, "asks_external", verifier->asks_external);
     json_key(json, "options");
     json_object_begin(json);
     for (size_t i = 0; i < verifier->option_count; i++)
@@ -68,6 +70,8 @@ void verifiers_write(struct json_write *json, const struct verify_pool *code)
     for (size_t i = 0; i < verifier_count; i++)
         write_verifier(json, verifiers[i]);
     json_array_end(json);
+    json_key(json, "externals");
+    externals_write(json);
     write_limits(json);
     if (code)
         verify_pool_write_sandbox(json, code);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "server/verify/externals.h"
 #include "verifiers/registry.h"
 
 #define WEIGHT_MAX 1e9
@@ -101,6 +102,27 @@ static int read_options(struct call *call, const char *path, const json_t *given
     return 0;
 }
 
+/* The option `name` of a verifier that asks one. */
+static int find_external(struct call *call, const char *path, struct verifier_spec *spec)
+{
+    struct text name = option_text(spec->options, "name");
+    char advice[ADVICE_BYTES];
+    char where[PATH_BYTES];
+
+    spec->version = spec->verifier->version;
+    if (!spec->verifier->asks_external)
+        return 0;
+    spec->external = externals_find(name);
+    if (spec->external) {
+        spec->version = spec->external->version;
+        return 0;
+    }
+    externals_advise(name, advice);
+    path_join(where, path, "options.name");
+    return call_refuse(call, ERR_VERIFIER_OPTIONS, where, "no external is called \"%.*s\"; %s", (int)name.length_bytes,
+                       name.data, advice);
+}
+
 static int read_reference(struct call *call, const json_t *reference, struct verifier_spec *spec)
 {
     if (!reference || json_is_null(reference))
@@ -129,7 +151,7 @@ static int read_spec(struct json_input *input, const json_t *value, const char *
     spec->heldout = read.heldout;
     spec->gate = read.gate;
     spec->weight = read.heldout ? 0 : isnan(read.weight) ? 1 : read.weight;
-    if (read_options(input->call, path, read.options, spec) < 0)
+    if (read_options(input->call, path, read.options, spec) < 0 || find_external(input->call, path, spec) < 0)
         return -1;
     return read_reference(input->call, read.reference, spec);
 }

@@ -17,10 +17,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct external;
 struct verify_job;
 
 struct verifier_spec {
     const struct verifier *verifier;
+    const char *version;             /* the verifier's, or its external's */
+    const struct external *external; /* the one that the options name; NULL: the verifier asks none */
     char *id;
     double weight; /* 0 if heldout */
     bool heldout;
@@ -87,11 +90,24 @@ bool verifier_list_gives(const struct verifier_list *list, const struct verifier
 
 /* --- one completion --- */
 
-/* Appends the whole frame, its length first. reference_json, prompt: TEXT_NONE if there is none; completion_tokens: -1
- * likewise. 0, or -1 if it would be larger than a worker reads (or than the buffer may be): failure
+/* What is judged. TEXT_NONE, NULL and -1: there is none. */
+struct verify_subject {
+    struct text completion;
+    struct text prompt;
+    struct text reference_json;
+    int64_t completion_tokens;
+    /* For externals alone. */
+    struct text id;
+    struct text task;
+    struct text messages_json;
+    struct text metadata_json;
+    const uint32_t *completion_ids;
+    size_t completion_id_count;
+};
+
+/* Appends the whole frame, its length first. 0, or -1 if it would be larger than a worker reads (or than the buffer may be): failure
  * verifier_input_too_large. Any thread. */
-int verify_request_build(const struct verifier_list *list, struct text completion, struct text prompt,
-                         int64_t completion_tokens, struct text reference_json, struct buffer *out);
+int verify_request_build(const struct verifier_list *list, const struct verify_subject *subject, struct buffer *out);
 
 #define VERIFY_CODE_BYTES 48
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "server/base/sum.h"
+#include "server/verify/externals.h"
 #include "server/verify/pool.h"
 #include "server/verify/spec.h"
 #include "verifiers/registry.h"
@@ -10,33 +11,66 @@
 
 /* --- there --- */
 
-static void write_request(struct json_write *json, const struct verifier_list *list, struct text completion,
-                          struct text prompt, int64_t completion_tokens, struct text reference_json)
+static void put_if_given(struct json_write *json, const char *key, struct text raw)
+{
+    if (raw.data)
+        json_put_raw(json, key, raw);
+}
+
+static void write_about(struct json_write *json, const struct verify_subject *subject)
+{
+    if (subject->id.data)
+        json_put_text(json, "id", subject->id);
+    if (subject->task.data)
+        json_put_text(json, "task", subject->task);
+    put_if_given(json, "messages", subject->messages_json);
+    put_if_given(json, "metadata", subject->metadata_json);
+    if (!subject->completion_ids)
+        return;
+    json_key(json, "completion_ids");
+    json_array_begin(json);
+    for (size_t i = 0; i < subject->completion_id_count; i++)
+        json_int(json, subject->completion_ids[i]);
+    json_array_end(json);
+}
+
+static void write_verifier(struct json_write *json, const struct verifier_spec *spec)
 {
     json_object_begin(json);
-    json_put_text(json, "completion", completion);
-    if (prompt.data)
-        json_put_text(json, "prompt", prompt);
-    if (completion_tokens >= 0)
-        json_put_int(json, "completion_tokens", completion_tokens);
-    if (reference_json.data)
-        json_put_raw(json, "reference", reference_json);
-    json_key(json, "verifiers");
-    json_array_begin(json);
-    for (size_t i = 0; i < list->count; i++) {
-        json_object_begin(json);
-        json_put_string(json, "name", list->specs[i].verifier->name);
-        json_put_raw(json, "options", text_of(list->specs[i].options_json));
-        if (list->specs[i].reference_json)
-            json_put_raw(json, "reference", text_of(list->specs[i].reference_json));
-        json_object_end(json);
-    }
-    json_array_end(json);
+    json_put_string(json, "name", spec->verifier->name);
+    json_put_raw(json, "options", text_of(spec->options_json));
+    if (spec->external)
+        json_put_raw(json, "external", text_of(spec->external->entry_json));
+    if (spec->reference_json)
+        json_put_raw(json, "reference", text_of(spec->reference_json));
     json_object_end(json);
 }
 
-int verify_request_build(const struct verifier_list *list, struct text completion, struct text prompt,
-                         int64_t completion_tokens, struct text reference_json, struct buffer *out)
+static void write_request(struct json_write *json, const struct verifier_list *list,
+                          const struct verify_subject *subject)
+{
+    bool asks_external = false;
+
+    json_object_begin(json);
+    json_put_text(json, "completion", subject->completion);
+    if (subject->prompt.data)
+        json_put_text(json, "prompt", subject->prompt);
+    if (subject->completion_tokens >= 0)
+        json_put_int(json, "completion_tokens", subject->completion_tokens);
+    put_if_given(json, "reference", subject->reference_json);
+    json_key(json, "verifiers");
+    json_array_begin(json);
+    for (size_t i = 0; i < list->count; i++) {
+        write_verifier(json, &list->specs[i]);
+        asks_external = asks_external || list->specs[i].external;
+    }
+    json_array_end(json);
+    if (asks_external)
+        write_about(json, subject);
+    json_object_end(json);
+}
+
+int verify_request_build(const struct verifier_list *list, const struct verify_subject *subject, struct buffer *out)
 {
     size_t start = out->length_bytes;
     struct json_write json;
@@ -44,7 +78,7 @@ int verify_request_build(const struct verifier_list *list, struct text completio
 
     buffer_append(out, (char[REQUEST_HEADER_BYTES]){0}, REQUEST_HEADER_BYTES);
     json_write_init(&json, out);
-    write_request(&json, list, completion, prompt, completion_tokens, reference_json);
+    write_request(&json, list, subject);
     length_bytes = out->length_bytes - start - REQUEST_HEADER_BYTES;
     if (out->failed || length_bytes > verifier_list_frame_limit_bytes(list))
         return -1;
@@ -229,7 +263,7 @@ void verdict_write(struct json_write *json, const struct verifier_spec *spec, co
     json_object_begin(json);
     json_put_string(json, "id", spec->id);
     json_put_string(json, "name", spec->verifier->name);
-    json_put_string(json, "version", spec->verifier->version);
+    json_put_string(json, "version", spec->version);
     json_put_string(json, "options_sha256", spec->options_sha256);
     json_put_double(json, "score", record->score);
     json_put_string(json, "verdict", verdict_kind_names[record->kind]);

@@ -32,6 +32,8 @@ def test_every_verifier_has_fingerprints_of_each_kind_of_verdict(plain):
         kinds[line["verifier"]][line["verdict"]] += 1
     assert len(lines) >= 300
     for verifier in plain.read("/v1/verifiers")["verifiers"]:
+        if verifier["asks_external"]:  # its verdicts are those of whatever the settings name
+            continue
         seen = kinds[verifier["name"]]
         assert sum(seen.values()) >= 20 and seen["correct"] and seen["incorrect"], (
             f"{verifier['name']} has {dict(seen)}, and needs 20 with correct and incorrect ones. If it is new in your branch: add cases to tests/cases/own/{verifier['name']}.jsonl, "

@@ -87,6 +87,7 @@ static int answer_one(const json_t *wanted, const struct verifier_input *shared,
     if (!verifier)
         return -1;
     input.options = json_object_get(wanted, "options");
+    input.external = json_object_get(wanted, "external");
     if (own)
         input.reference = own;
     started_us = clock_monotonic_us();
@@ -129,6 +130,7 @@ static int answer_all(const json_t *request, const struct turn *turn, struct jso
         .prompt = json_text_of(json_object_get(request, "prompt")),
         .reference = json_object_get(request, "reference"),
         .completion_tokens = json_is_integer(tokens) ? json_integer_value(tokens) : -1,
+        .request = request,
         .sandbox_fd = turn->means->slot_fd,
     };
     size_t i;

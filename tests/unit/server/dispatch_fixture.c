@@ -329,14 +329,10 @@ void text_workers_answer(void)
     }
 }
 
-int verify_request_build(const struct verifier_list *list, struct text completion, struct text prompt,
-                         int64_t completion_tokens, struct text reference_json, struct buffer *out)
+int verify_request_build(const struct verifier_list *list, const struct verify_subject *subject, struct buffer *out)
 {
     (void)list;
-    (void)prompt;
-    (void)completion_tokens;
-    (void)reference_json;
-    buffer_append(out, completion.data, completion.length_bytes);
+    buffer_append(out, subject->completion.data, subject->completion.length_bytes);
     return 0;
 }
 

@@ -45,31 +45,52 @@ static void test_the_printed_file_names_the_values_of_each_key(void **state)
     assert_non_null(strstr(text, "\nengines: []\n#  - url: "));
 }
 
-/* Takes the comment marks off the example. */
-static void show_engine_example(char *text)
+/* Takes the comment marks off the example of a list. */
+static void show_example(char *text, const char *name)
 {
-    char *list = strstr(text, "engines: []\n");
+    char head[32];
+    snprintf(head, sizeof(head), "\n%s: []\n", name);
+    char *list = strstr(text, head);
     assert_non_null(list);
-    memset(list + strlen("engines:"), ' ', strlen(" []"));
-    for (char *mark = list; (mark = strstr(mark, "\n#  ")); mark++)
-        mark[1] = ' ';
+    memset(list + 1 + strlen(name) + 1, ' ', strlen(" []"));
+    for (char *line = strchr(list + 1, '\n'); strncmp(line, "\n#  ", 4) == 0; line = strchr(line + 1, '\n'))
+        line[1] = ' ';
+}
+
+/* The printed file, with that example. */
+static void read_example(const char *name, struct raw_settings *raw)
+{
+    char text[CONFIG_BYTES];
+    print_config(text);
+    char message[SETTINGS_MESSAGE_BYTES];
+    show_example(text, name);
+    _cleanup_free_ char *path = write_file("settings.yaml", text, 0600);
+    if (settings_read_file(path, raw, message) < 0)
+        fail_msg("%s", message);
 }
 
 static void test_the_example_engine_of_the_printed_file_can_be_read(void **state)
 {
     (void)state;
     _cleanup_(raw_settings_finish) struct raw_settings raw = {0};
-    char text[CONFIG_BYTES];
-    print_config(text);
-    char message[SETTINGS_MESSAGE_BYTES];
-    show_engine_example(text);
-    _cleanup_free_ char *path = write_file("settings.yaml", text, 0600);
-    if (settings_read_file(path, &raw, message) < 0)
-        fail_msg("%s", message);
+    read_example("engines", &raw);
     assert_int_equal(raw.engine_count, 1);
     for (size_t i = 0; i < ENGINE_FIELD_COUNT; i++)
         assert_string_equal(*(char **)(void *)((char *)raw.engines + engine_fields[i].offset),
                             engine_fields[i].example);
+}
+
+static void test_the_example_external_of_the_printed_file_can_be_read(void **state)
+{
+    (void)state;
+    _cleanup_(raw_settings_finish) struct raw_settings raw = {0};
+    read_example("externals", &raw);
+    assert_int_equal(raw.external_count, 1);
+    assert_string_equal(raw.externals[0].name, "style");
+    assert_int_equal(raw.externals[0].command_count, 2);
+    assert_string_equal(raw.externals[0].command[1], "style.py");
+    assert_int_equal(raw.externals[0].files_count, 1);
+    assert_string_equal(raw.externals[0].memory, "512MiB");
 }
 
 static void test_the_lines_of_the_printed_file_fit_into_120_columns(void **state)
@@ -95,6 +116,7 @@ int main(void)
         cmocka_unit_test(test_the_printed_file_gives_every_key_its_default),
         cmocka_unit_test(test_the_printed_file_names_the_values_of_each_key),
         cmocka_unit_test(test_the_example_engine_of_the_printed_file_can_be_read),
+        cmocka_unit_test(test_the_example_external_of_the_printed_file_can_be_read),
         cmocka_unit_test(test_the_lines_of_the_printed_file_fit_into_120_columns),
         cmocka_unit_test(test_the_help_of_every_key_is_a_sentence),
     };

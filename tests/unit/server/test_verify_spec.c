@@ -136,8 +136,12 @@ static void test_a_frame_is_answered_by_a_worker_and_read_back(void **state)
 
     buffer_init(&frame, 1 << 20);
     buffer_init(&reply, 1 << 20);
-    assert_int_equal(
-        verify_request_build(list, TEXT_LITERAL("\\boxed{42}"), TEXT_NONE, -1, TEXT_LITERAL("\"42\""), &frame), 0);
+    assert_int_equal(verify_request_build(list,
+                                          &(struct verify_subject){.completion = TEXT_LITERAL("\\boxed{42}"),
+                                                                   .reference_json = TEXT_LITERAL("\"42\""),
+                                                                   .completion_tokens = -1},
+                                          &frame),
+                     0);
     assert_int_equal(frame_get_length(frame.data), frame.length_bytes - REQUEST_HEADER_BYTES);
     body = (struct text){frame.data + REQUEST_HEADER_BYTES, frame.length_bytes - REQUEST_HEADER_BYTES};
     assert_int_equal(worker_answer(body, 0, &(struct worker_means){.slot_fd = -1}, 0, &reply), 0);
@@ -159,7 +163,10 @@ static void test_a_frame_too_large_is_refused(void **state)
     struct buffer frame;
 
     buffer_init(&frame, 100);
-    assert_int_equal(verify_request_build(list, TEXT_LITERAL("0123456789"), TEXT_NONE, -1, TEXT_NONE, &frame), -1);
+    assert_int_equal(
+        verify_request_build(
+            list, &(struct verify_subject){.completion = TEXT_LITERAL("0123456789"), .completion_tokens = -1}, &frame),
+        -1);
     buffer_finish(&frame);
     verifier_list_unref(list);
 }

@@ -1,0 +1,307 @@
+/* external: a reward function of the user's own, which the settings name.
+ *
+ * Its command is run in the slot of the worker, once for each completion: one JSON object on standard input, one on
+ * standard output, which is parsed here, in a locked-down process. What is not exactly a reply (no JSON, no score, an
+ * exit code, the end of its time) is no number but a failure: verifier_crashed, verifier_timeout,
+ * external_invalid_reply; what the function itself says of a failure is external_failed.
+ *
+ * The service puts the function beside the options, as "external": {"command": texts, "files": [{"name", "base64"}],
+ * "timeout_ms", "memory_bytes"}. */
+#include <math.h>
+#include <stdio.h>
+
+#include "server/base/hash.h"
+#include "server/base/json_big.h"
+#include "server/base/utf8.h"
+#include "verifiers/rows.h"
+#include "verifiers/sandbox/sandbox.h"
+#include "verifiers/text/extract.h"
+#include "verifiers/worker/worker.h"
+
+#define FAILURE_CRASHED "verifier_crashed"
+#define FAILURE_TIMEOUT "verifier_timeout"
+#define FAILURE_REPLY "external_invalid_reply"
+#define FAILURE_OWN "external_failed"
+
+#define NAME_BYTES 64
+#define OUTPUT_BYTES (INT64_C(1) << 20)
+#define DISK_BYTES (INT64_C(64) << 20)
+#define PROCESSES 16
+#define PROCESSORS 4 /* that it may keep busy for its whole time */
+#define DAY_MS INT64_C(86400000)
+#define FILES_BYTES ((size_t)1 << 20)
+#define DETAIL_BYTES 16384
+#define SAID_BYTES 100 /* of standard error, in a message */
+
+static const struct verifier_option options[] = {
+    {"name", OPTION_TEXT, NULL, NULL, 1, NAME_BYTES, "of an entry of the setting externals"},
+};
+
+/* --- there --- */
+
+/* Its own keys of the request, null for one that is not there. */
+static json_t *input_of(const struct verifier_input *input)
+{
+    static const char *const keys[] = {"id", "task", "prompt", "messages", "completion", "completion_ids", "metadata"};
+    json_t *object = json_object();
+
+    for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
+        json_t *value = json_object_get(input->request, keys[i]);
+        json_object_set_new(object, keys[i], value ? json_incref(value) : json_null());
+    }
+    json_object_set_new(object, "reference",
+                        input->reference ? json_incref((json_t *)(uintptr_t)input->reference) : json_null());
+    json_object_set_new(object, "siblings", json_null());
+    return object;
+}
+
+static int64_t number_of(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
+/* The texts of the program point into the external and, for its files, into `bytes`. -1: it is not one of ours. */
+static int add_files(const json_t *external, struct buffer *bytes, struct sandbox_program *program)
+{
+    const json_t *file;
+    size_t starts[SANDBOX_FILES_MAX];
+    size_t i;
+
+    if (json_array_size(json_object_get(external, "files")) > SANDBOX_FILES_MAX)
+        return -1;
+    json_array_foreach (json_object_get(external, "files"), i, file) {
+        starts[i] = bytes->length_bytes;
+        program->files[i].name = json_string_value(json_object_get(file, "name"));
+        if (!program->files[i].name || !base64_decode(json_text_of(json_object_get(file, "base64")), bytes))
+            return -1;
+        program->files[i].bytes.length_bytes = bytes->length_bytes - starts[i];
+        program->file_count++;
+    }
+    for (i = 0; i < program->file_count; i++) /* they stay where they are from now on */
+        program->files[i].bytes.data = bytes->length_bytes ? bytes->data + starts[i] : "";
+    return 0;
+}
+
+static int describe_program(const json_t *external, struct buffer *bytes, struct sandbox_program *program)
+{
+    int64_t timeout_ms = number_of(external, "timeout_ms");
+    const json_t *word;
+    size_t i;
+
+    *program = (struct sandbox_program){
+        .language = SANDBOX_COMMAND,
+        .limits = {.wall_ms = timeout_ms,
+                   .cpu_ms = timeout_ms > DAY_MS / PROCESSORS ? DAY_MS : timeout_ms * PROCESSORS,
+                   .memory_bytes = number_of(external, "memory_bytes"),
+                   .output_bytes = OUTPUT_BYTES,
+                   .disk_bytes = DISK_BYTES,
+                   .processes = PROCESSES},
+    };
+    if (json_array_size(json_object_get(external, "command")) > SANDBOX_ARGUMENTS_MAX)
+        return -1;
+    json_array_foreach (json_object_get(external, "command"), i, word)
+        program->arguments[program->argument_count++] = json_string_value(word);
+    return add_files(external, bytes, program);
+}
+
+/* --- back --- */
+
+/* The end of what it wrote to standard error, in one line. */
+static void take_said(struct text error, char ret_said[SAID_BYTES * 4])
+{
+    _cleanup_buffer_ struct buffer mended;
+
+    error = text_trimmed(error);
+    if (error.length_bytes > SAID_BYTES) {
+        error.data += error.length_bytes - SAID_BYTES;
+        error.length_bytes = SAID_BYTES;
+    }
+    buffer_init(&mended, (size_t)SAID_BYTES * 3 + 1);
+    utf8_append_mended(&mended, error);
+    snprintf(ret_said, SAID_BYTES * 4, "%s%.*s", mended.length_bytes ? ": " : "", (int)mended.length_bytes,
+             mended.length_bytes ? mended.data : "");
+    for (char *at = ret_said; *at; at++)
+        if ((unsigned char)*at < ' ')
+            *at = ' ';
+}
+
+/* False: it did not end as a program that says a score does. */
+static bool check_end(const struct sandbox_result *result, struct verdict *verdict)
+{
+    static const char *const ends[] = {
+        [SANDBOX_MEMORY] = "the command took more than its memory",
+        [SANDBOX_OUTPUT] = "the command wrote more than 1 MiB",
+        [SANDBOX_VIOLATION] = "the command made a system call that ends it",
+        [SANDBOX_NOT_COMPILED] = "the command was not compiled",
+    };
+    char said[SAID_BYTES * 4];
+
+    take_said(result->standard_error, said);
+    if (result->outcome == SANDBOX_BROKEN && strncmp(result->message, "exec", 4) == 0)
+        verdict_fail(verdict, FAILURE_CRASHED, "the command cannot be run: %s", result->message);
+    else if (result->outcome == SANDBOX_BROKEN)
+        verdict_fail(verdict, SANDBOX_UNAVAILABLE, "%s", result->message);
+    else if (result->outcome == SANDBOX_TIMEOUT)
+        verdict_fail(verdict, FAILURE_TIMEOUT, "the command did not end in its time%s", said);
+    else if (result->outcome != SANDBOX_ENDED)
+        verdict_fail(verdict, FAILURE_CRASHED, "%s%s", ends[result->outcome], said);
+    else if (result->signal)
+        verdict_fail(verdict, FAILURE_CRASHED, "the command ended by signal %d%s", result->signal, said);
+    else if (result->exit_code != 0)
+        verdict_fail(verdict, FAILURE_CRASHED, "the command ended with code %d%s", result->exit_code, said);
+    return result->outcome == SANDBOX_ENDED && !result->signal && result->exit_code == 0;
+}
+
+static bool is_code(struct text text)
+{
+    if (text.length_bytes == 0 || text.length_bytes >= VERDICT_REASON_BYTES)
+        return false;
+    for (size_t i = 0; i < text.length_bytes; i++)
+        if (!text.data[i] || !strchr("abcdefghijklmnopqrstuvwxyz0123456789_", text.data[i]))
+            return false;
+    return true;
+}
+
+static bool is_given(const json_t *value)
+{
+    return value && !json_is_null(value);
+}
+
+/* Its own words go below a key of their own: it cannot say at which level it ran. */
+static bool take_detail(const json_t *detail, struct verdict *verdict)
+{
+    if (!is_given(detail))
+        return true;
+    if (!json_is_object(detail) || json_dumpb(detail, NULL, 0, JSON_COMPACT) > DETAIL_BYTES) {
+        verdict_fail(verdict, FAILURE_REPLY, "detail must be an object of at most 16 KiB, or null");
+        return false;
+    }
+    json_object_set(verdict->detail, "said", (json_t *)(uintptr_t)detail);
+    return true;
+}
+
+/* A text, or {"code", "message"}. */
+static void take_failure(const json_t *failure, struct verdict *verdict)
+{
+    struct text code = json_text_of(json_object_get(failure, "code"));
+    struct text message = json_text_of(json_is_string(failure) ? failure : json_object_get(failure, "message"));
+
+    verdict_fail(verdict, FAILURE_OWN, "%.*s%s%.*s", code.data ? (int)code.length_bytes : 0, code.data ? code.data : "",
+                 code.length_bytes && message.length_bytes ? ": " : "", message.data ? (int)message.length_bytes : 0,
+                 message.data ? message.data : "");
+}
+
+static const char *unknown_key(const json_t *reply)
+{
+    static const char *const known[] = {"score", "reason", "detail", "failure"};
+    const char *key;
+    const json_t *value;
+
+    json_object_foreach ((json_t *)(uintptr_t)reply, key, value) {
+        size_t i = 0;
+        while (i < ARRAY_LENGTH(known) && strcmp(key, known[i]) != 0)
+            i++;
+        if (i == ARRAY_LENGTH(known))
+            return key;
+    }
+    return NULL;
+}
+
+static void take_score(const json_t *score, const json_t *reason, struct verdict *verdict)
+{
+    struct text code = json_text_of(reason);
+
+    if (is_given(reason) && !is_code(code)) {
+        verdict_fail(verdict, FAILURE_REPLY, "reason must be 1 to 47 of a-z 0-9 _, or null");
+        return;
+    }
+    snprintf(verdict->own_reason, sizeof verdict->own_reason, "%.*s", code.data ? (int)code.length_bytes : 6,
+             code.data ? code.data : "scored");
+    verdict_set_score(verdict, json_number_value(score), verdict->own_reason);
+}
+
+static void take_reply(const json_t *reply, struct verdict *verdict)
+{
+    const json_t *score = json_object_get(reply, "score");
+    const json_t *failure = json_object_get(reply, "failure");
+    const char *unknown = unknown_key(reply);
+
+    if (!json_is_object(reply))
+        verdict_fail(verdict, FAILURE_REPLY, "the reply is no object");
+    else if (unknown)
+        verdict_fail(verdict, FAILURE_REPLY, "the reply has a key %.40s; known are score, reason, detail, failure",
+                     unknown);
+    else if (is_given(score) && is_given(failure))
+        verdict_fail(verdict, FAILURE_REPLY, "the reply has a score and a failure: one of them");
+    else if (!take_detail(json_object_get(reply, "detail"), verdict))
+        return;
+    else if (is_given(failure))
+        take_failure(failure, verdict);
+    else if (json_is_number(score) && isfinite(json_number_value(score)))
+        take_score(score, json_object_get(reply, "reason"), verdict);
+    else
+        verdict_fail(verdict, FAILURE_REPLY, "the reply has neither a score that is a number nor a failure");
+}
+
+static void read_reply(struct text output, struct verdict *verdict)
+{
+    json_error_t error;
+    json_t *reply = json_loadb(output.data, output.length_bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+
+    if (reply)
+        take_reply(reply, verdict);
+    else
+        verdict_fail(verdict, FAILURE_REPLY, "standard output is not one JSON object: %.100s", error.text);
+    json_decref(reply);
+}
+
+/* --- the verdict --- */
+
+static void run(const struct verifier_input *input, struct sandbox_program *program, struct verdict *verdict)
+{
+    _cleanup_(sandbox_result_finish) struct sandbox_result result = {.exit_code = -1};
+    json_t *object = input_of(input);
+    _cleanup_free_ char *text = json_big_dump(object, JSON_COMPACT);
+
+    json_decref(object);
+    program->input = text_of(text);
+    if (!text)
+        verdict_fail(verdict, FAILURE_CRASHED, "there is no memory for the input of the command");
+    else if (sandbox_run(input->sandbox_fd, program, 1, &result) < 0)
+        verdict_fail(verdict, SANDBOX_UNAVAILABLE, "the slot that runs programs is gone");
+    else if (check_end(&result, verdict))
+        read_reply(result.standard_output, verdict);
+}
+
+static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+{
+    _cleanup_buffer_ struct buffer files;
+    struct sandbox_program program;
+
+    buffer_init(&files, FILES_BYTES);
+    if (!input->external) {
+        verdict_fail(ret_verdict, FAILURE_CRASHED, "there is no external of this name here");
+        return;
+    }
+    if (describe_program(input->external, &files, &program) < 0) {
+        verdict_fail(ret_verdict, FAILURE_CRASHED, "the external cannot be read");
+        return;
+    }
+    if (input->sandbox_fd < 0) {
+        verdict_fail(ret_verdict, SANDBOX_UNAVAILABLE, "there is no sandbox here to run commands in");
+        return;
+    }
+    ret_verdict->detail = json_pack("{s:O}", "external", json_object_get(input->options, "name"));
+    run(input, &program, ret_verdict);
+}
+
+const struct verifier verifier_external = {
+    .name = "external",
+    .version = "1",
+    .help = "what a reward function of your own says, which the settings name",
+    .asks_external = true,
+    .runs_programs = true,
+    .options = options,
+    .option_count = ARRAY_LENGTH(options),
+    .judge = judge,
+};
