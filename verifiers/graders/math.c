@@ -9,6 +9,7 @@
 #include "verifiers/math/compare.h"
 #include "verifiers/math/parse.h"
 #include "verifiers/rows.h"
+#include "verifiers/text/around.h"
 #include "verifiers/text/extract.h"
 #include "verifiers/text/sentence.h"
 
@@ -16,7 +17,7 @@
 #define ARENA_BYTES (8 * 1024 * 1024)
 #define READ_BYTES 1024 /* of detail.read; a longer one ends with an ellipsis */
 
-static const char *const percents[] = {"value", "unit", NULL};
+static const char *const percents[] = {"value", "unit", "both", NULL};
 static const char *const forms[] = {"any", "evaluated", "reduced", "factored", NULL};
 static const char *const multiples[] = {"last", "refuse", NULL};
 static const char *const fallbacks[] = {"none", "answer_is", NULL};
@@ -28,7 +29,9 @@ static const struct verifier_option options[] = {
     {"rel_tol", OPTION_NUMBER, "0", NULL, 0, 1, "allowed difference, relative to the reference"},
     {"abs_tol", OPTION_NUMBER, "0", NULL, 0, 1e300, "allowed difference; the larger of both counts"},
     {"percent", OPTION_CHOICE, "\"value\"", percents, 0, 0,
-     "25% where the reference has no percent sign: value reads 1/4, unit reads 25"},
+     "25% where the reference has no percent sign: value reads 1/4, unit reads 25; both: a sign may be missing on "
+     "either "
+     "side"},
     {"form", OPTION_CHOICE, "\"any\"", forms, 0, 0,
      "evaluated: nothing is left to work out; reduced: also no square under a root; factored: the reference's factors"},
     {"multiple", OPTION_CHOICE, "\"last\"", multiples, 0, 0,
@@ -37,7 +40,7 @@ static const struct verifier_option options[] = {
     {"join_boxes", OPTION_BOOL, "false", NULL, 0, 0, "all boxes together are one list"},
     {"max_boxes", OPTION_INT, "null", NULL, 1, 64, "more different boxes than this are refused"},
     {"decimal_comma", OPTION_BOOL, "false", NULL, 0, 0, "1,5 is 1.5"},
-    {"unicode_digits", OPTION_CHOICE, "\"reject\"", digit_rules, 0, 0, "nfkc: full-width digits count as digits"},
+    {"unicode_digits", OPTION_CHOICE, "\"nfkc\"", digit_rules, 0, 0, "nfkc: full-width digits count as digits"},
     {"max_depth", OPTION_INT, "256", NULL, 1, 1024, "deeper nesting is not worked out"},
 };
 
@@ -86,6 +89,7 @@ static int read_reference(struct math_arena *arena, const json_t *element, const
     enum math_parse_status status;
     char number[32];
 
+    reading.any_unit = true;
     if (json_is_integer(element)) {
         snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(element));
         text = text_of(number);
@@ -150,7 +154,7 @@ static int check_values(const struct references *references, const struct math_r
 static int check_value(const json_t *reference, const json_t *filled, struct verifier_problem *ret_problem)
 {
     _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
-    const struct math_rules rules = {.arena = arena, .percent_is_unit = option_is(filled, "percent", "unit")};
+    const struct math_rules rules = {.arena = arena, .percent_is_unit = !option_is(filled, "percent", "value")};
     struct references references = {.count = 0};
 
     if (read_references(arena, reference, filled, &references, ret_problem) < 0)
@@ -206,6 +210,33 @@ static void refuse_answer(struct found *found, const char *reason)
     found->reason = reason;
 }
 
+/* A value that a sign in front of it is of as a whole. */
+static bool is_plain(struct text answer)
+{
+    for (size_t i = 0; i < answer.length_bytes; i++)
+        if (answer.data[i] == 0 || strchr("+-=<>,;&", answer.data[i]))
+            return false;
+    return true;
+}
+
+/* \boxed{12}\% is 12\%, -\boxed{3} is -3. What else goes on beside the box cannot be read. */
+static void join_surroundings(struct text completion, struct text box, struct found *found)
+{
+    enum around around = text_around(completion, box);
+    bool minus = around == AROUND_MINUS;
+
+    if (around == AROUND_NOTHING || found->answer.length_bytes > MATH_ANSWER_BYTES)
+        return;
+    if (around == AROUND_MORE || (minus && !is_plain(found->answer))) {
+        refuse_answer(found, "unparsed_answer");
+        return;
+    }
+    buffer_append_string(&found->joined, minus ? "-" : "");
+    buffer_append(&found->joined, found->answer.data, found->answer.length_bytes);
+    buffer_append_string(&found->joined, minus ? "" : "\\%");
+    found->answer = found->joined.failed ? TEXT_NONE : buffer_text(&found->joined);
+}
+
 static void find_answer(const struct verifier_input *input, struct found *found)
 {
     double max_boxes = option_number(input->options, "max_boxes", 0);
@@ -221,6 +252,8 @@ static void find_answer(const struct verifier_input *input, struct found *found)
     if (found->prose && found->answer.length_bytes <= MATH_ANSWER_BYTES)
         found->answer = sentence_value(found->answer);
     found->reason = "no_answer";
+    if (found->answer.data && extracted.whole.data && !option_is_true(input->options, "join_boxes"))
+        join_surroundings(extracted.text, extracted.whole, found);
     if (option_is_true(input->options, "join_boxes"))
         join_boxes(input->completion, option_is_true(input->options, "decimal_comma") ? "; " : ", ", found);
     if (max_boxes > 0 && (double)extracted.distinct > max_boxes)
@@ -349,13 +382,34 @@ static void judge_parsed(struct judgement *judgement, const struct math_node *an
     math_decider_destroy(judgement->decider);
 }
 
+/* Their words may stand beside the answer's value. */
+static size_t collect_references(const json_t *reference, struct text ret_texts[REFERENCES_MAX])
+{
+    size_t count = 0;
+    size_t i;
+    const json_t *element;
+
+    if (json_is_string(reference))
+        ret_texts[count++] = json_text_of(reference);
+    json_array_foreach (reference, i, element)
+        if (json_is_string(element) && count < REFERENCES_MAX)
+            ret_texts[count++] = json_text_of(element);
+    return count;
+}
+
 static void judge_found(struct judgement *judgement, const struct verifier_input *input, const struct found *found,
                         struct verdict *ret_verdict)
 {
     struct math_reading reading = reading_of(input->options, found->prose);
     struct math_parse_error error = {0, NULL};
     struct math_node *answer = NULL;
-    enum math_parse_status status = math_parse(judgement->arena, found->answer, &reading, &answer, &error);
+    enum math_parse_status status;
+    struct text references[REFERENCES_MAX];
+
+    reading.prompt = input->prompt;
+    reading.references = references;
+    reading.reference_count = collect_references(input->reference, references);
+    status = math_parse(judgement->arena, found->answer, &reading, &answer, &error);
 
     if (status == MATH_PARSED) {
         note_read(ret_verdict, answer);
@@ -418,7 +472,9 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
 
     fmpq_init(relative);
     fmpq_init(absolute);
-    judgement.rules.percent_is_unit = option_is(input->options, "percent", "unit");
+    judgement.rules.percent_is_unit = !option_is(input->options, "percent", "value");
+    judgement.rules.percent_may_be_missing = option_is(input->options, "percent", "both");
+    judgement.rules.prompt = input->prompt;
     judgement.rules.relative = tolerance_of(input->options, "rel_tol", relative);
     judgement.rules.absolute = tolerance_of(input->options, "abs_tol", absolute);
     judge_by_rules(&judgement, input, ret_verdict);
@@ -428,7 +484,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
 
 const struct verifier verifier_math = {
     .name = "math",
-    .version = "3",
+    .version = "4",
     .help = "1 if the final answer has the reference's value, exactly",
     .needs_reference = true,
     .options = options,

@@ -79,6 +79,16 @@ static bool are_scalars(const struct math_node *reference, const struct math_nod
     return is_plain(reference) && is_plain(answer) && !(math_is_word(reference) && math_is_word(answer));
 }
 
+static bool is_negative_based(const struct math_node *node)
+{
+    return node->kind == MATH_NEGATE && node->children[0]->kind == MATH_BASED;
+}
+
+static bool has_negative_based(const struct math_node *reference, const struct math_node *answer)
+{
+    return is_negative_based(reference) || is_negative_based(answer);
+}
+
 static bool has_based(const struct math_node *reference, const struct math_node *answer)
 {
     return reference->kind == MATH_BASED || answer->kind == MATH_BASED;
@@ -116,9 +126,24 @@ static bool are_relations(const struct math_node *reference, const struct math_n
     return reference->kind == MATH_RELATION && answer->kind == MATH_RELATION;
 }
 
+/* -37_8 */
+static enum math_decision same_negative_based(struct comparison *comparison, const struct math_node *reference,
+                                              const struct math_node *answer)
+{
+    if (reference->kind != MATH_NEGATE || answer->kind != MATH_NEGATE)
+        return MATH_DIFFERENT;
+    return math_same_based(comparison, reference->children[0], answer->children[0]);
+}
+
 static bool are_one_kind(const struct math_node *reference, const struct math_node *answer)
 {
     return reference->kind == answer->kind && reference->count == answer->count;
+}
+
+/* abc: a product unless it names points. */
+static bool are_letters(const struct math_node *node)
+{
+    return (node->flags & MATH_WORD) && !math_is_capitals(node);
 }
 
 static enum math_decision same_words(struct comparison *comparison, const struct math_node *reference,
@@ -129,6 +154,8 @@ static enum math_decision same_words(struct comparison *comparison, const struct
 
     if (math_is_word(reference) && math_is_word(answer) && math_same_words(reference, answer))
         return MATH_EQUAL;
+    if (are_letters(reference) && are_letters(answer))
+        return math_same_scalars(comparison, reference, answer);
     wanted = math_said(comparison, reference);
     given = math_said(comparison, answer);
     if (!wanted || !given)
@@ -177,6 +204,7 @@ static const struct {
 } readings[] = {
     {math_are_congruences, math_same_congruences},
     {are_scalars, math_same_scalars},
+    {has_negative_based, same_negative_based},
     {has_based, math_same_based},
     {are_words, same_words},
     {has_ratio, math_same_ratios},
@@ -239,6 +267,16 @@ static const struct math_node *without_percent(struct comparison *comparison, co
     return math_build(comparison, MATH_NEGATE, 1, &child);
 }
 
+/* A percentage or ratio against a quantity with a unit: 25\% is not 0.25 cm. */
+static bool is_pure_share(const struct math_node *share, struct text unit, const struct math_node *quantity,
+                          struct text other)
+{
+    const struct math_node *inner = share->kind == MATH_NEGATE ? share->children[0] : share;
+
+    return unit.length_bytes == 0 && other.length_bytes > 0 && quantity->kind != MATH_RATIO &&
+           (inner->kind == MATH_PERCENT || inner->kind == MATH_RATIO);
+}
+
 enum math_decision math_same_bodies(struct comparison *comparison, const struct math_node *reference,
                                     const struct math_node *answer)
 {
@@ -251,9 +289,21 @@ enum math_decision math_same_bodies(struct comparison *comparison, const struct 
         return decision;
     if (wanted_unit.length_bytes && given_unit.length_bytes && !math_same_units(wanted_unit, given_unit))
         return MATH_DIFFERENT;
+    if (is_pure_share(reference, wanted_unit, answer, given_unit) ||
+        is_pure_share(answer, given_unit, reference, wanted_unit))
+        return MATH_DIFFERENT;
+    if (reference->kind == MATH_RATIO && answer->kind == MATH_RATIO &&
+        (wanted_unit.length_bytes || given_unit.length_bytes))
+        return math_same_times_of_day(reference, wanted_unit, answer, given_unit);
     if (!wanted_unit.length_bytes)
         answer = without_percent(comparison, reference, answer);
-    return answer ? read_together(comparison, reference, answer) : MATH_LIMIT;
+    if (!answer)
+        return MATH_LIMIT;
+    decision = read_together(comparison, reference, answer);
+    if (decision != MATH_DIFFERENT || !comparison->rules->percent_may_be_missing || reference->kind != MATH_PERCENT ||
+        math_has_kind(answer, MATH_PERCENT))
+        return decision;
+    return read_together(comparison, reference->children[0], answer);
 }
 
 /* y = and f(x) = are two ways to say the same; any other two names are not. */
@@ -274,6 +324,18 @@ static bool are_open_equations(const struct math_node *reference, const struct m
     bool named = (!wanted->name || wanted->name->kind == MATH_NAME) && (!given->name || given->name->kind == MATH_NAME);
 
     return (!solved || math_is_collected(answer)) && named && math_is_equation(reference) && math_is_equation(answer);
+}
+
+/* Of 1010_2 = 10_{10}, which is true, the number in the base that is wanted. */
+static const struct math_node *part_in_base(const struct math_node *reference, const struct math_node *answer,
+                                            const struct math_node *body)
+{
+    if (reference->kind != MATH_BASED || body->kind != MATH_BASED || answer->kind != MATH_RELATION)
+        return body;
+    for (size_t i = 0; i < answer->count; i++)
+        if (answer->children[i]->kind == MATH_BASED && answer->children[i]->base == reference->base)
+            return answer->children[i];
+    return body;
 }
 
 enum math_decision math_same(struct comparison *comparison, const struct math_node *reference,
@@ -303,6 +365,7 @@ enum math_decision math_same(struct comparison *comparison, const struct math_no
         return math_same_relations(comparison, reference, answer);
     if (wanted.name && given.name && !may_be_same_name(wanted.name, given.name))
         return MATH_DIFFERENT;
+    given.body = part_in_base(wanted.body, answer, given.body);
     variable = wanted.name ? math_region_variable(given.body) : given.name ? math_region_variable(wanted.body) : NULL;
     if (variable && !math_same_tree(variable, wanted.name ? wanted.name : given.name))
         return math_say(math_same_tree(reference, answer)); /* w = (y < 1) */
@@ -313,7 +376,10 @@ enum math_decision math_compare(struct math_decider *decider, const struct math_
                                 const struct math_node *answer, const struct math_rules *rules)
 {
     struct comparison comparison = {decider, rules};
-    enum math_decision decision = math_same(&comparison, reference, answer);
+    enum math_decision decision = MATH_LIMIT;
+
+    if (math_take_conditions(&comparison, &reference, &answer))
+        decision = math_same(&comparison, reference, answer);
 
     /* A node without meaning (x in an equation) is comparable with nothing, but it does not differ from itself. */
     return decision == MATH_DIFFERENT && math_same_tree(reference, answer) ? MATH_UNDECIDED : decision;

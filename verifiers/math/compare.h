@@ -10,9 +10,11 @@
 #include "verifiers/math/decide.h"
 
 struct math_rules {
-    struct math_arena *arena; /* for what comparing builds: differences, both values of \pm */
-    bool percent_is_unit;     /* 25\% where the reference has no such sign: 25, not 1/4 */
-    const fmpq *relative;     /* tolerance for numbers; NULL: exact */
+    struct math_arena *arena;    /* for what comparing builds: differences, both values of \pm */
+    bool percent_is_unit;        /* 25\% where the reference has no such sign: 25, not 1/4 */
+    bool percent_may_be_missing; /* 25 for a reference 25\%, too */
+    struct text prompt;          /* of the task: what stands in it as a formula was asked for; TEXT_NONE: unknown */
+    const fmpq *relative;        /* tolerance for numbers; NULL: exact */
     const fmpq *absolute;
 };
 

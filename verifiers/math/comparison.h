@@ -117,6 +117,11 @@ bool math_is_collected(const struct math_node *relation);
 enum math_decision math_same_relations(struct comparison *comparison, const struct math_node *reference,
                                        const struct math_node *answer);
 
+/* conditions.c: x = 2k + 1, k \in Z without its condition, where one side has none or both have the same. false: beyond
+ * the limit. */
+bool math_take_conditions(struct comparison *comparison, const struct math_node **reference,
+                          const struct math_node **answer);
+
 /* asked.c: m + n = 5 where 5 was asked for: x = 5, with a name of its own. Else the answer itself; NULL beyond the
  * limit.
  */
@@ -178,6 +183,10 @@ enum math_decision math_same_based(struct comparison *comparison, const struct m
                                    const struct math_node *answer);
 enum math_decision math_same_ratios(struct comparison *comparison, const struct math_node *reference,
                                     const struct math_node *answer);
+
+/* 4:30 p.m. is 16:30, and may be written 4:30. */
+enum math_decision math_same_times_of_day(const struct math_node *reference, struct text wanted_half,
+                                          const struct math_node *answer, struct text given_half);
 
 /* phrases.c */
 

@@ -80,6 +80,20 @@ static enum math_decision is_rounded(struct comparison *comparison, const struct
     return decision;
 }
 
+static bool is_number(const struct math_node *node)
+{
+    return node->kind == MATH_NUMBER || node->kind == MATH_BASED;
+}
+
+/* 1010_2 = 10_{10}: in a chain another base is no other value. */
+static enum math_decision same_value(struct comparison *comparison, const struct math_node *left,
+                                     const struct math_node *right)
+{
+    if (is_number(left) && is_number(right))
+        return math_say(fmpq_equal(left->value, right->value));
+    return math_same_bodies(comparison, left, right);
+}
+
 /* All of parts[from..to) must be one value. */
 static enum math_decision is_consistent(struct comparison *comparison, const struct math_node *relation, size_t from,
                                         size_t exact)
@@ -87,10 +101,15 @@ static enum math_decision is_consistent(struct comparison *comparison, const str
     enum math_decision decision = MATH_EQUAL;
 
     for (size_t i = from + 1; i < exact && decision != MATH_DIFFERENT; i++)
-        decision = math_both(decision, math_same_bodies(comparison, relation->children[from], relation->children[i]));
+        decision = math_both(decision, same_value(comparison, relation->children[from], relation->children[i]));
     if (decision == MATH_EQUAL && exact < relation->count && exact > from)
         decision = is_rounded(comparison, relation->children[exact - 1], relation->children[exact]);
     return decision == MATH_DIFFERENT ? MATH_UNDEFINED : decision;
+}
+
+static bool may_begin_chain(const struct math_node *node)
+{
+    return math_is_scalar(node) || node->kind == MATH_BASED || node->kind == MATH_RATIO;
 }
 
 static enum math_decision subject_of_chain(struct comparison *comparison, const struct math_node *node,
@@ -109,7 +128,7 @@ static enum math_decision subject_of_chain(struct comparison *comparison, const 
     } else if (node->count == 2 && exact == 2 && last->kind == MATH_NAME && math_is_named_by(last, first)) {
         *subject = (struct math_subject){last, first};
         return MATH_EQUAL;
-    } else if (node->count == 2 && (math_has_names(node) || !math_is_scalar(first))) {
+    } else if (node->count == 2 && (math_has_names(node) || !may_begin_chain(first))) {
         return MATH_EQUAL;
     }
     /* x \approx 3.14 has nothing exact but that. */
@@ -278,6 +297,9 @@ enum math_decision math_same_relations(struct comparison *comparison, const stru
 {
     enum math_decision decision = math_say(reference->count == answer->count);
 
+    if (math_is_equation(reference) && math_is_equation(answer) && math_has_kind(reference, MATH_PLUS_MINUS) &&
+        math_has_kind(answer, MATH_PLUS_MINUS))
+        return math_same_values(comparison, reference, answer);
     for (size_t i = 0; i + 1 < reference->count && decision != MATH_DIFFERENT; i++) {
         struct link link = link_at(reference, i);
         decision = math_both(decision, has_link(comparison, answer, &link));

@@ -198,18 +198,32 @@ static enum math_decision read_membership(struct comparison *comparison, const s
     return decision == MATH_EQUAL ? region_add_all(region, &outside) : decision;
 }
 
+/* x, and f(x) in -2 \le f(x) \le 2, which is read as a product. */
+static bool is_variable(const struct math_node *node)
+{
+    bool pair = node->kind == MATH_PRODUCT && node->count == 2 && (node->flags & MATH_JUXTAPOSED);
+    const struct math_node *function = pair ? node->children[0] : node;
+    const struct math_node *argument = pair ? node->children[1] : node;
+
+    if (node->kind == MATH_NAME)
+        return true;
+    return pair && function->kind == MATH_NAME && function->text.length_bytes == 1 &&
+           strchr("fghFGH", function->text.data[0]) && argument->kind == MATH_NAME &&
+           (argument->flags & MATH_BRACKETED);
+}
+
 static enum math_decision read_relation(struct comparison *comparison, const struct math_node *node,
                                         struct region *region)
 {
     const struct math_node *left = node->children[0];
     const struct math_node *right = node->children[1];
-    bool turn = left->kind != MATH_NAME;
+    bool turn = !is_variable(left);
     const struct math_node *name = turn ? right : left;
     enum math_decision decision;
 
     if (node->count == 2 && (is_absolute_name(left) || is_absolute_name(right)))
         return read_absolute(comparison, node, region);
-    if (node->count > 3 || name->kind != MATH_NAME || (node->count == 3 && !turn))
+    if (node->count > 3 || !is_variable(name) || (node->count == 3 && !turn))
         return MATH_DIFFERENT;
     decision = take_variable(region, name);
     if (decision != MATH_EQUAL)

@@ -75,16 +75,8 @@ static bool is_number_in(const struct math_node *product, unsigned base, struct 
     return append_digits(digits, (struct text){letter.data, 1});
 }
 
-static bool has_letter(const struct digits *digits)
-{
-    for (size_t i = 0; i < digits->count; i++)
-        if (!is_digit(digits->digit[i]))
-            return true;
-    return false;
-}
-
-/* The base is part of what was asked: a number in another one is another answer even if it is worth the same. Without
- * one a number is in base ten, unless an answer's digits (2A, not 1010) are none of base ten. */
+/* The base is part of what was asked: a number in another one is another answer even if it is worth the same. Where a
+ * base was asked for, an answer's digits are of it unless they say otherwise; elsewhere they are of base ten. */
 enum math_decision math_same_based(struct comparison *comparison, const struct math_node *reference,
                                    const struct math_node *answer)
 {
@@ -102,7 +94,7 @@ enum math_decision math_same_based(struct comparison *comparison, const struct m
         return MATH_DIFFERENT;
     if (is_number_in(other, based->base, &marked))
         return math_say(same_digits(&digits, &marked));
-    if (!read_digits(other, &bare) || !(based->base == 10 || (wanted_in_base && has_letter(&bare))))
+    if (!read_digits(other, &bare) || !(based->base == 10 || wanted_in_base))
         return MATH_DIFFERENT;
     return math_say(same_digits(&digits, &bare));
 }
@@ -148,6 +140,32 @@ static enum math_decision same_times(const struct math_node *reference, const st
         if (part_value(reference->children[i]) != part_value(answer->children[i]))
             return MATH_DIFFERENT;
     return MATH_EQUAL;
+}
+
+/* The hour of the day, if the half of it is known. */
+static long hour_of(const struct math_node *time, struct text half)
+{
+    long hour = part_value(time->children[0]);
+
+    if (half.length_bytes == 0 || hour > 12)
+        return hour;
+    return hour % 12 + (half.data[0] == 'p' || half.data[0] == 'P' ? 12 : 0);
+}
+
+enum math_decision math_same_times_of_day(const struct math_node *reference, struct text wanted_half,
+                                          const struct math_node *answer, struct text given_half)
+{
+    bool beyond_noon = part_value(reference->children[0]) > 12 || part_value(answer->children[0]) > 12;
+    bool both = wanted_half.length_bytes && given_half.length_bytes;
+
+    if (!is_time(reference) || !is_time(answer) || reference->count != answer->count)
+        return MATH_DIFFERENT;
+    if (!beyond_noon && !both)
+        return same_times(reference, answer);
+    for (size_t i = 1; i < reference->count; i++)
+        if (part_value(reference->children[i]) != part_value(answer->children[i]))
+            return MATH_DIFFERENT;
+    return math_say(hour_of(reference, wanted_half) == hour_of(answer, given_half));
 }
 
 /* a : b is c : d if a · d = b · c, and neither b nor d is 0. */

@@ -6,109 +6,6 @@
 #include "server/base/cleanup.h"
 #include "verifiers/math/reader.h"
 
-#define HEIGHT_FACTOR 4
-
-/* --- refusing --- */
-
-static void stop(struct math_reader *reader, enum math_parse_status status, const char *expected)
-{
-    if (reader->status != MATH_PARSED)
-        return;
-    reader->status = status;
-    reader->error = (struct math_parse_error){peek(reader)->at, expected};
-}
-
-struct math_node *math_refuse(struct math_reader *reader, const char *expected)
-{
-    stop(reader, MATH_UNPARSED, expected);
-    return NULL;
-}
-
-struct math_node *math_too_large(struct math_reader *reader, const char *what)
-{
-    stop(reader, MATH_TOO_LARGE, what);
-    return NULL;
-}
-
-/* --- building --- */
-
-static struct math_node *made(struct math_reader *reader, struct math_node *node)
-{
-    return node ? node : math_too_large(reader, "a smaller answer");
-}
-
-struct math_node *math_make(struct math_reader *reader, enum math_kind kind, size_t count,
-                            struct math_node *const children[])
-{
-    struct math_node *node;
-
-    for (size_t i = 0; i < count; i++)
-        if (!children[i])
-            return NULL;
-    node = made(reader, math_node_of(reader->arena, kind, count, children));
-    /* 1/1/1/1 is deep too, without any bracket. */
-    if (node && node->height > HEIGHT_FACTOR * (unsigned)reader->reading->max_depth)
-        return math_too_large(reader, "less depth");
-    return node;
-}
-
-struct math_node *math_make_one(struct math_reader *reader, enum math_kind kind, struct math_node *child)
-{
-    return math_make(reader, kind, 1, &child);
-}
-
-struct math_node *math_make_two(struct math_reader *reader, enum math_kind kind, struct math_node *first,
-                                struct math_node *second)
-{
-    return math_make(reader, kind, 2, (struct math_node *const[]){first, second});
-}
-
-struct math_node *math_make_text(struct math_reader *reader, enum math_kind kind, struct text text)
-{
-    struct math_node *node = made(reader, math_node_create(reader->arena, kind, 0));
-
-    if (!node)
-        return NULL;
-    node->text = math_copy_text(reader->arena, text);
-    return made(reader, node->text.data ? node : NULL);
-}
-
-struct math_node *math_make_integer(struct math_reader *reader, unsigned long value)
-{
-    struct math_node *node;
-    char digits[24];
-    int length = snprintf(digits, sizeof digits, "%lu", value);
-    fmpq_t number;
-
-    fmpq_init(number);
-    fmpq_set_ui(number, value, 1);
-    node = math_number_create(reader->arena, number);
-    fmpq_clear(number);
-    if (node)
-        node->text = math_copy_text(reader->arena, (struct text){digits, (size_t)length});
-    return made(reader, node && node->text.data ? node : NULL);
-}
-
-bool math_push(struct math_reader *reader, struct math_node *child)
-{
-    if (!child)
-        return false;
-    if (reader->stack_count == reader->stack_capacity) {
-        reader->stack_capacity = reader->stack_capacity ? 2 * reader->stack_capacity : 32;
-        reader->stack = xrealloc(reader->stack, reader->stack_capacity * sizeof(struct math_node *));
-    }
-    reader->stack[reader->stack_count++] = child;
-    return true;
-}
-
-struct math_node *math_collect(struct math_reader *reader, enum math_kind kind, size_t mark)
-{
-    struct math_node *node = math_make(reader, kind, reader->stack_count - mark, reader->stack + mark);
-
-    reader->stack_count = mark;
-    return node;
-}
-
 /* --- what stands around the whole --- */
 
 static bool is_space(char byte)
@@ -153,16 +50,29 @@ static bool has_several_formulas(struct text text)
     return count > 2 && count % 2 == 0 && is_wrapped(text, "$", "$") && !is_wrapped(text, "$$", "$$");
 }
 
+/* The bytes of a final full stop. Not of 0.333..., which is another number. */
+static size_t final_stop(struct text text)
+{
+    static const char *const wide[] = {"\u3002", "\uff0e", "\uff61"};
+    const char *end = text.data + text.length_bytes;
+
+    if (text.length_bytes > 1 && end[-1] == '.' && end[-2] != '.')
+        return 1;
+    for (size_t i = 0; text.length_bytes && end[-1] & 0x80 && i < ARRAY_LENGTH(wide); i++)
+        if (text.length_bytes > strlen(wide[i]) && memcmp(end - strlen(wide[i]), wide[i], strlen(wide[i])) == 0)
+            return strlen(wide[i]);
+    return 0;
+}
+
 static struct text undecorated(struct text text)
 {
-    static const char *const around[][2] = {{"$$", "$$"}, {"$", "$"}, {"\\(", "\\)"}, {"\\[", "\\]"}, {"**", "**"}};
+    static const char *const around[][2] = {{"$$", "$$"},   {"$", "$"},   {"\\(", "\\)"},
+                                            {"\\[", "\\]"}, {"**", "**"}, {"`", "`"}};
 
     text = trimmed(text);
     for (size_t i = 0; i < 2 * ARRAY_LENGTH(around); i++) {
         const char *const *pair = around[i % ARRAY_LENGTH(around)];
-        /* Not of 0.333..., which is another number. */
-        if (text.length_bytes > 1 && text.data[text.length_bytes - 1] == '.' && text.data[text.length_bytes - 2] != '.')
-            text = without_ends(text, 0, 1);
+        text = without_ends(text, 0, final_stop(text));
         if (is_wrapped(text, pair[0], pair[1]))
             text = without_ends(text, strlen(pair[0]), strlen(pair[1]));
     }
@@ -191,18 +101,19 @@ static size_t end_before_words(struct text text, const char *mark)
 /* Running text with spaces where such an end stands: $42$ cm. */
 static struct text without_marks(struct math_arena *arena, struct text text)
 {
-    static const char *const marks[] = {"**", "`", "$"};
+    static const struct {
+        const char *mark, *opening; /* at the text's beginning; "": anywhere, and it stays */
+    } ends[] = {{"**", ""}, {"`", ""}, {"$", "$"}, {"\\)", "\\("}};
     struct text copy = math_copy_text(arena, text);
     char *bytes = (char *)(uintptr_t)copy.data;
 
-    for (size_t i = 0; bytes && i < ARRAY_LENGTH(marks); i++) {
-        size_t end = end_before_words(copy, marks[i]);
-        bool formula = marks[i][0] == '$';
-        if (end == copy.length_bytes || (formula && (bytes[0] != '$' || bytes[1] == '$')))
+    for (size_t i = 0; bytes && i < ARRAY_LENGTH(ends); i++) {
+        size_t end = end_before_words(copy, ends[i].mark);
+        size_t opening = strlen(ends[i].opening);
+        if (end == copy.length_bytes || (opening && (memcmp(bytes, ends[i].opening, opening) != 0 || bytes[1] == '$')))
             continue;
-        memset(bytes + end, ' ', strlen(marks[i]));
-        if (formula)
-            bytes[0] = ' ';
+        memset(bytes + end, ' ', strlen(ends[i].mark));
+        memset(bytes, ' ', opening);
     }
     return bytes ? copy : text;
 }
@@ -221,6 +132,7 @@ static struct math_node *read_answer(struct math_reader *reader)
     node = math_read_prose(reader);
     if (node || reader->status != MATH_PARSED)
         return node;
+    math_skip_labels(reader);
     node = math_read_stacked(reader);
     if (node && !sees(reader, TOKEN_END))
         return math_refuse(reader, "an operator, or the end");

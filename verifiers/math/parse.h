@@ -22,6 +22,11 @@ struct math_reading {
     bool decimal_comma; /* 1,5 is 1.5; lists are separated by ; */
     bool wide_digits;   /* full-width digits U+FF10… are digits */
     bool prose;         /* from running text: words may follow the value and are dropped */
+    /* Texts whose words may stand beside a value. Not copied. */
+    struct text prompt; /* TEXT_NONE: unknown */
+    const struct text *references;
+    size_t reference_count;
+    bool any_unit; /* of a reference: any word may be a unit */
 };
 
 struct math_parse_error {

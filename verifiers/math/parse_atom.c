@@ -76,8 +76,12 @@ static bool add_token_text(struct math_reader *reader, struct name *name, bool s
             add_string(name, " ");
     } else if (subscript && (token->kind == TOKEN_PLUS || token->kind == TOKEN_MINUS || token->kind == TOKEN_COMMA)) {
         add_string(name, token->kind == TOKEN_PLUS ? "+" : token->kind == TOKEN_MINUS ? "-" : ",");
-    } else if (subscript && (token->kind == TOKEN_TEXT || token->flags & (TOKEN_ASCII | TOKEN_UPRIGHT))) {
-        struct text word = token_text(reader, token);
+    } else if (subscript && token->kind == TOKEN_HEAD) {
+        add_string(name, math_heads[token->value]);
+        add_string(name, " ");
+    } else if (subscript && (token->kind == TOKEN_TEXT || token->kind == TOKEN_FUNCTION ||
+                             token->flags & (TOKEN_ASCII | TOKEN_UPRIGHT))) {
+        struct text word = math_without_backslash(token_text(reader, token));
         for (size_t i = 0; i < word.length_bytes; i++)
             if (isalnum((unsigned char)word.data[i]))
                 add_bytes(name, word.data + i, 1);
@@ -169,6 +173,20 @@ static struct math_node *finish_name(struct math_reader *reader, struct name *na
     if (name->length > NAME_BYTES)
         return math_too_large(reader, "a shorter name");
     return math_make_name(reader, (struct text){name->bytes, name->length});
+}
+
+/* v^2_0 is v_0^2. */
+struct math_node *math_read_late_subscript(struct math_reader *reader, const struct math_node *name)
+{
+    struct name longer = {.length = 0};
+
+    reader->at++;
+    add_bytes(&longer, name->text.data, name->text.length_bytes);
+    if (memchr(name->text.data, '_', name->text.length_bytes) || !add_subscript(reader, &longer))
+        return math_refuse(reader, "a subscript of letters and digits");
+    if (longer.length > NAME_BYTES)
+        return math_too_large(reader, "a shorter name");
+    return math_make_text(reader, MATH_NAME, (struct text){longer.bytes, longer.length});
 }
 
 struct math_node *math_read_name(struct math_reader *reader)
@@ -380,6 +398,8 @@ static struct math_node *read_letter(struct math_reader *reader)
     /* Only where a word begins: what comes later in it was looked at then. */
     if (reader->at == 0 || peek(reader)[-1].kind != TOKEN_LETTER || !is_adjacent(peek(reader)))
         number = math_read_digits_in_base(reader);
+    if (!number && reader->status == MATH_PARSED)
+        number = math_read_combination(reader);
     return number || reader->status != MATH_PARSED ? number : math_read_name(reader);
 }
 
@@ -510,6 +530,7 @@ static struct math_node *(*const atoms[TOKEN_KINDS])(struct math_reader *reader)
     [TOKEN_OPEN_BRACE] = read_group_or_based,
     [TOKEN_OPEN_PAREN] = read_group_or_based,
     [TOKEN_OPEN_SQUARE] = math_read_bracket,
+    [TOKEN_CLOSE_SQUARE] = math_read_bracket,
     [TOKEN_OPEN_SET] = math_read_set,
     [TOKEN_OPEN_ANGLE] = math_read_fence,
     [TOKEN_OPEN_FLOOR] = math_read_fence,
@@ -532,6 +553,8 @@ static struct math_node *(*const atoms[TOKEN_KINDS])(struct math_reader *reader)
     [TOKEN_BEGIN] = math_read_matrix,
     [TOKEN_DETERMINANT] = math_read_matrix,
     [TOKEN_TEXT] = math_read_text,
+    [TOKEN_CARET] = math_read_raised,
+    [TOKEN_SUBSCRIPT] = math_read_raised,
 };
 
 struct math_node *math_read_atom(struct math_reader *reader)

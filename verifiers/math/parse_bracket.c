@@ -32,13 +32,20 @@ struct math_node *math_read_group(struct math_reader *reader)
 
 /* --- ( and [ --- */
 
+/* ]2,5[ is (2,5): a bracket that is turned away leaves its end out. */
+static bool is_turned_away(const struct math_reader *reader, size_t mark)
+{
+    return sees(reader, TOKEN_OPEN_SQUARE) && reader->stack_count == mark + 2;
+}
+
 static struct math_node *finish_tuple(struct math_reader *reader, size_t mark, char opening)
 {
-    char closing = sees(reader, TOKEN_CLOSE_PAREN) ? ')' : ']';
+    char closing = sees(reader, TOKEN_CLOSE_SQUARE) ? ']' : ')';
     struct math_node *node;
 
-    if (!take(reader, TOKEN_CLOSE_PAREN) && !take(reader, TOKEN_CLOSE_SQUARE))
+    if (!sees(reader, TOKEN_CLOSE_PAREN) && !sees(reader, TOKEN_CLOSE_SQUARE) && !is_turned_away(reader, mark))
         return math_refuse(reader, "a closing bracket");
+    reader->at++;
     if (reader->stack_count > mark + 1) {
         node = math_collect(reader, MATH_TUPLE, mark);
         if (node) {
@@ -60,7 +67,8 @@ static struct math_node *finish_tuple(struct math_reader *reader, size_t mark, c
 struct math_node *math_read_bracket(struct math_reader *reader)
 {
     struct math_context outside = reader->context;
-    char opening = sees(reader, TOKEN_OPEN_PAREN) ? '(' : '[';
+    bool away = sees(reader, TOKEN_CLOSE_SQUARE);
+    char opening = sees(reader, TOKEN_OPEN_PAREN) || away ? '(' : '[';
     size_t mark = reader->stack_count;
     struct math_node *node;
 
@@ -70,6 +78,8 @@ struct math_node *math_read_bracket(struct math_reader *reader)
         if (!math_push(reader, math_read_relation(reader)))
             return NULL;
     } while (take(reader, TOKEN_COMMA) || take(reader, TOKEN_SEMICOLON));
+    if (away && (reader->stack_count != mark + 2 || sees(reader, TOKEN_CLOSE_PAREN)))
+        return math_refuse(reader, "two ends of an interval");
     node = finish_tuple(reader, mark, opening);
     reader->context = outside;
     return node;

@@ -18,6 +18,17 @@ static bool take_separator(struct math_reader *reader, bool *by_or)
     return take(reader, TOKEN_AND) || taken;
 }
 
+/* 6k + 1 where k is an integer */
+static bool push_conditions(struct math_reader *reader)
+{
+    while (math_sees_condition(reader, sees(reader, TOKEN_COMMA))) {
+        take(reader, TOKEN_COMMA);
+        if (!math_push(reader, math_read_condition(reader)))
+            return false;
+    }
+    return true;
+}
+
 struct math_node *math_read_list(struct math_reader *reader)
 {
     size_t mark = reader->stack_count;
@@ -27,7 +38,9 @@ struct math_node *math_read_list(struct math_reader *reader)
     do {
         if (!math_push(reader, math_read_relation(reader)))
             return NULL;
-    } while (take_separator(reader, &by_or));
+    } while (!math_sees_condition(reader, sees(reader, TOKEN_COMMA)) && take_separator(reader, &by_or));
+    if (!push_conditions(reader))
+        return NULL;
     if (reader->stack_count == mark + 1)
         return reader->stack[--reader->stack_count];
     list = math_collect(reader, MATH_LIST, mark);
@@ -58,7 +71,9 @@ static bool is_definition(const struct math_reader *reader, size_t ahead, bool a
             token->kind != TOKEN_OPEN_PAREN)
             return false;
     }
-    return peek_at(reader, ahead + 1)->kind == TOKEN_RELATION && peek_at(reader, ahead + 1)->value == MATH_EQUALS;
+    ahead++;
+    return peek_at(reader, ahead)->kind == TOKEN_RELATION &&
+           (peek_at(reader, ahead)->value == MATH_EQUALS || peek_at(reader, ahead)->value == MATH_CONGRUENT);
 }
 
 /* f(x) =, f'(x) =, f^{-1}(x) =: how many tokens the name has; 0 if it is something else. */
@@ -141,10 +156,44 @@ static struct math_node *read_side(struct math_reader *reader)
     return call ? read_call(reader, call) : read_congruence(reader, math_read_operand(reader));
 }
 
+/* f: x \mapsto x^2 says f(x) = x^2. */
+static bool is_map(const struct math_reader *reader)
+{
+    const struct math_token *name = peek(reader);
+    const struct math_token *argument = peek_at(reader, 2);
+
+    return name->kind == TOKEN_LETTER && name->run == 1 && peek_at(reader, 1)->kind == TOKEN_COLON &&
+           argument->kind == TOKEN_LETTER && argument->run == 1 && peek_at(reader, 3)->kind == TOKEN_MAPS_TO;
+}
+
+static struct math_node *read_map(struct math_reader *reader)
+{
+    char name = (char)peek(reader)->value;
+    struct math_node *call;
+
+    reader->at += 2;
+    call = math_make_one(reader, MATH_CALL, math_read_name(reader));
+    if (call)
+        call->text = math_copy_text(reader->arena, (struct text){&name, 1});
+    return call && call->text.data ? call : math_too_large(reader, "a smaller answer");
+}
+
+static struct math_node *read_first_side(struct math_reader *reader)
+{
+    struct math_node *subject = is_map(reader) ? read_map(reader) : math_read_subject(reader);
+
+    return subject || reader->status != MATH_PARSED ? subject : read_side(reader);
+}
+
 static bool take_relation(struct math_reader *reader, enum math_relation *ret_relation)
 {
     const struct math_token *token = peek(reader);
 
+    if (token->kind == TOKEN_MAPS_TO && reader->stack[reader->stack_count - 1]->kind == MATH_CALL) {
+        *ret_relation = MATH_EQUALS;
+        reader->at++;
+        return true;
+    }
     if (token->kind == TOKEN_RELATION) {
         *ret_relation = token->value;
         reader->at++;
@@ -166,7 +215,7 @@ static struct math_node *read_relation(struct math_reader *reader, bool aligned)
     size_t count = 0;
     struct math_node *node;
 
-    if (!math_push(reader, read_side(reader)))
+    if (!math_push(reader, read_first_side(reader)))
         return NULL;
     if (aligned)
         take(reader, TOKEN_AMPERSAND);
@@ -187,6 +236,8 @@ static struct math_node *read_relation(struct math_reader *reader, bool aligned)
     if (!node || !node->relations)
         return math_too_large(reader, "a smaller answer");
     memcpy(node->relations, relations, count * sizeof *relations);
+    if (node->children[0]->kind == MATH_CALL && relations[0] == MATH_CONGRUENT) /* f(x) \equiv x: everywhere */
+        node->relations[0] = MATH_EQUALS;
     return node;
 }
 
@@ -301,6 +352,24 @@ static struct math_node *read_money(struct math_reader *reader)
     return value ? math_read_unit(reader, make_quantity(reader, value, math_money[money])) : NULL;
 }
 
+/* 4 ft \times 12 ft */
+static struct math_node *read_dimension(struct math_reader *reader, const struct math_node *before)
+{
+    struct math_node *factor = math_read_term(reader);
+    struct math_node *next = factor && math_can_combine(factor) ? math_read_unit(reader, factor) : NULL;
+    struct math_node *product;
+    char unit[2 * MATH_WORD_BYTES];
+
+    if (!next || next->kind != MATH_QUANTITY)
+        return math_refuse(reader, "another quantity");
+    snprintf(unit, sizeof unit, "%.*s*%.*s", (int)before->text.length_bytes, before->text.data,
+             (int)next->text.length_bytes, next->text.data);
+    if (before->text.length_bytes + next->text.length_bytes + 2 > sizeof unit)
+        return math_too_large(reader, "a shorter unit");
+    product = math_make_two(reader, MATH_PRODUCT, before->children[0], next->children[0]);
+    return product ? make_quantity(reader, product, unit) : NULL;
+}
+
 struct math_node *math_read_operand(struct math_reader *reader)
 {
     struct math_node *value;
@@ -308,5 +377,8 @@ struct math_node *math_read_operand(struct math_reader *reader)
     if (sees(reader, TOKEN_MONEY) || (sees(reader, TOKEN_MINUS) && peek_at(reader, 1)->kind == TOKEN_MONEY))
         return read_money(reader);
     value = read_sets(reader);
-    return value ? math_read_unit(reader, value) : NULL;
+    value = value ? math_read_unit(reader, value) : NULL;
+    while (value && value->kind == MATH_QUANTITY && take(reader, TOKEN_TIMES))
+        value = read_dimension(reader, value);
+    return value;
 }

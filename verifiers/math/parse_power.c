@@ -1,14 +1,21 @@
 /* Suffixes of an atom: exponents, factorials, percent, degrees. */
 #include "verifiers/math/reader.h"
 
+/* The letter o that stands for the sign: 60^{o}. */
+static bool is_small_circle(const struct math_reader *reader, const struct math_token *mark)
+{
+    return mark->kind == TOKEN_LETTER && mark->value == 'o' && mark->run == 1 && reader->at &&
+           peek(reader)[-1].kind == TOKEN_DIGIT;
+}
+
 /* ^\circ, ^{\circ}, °. */
 static size_t degree_tokens(const struct math_reader *reader)
 {
     bool caret = sees(reader, TOKEN_CARET);
     bool braces = caret && peek_at(reader, 1)->kind == TOKEN_OPEN_BRACE;
-    enum token_kind mark = peek_at(reader, caret + braces)->kind;
+    const struct math_token *mark = peek_at(reader, caret + braces);
 
-    if (mark != TOKEN_DEGREE && !(mark == TOKEN_CIRCLE && caret))
+    if (mark->kind != TOKEN_DEGREE && !(caret && (mark->kind == TOKEN_CIRCLE || is_small_circle(reader, mark))))
         return 0;
     if (braces && peek_at(reader, 3)->kind != TOKEN_CLOSE_BRACE)
         return 0;
@@ -90,12 +97,17 @@ static struct math_node *read_factorial(struct math_reader *reader, struct math_
 
 static struct math_node *read_power_of(struct math_reader *reader, struct math_node *base)
 {
+    struct math_node *exponent;
+
     if (base->kind == MATH_POWER && !(base->flags & MATH_BRACKETED))
         return math_refuse(reader, "one exponent");
     if (base->kind == MATH_MIXED && !(base->flags & MATH_BRACKETED))
         return math_refuse(reader, "brackets around a mixed number with an exponent");
     reader->at++;
-    return math_make_two(reader, MATH_POWER, base, math_read_exponent(reader));
+    exponent = math_read_exponent(reader);
+    if (exponent && sees(reader, TOKEN_SUBSCRIPT) && base->kind == MATH_NAME)
+        base = math_read_late_subscript(reader, base);
+    return exponent ? math_make_two(reader, MATH_POWER, base, exponent) : NULL;
 }
 
 static struct math_node *read_one_suffix(struct math_reader *reader, struct math_node *base)

@@ -4,8 +4,16 @@
 #include "server/base/cleanup.h"
 #include "verifiers/math/reader.h"
 
+/* -101_2 */
+static bool is_negative_in_base(const struct math_node *node)
+{
+    return node->kind == MATH_NEGATE && node->children[0]->kind == MATH_BASED;
+}
+
 bool math_can_combine(const struct math_node *node)
 {
+    if (is_negative_in_base(node))
+        return false;
     return (node->kind < MATH_LIST && node->kind != MATH_QUANTITY) || node->kind == MATH_MATRIX ||
            (node->kind == MATH_TUPLE && node->opening == '(' && node->closing == ')');
 }
@@ -66,6 +74,18 @@ static bool starts_bar(const struct math_reader *reader)
     return reader->context.bars == 0 && !reader->context.condition;
 }
 
+/* [2,5[: the bracket that ends an interval. */
+static bool ends_turned_interval(const struct math_reader *reader)
+{
+    static const uint8_t behind[TOKEN_KINDS] = {
+        [TOKEN_END] = true,       [TOKEN_UNION] = true,       [TOKEN_INTERSECTION] = true,
+        [TOKEN_COMMA] = true,     [TOKEN_CLOSE_BRACE] = true, [TOKEN_CLOSE_PAREN] = true,
+        [TOKEN_CLOSE_SET] = true, [TOKEN_OR] = true,          [TOKEN_AND] = true,
+    };
+
+    return sees(reader, TOKEN_OPEN_SQUARE) && reader->context.brackets && behind[peek_at(reader, 1)->kind];
+}
+
 bool math_starts_factor(const struct math_reader *reader)
 {
     static const uint8_t starts[TOKEN_KINDS] = {
@@ -81,7 +101,8 @@ bool math_starts_factor(const struct math_reader *reader)
         return starts_letter(reader);
     if (sees(reader, TOKEN_BAR))
         return starts_bar(reader);
-    return starts[peek(reader)->kind] && !math_starts_unit(reader);
+    return starts[peek(reader)->kind] && !math_starts_unit(reader) && !ends_turned_interval(reader) &&
+           !(sees(reader, TOKEN_OPEN_PAREN) && math_sees_condition(reader, 0));
 }
 
 /* --- products --- */
@@ -238,11 +259,15 @@ static struct math_node *apply_sign(struct math_reader *reader, enum token_kind 
 static struct math_node *read_signed_term(struct math_reader *reader)
 {
     enum token_kind sign = peek(reader)->kind;
+    struct math_node *term;
 
     if (!is_sign(sign))
         return math_read_term(reader);
     reader->at++;
-    return apply_sign(reader, sign, combinable(reader, math_read_term(reader)));
+    term = math_read_term(reader);
+    if (term && term->kind == MATH_BASED && sign == TOKEN_MINUS)
+        return math_make_one(reader, MATH_NEGATE, term);
+    return apply_sign(reader, sign, combinable(reader, term));
 }
 
 struct math_node *math_read_sum(struct math_reader *reader)

@@ -5,33 +5,6 @@
 #include "server/base/cleanup.h"
 #include "verifiers/math/words.h"
 
-/* The whole word of letters that starts here; empty where none starts. */
-struct text math_word_at(const struct math_reader *reader, size_t at)
-{
-    const struct math_token *token = &reader->tokens[at];
-
-    if (token->kind != TOKEN_LETTER || token->flags & TOKEN_UPRIGHT ||
-        (at && token[-1].kind == TOKEN_LETTER && is_adjacent(token) && token[-1].run == token->run + 1))
-        return TEXT_LITERAL("");
-    return (struct text){reader->text.data + token->at, token->run};
-}
-
-bool math_sees_word(const struct math_reader *reader, const char *word)
-{
-    return sees(reader, TOKEN_LETTER) && text_equals(math_word_at(reader, reader->at), word);
-}
-
-bool math_sees_in(const struct math_reader *reader)
-{
-    static const uint8_t sets[TOKEN_KINDS] = {[TOKEN_OPEN_PAREN] = true,
-                                              [TOKEN_OPEN_SQUARE] = true,
-                                              [TOKEN_OPEN_SET] = true,
-                                              [TOKEN_NUMBER_SET] = true,
-                                              [TOKEN_EMPTY_SET] = true};
-
-    return math_sees_word(reader, "in") && sets[peek_at(reader, 2)->kind];
-}
-
 /* --- text --- */
 
 /* Lower case, single spaces, no punctuation at the end. */
@@ -67,13 +40,42 @@ struct math_node *math_make_words(struct math_reader *reader, struct text words)
     return words.length_bytes == 1 ? math_make_name(reader, words) : math_make_text(reader, MATH_TEXT, words);
 }
 
+static bool is_month(struct text word)
+{
+    static const char *const months[] = {"january", "february", "march",     "april",   "may",      "june",
+                                         "july",    "august",   "september", "october", "november", "december"};
+    char lower[MATH_WORD_BYTES];
+
+    return math_is_listed(months, ARRAY_LENGTH(months), math_lowered(word, lower));
+}
+
+/* \text{June }20 is \text{June 20}; NULL without a refusal: no date. */
+static struct math_node *read_date(struct math_reader *reader, struct text word)
+{
+    char date[MATH_WORD_BYTES];
+    size_t digits = 0;
+    int length;
+
+    while (digits < 3 && peek_at(reader, 1 + digits)->kind == TOKEN_DIGIT)
+        digits++;
+    if (digits == 0 || digits > 2 || !is_month(word))
+        return NULL;
+    length = snprintf(date, sizeof date, "%.*s %.*s", (int)word.length_bytes, word.data, (int)digits,
+                      reader->text.data + peek_at(reader, 1)->at);
+    reader->at += 1 + digits;
+    return math_make_words(reader, (struct text){date, (size_t)length});
+}
+
 /* A single letter is a name: \text{A} is A. \text{n!} is none: nobody would know what the sign says. */
 struct math_node *math_read_text(struct math_reader *reader)
 {
     struct text words = math_trimmed(token_text(reader, peek(reader)), "");
-    struct math_node *number = NULL;
+    struct math_node *number = read_date(reader, words);
 
-    if (peek_at(reader, 1)->kind == TOKEN_SUBSCRIPT)
+    if (!number && reader->status == MATH_PARSED)
+        number = math_read_combination(reader);
+
+    if (!number && reader->status == MATH_PARSED && peek_at(reader, 1)->kind == TOKEN_SUBSCRIPT)
         number = math_read_digits_in_base(reader);
     if (number || reader->status != MATH_PARSED)
         return number;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "server/base/cleanup.h"
+#include "verifiers/math/unit_spellings.h"
 #include "verifiers/math/words.h"
 
 #define UNIT_BYTES 96
@@ -14,8 +15,10 @@ bool math_starts_forbidden_word(const struct math_reader *reader)
 }
 
 struct unit {
+    const struct math_reading *reading;
     char bytes[UNIT_BYTES];
     size_t length, words;
+    bool counted; /* a measure word stood there, which is no unit */
 };
 
 static struct text unit_text(const struct unit *unit)
@@ -32,11 +35,24 @@ static bool add_bytes(struct unit *unit, const char *bytes, size_t length)
     return true;
 }
 
+/* A unit, a thing that is counted, or a word of the task itself. Parts of a-b are known each. */
+static bool is_known_word(const struct math_reading *reading, struct text word)
+{
+    const char *hyphen = word.length_bytes ? memchr(word.data, '-', word.length_bytes) : NULL;
+    size_t before = hyphen ? (size_t)(hyphen - word.data) : 0;
+
+    if (reading->any_unit || math_is_bare_unit(word) || math_is_unit_word(word) || math_is_counted(word) ||
+        math_is_in_references(reading, word) || math_is_in_prompt(reading, word))
+        return true;
+    return hyphen && is_known_word(reading, (struct text){word.data, before}) &&
+           is_known_word(reading, (struct text){hyphen + 1, word.length_bytes - before - 1});
+}
+
 static bool add_word(struct unit *unit, struct text word)
 {
     bool joined = unit->length == 0 || strchr("/* ", unit->bytes[unit->length - 1]);
 
-    if (++unit->words > UNIT_WORDS_MAX || math_is_no_unit(word))
+    if (++unit->words > UNIT_WORDS_MAX || math_is_no_unit(word) || !is_known_word(unit->reading, word))
         return false;
     return (joined || add_bytes(unit, " ", 1)) && add_bytes(unit, word.data, word.length_bytes);
 }
@@ -44,6 +60,25 @@ static bool add_word(struct unit *unit, struct text word)
 static bool ends_in_letter(const struct unit *unit)
 {
     return unit->length && isalpha((unsigned char)unit->bytes[unit->length - 1]);
+}
+
+/* 千米: kept as km. 0: of none. */
+static size_t add_measure_word(struct unit *unit, struct text rest)
+{
+    const char *name;
+    size_t length = math_measure_word(rest, &name);
+    struct text word;
+    const char *exponent;
+
+    if (length == 0)
+        return 0;
+    word = text_of(name);
+    exponent = word.length_bytes ? memchr(word.data, '^', word.length_bytes) : NULL;
+    unit->counted = true;
+    if (word.length_bytes == 0)
+        return length;
+    word.length_bytes = exponent ? (size_t)(exponent - word.data) : word.length_bytes;
+    return add_word(unit, word) && (!exponent || add_bytes(unit, exponent, strlen(exponent))) ? length : 0;
 }
 
 /* ² */
@@ -68,8 +103,12 @@ static size_t add_unit_sign(struct unit *unit, struct text rest)
         return add_bytes(unit, rest.data + braces, minus + 1) ? 1 + minus + 2 * braces : 0;
     if (math_is_space(rest.data[0]) || rest.data[0] == '.')
         return 1;
-    if (rest.data[0] & 0x80)
-        return add_raised_digit(unit, rest);
+    if (rest.data[0] & 0x80) {
+        size_t length = add_measure_word(unit, rest);
+        return length ? length : add_raised_digit(unit, rest);
+    }
+    if (rest.data[0] == '\\' && isalpha((unsigned char)rest.data[1]) && rest.data[1] != 'c')
+        return 1; /* \meter\per\second */
     if (rest.data[0] == '\\')
         return rest.data[1] != 'c' ? 2 : add_bytes(unit, "*", 1) ? 5 : 0;
     if (rest.data[0] == '^' && !ends_in_letter(unit))
@@ -98,7 +137,7 @@ static bool add_text(struct unit *unit, struct text text)
             return false;
         i += step;
     }
-    return unit->length > 0 && !strchr("/^*", unit->bytes[unit->length - 1]);
+    return unit->length > 0 ? !strchr("/^*", unit->bytes[unit->length - 1]) : unit->counted;
 }
 
 static bool has_vowel(struct text word)
@@ -391,7 +430,7 @@ static struct math_node *read_temperature(struct math_reader *reader, struct mat
 /* \$5 dollars is \$5; \$5 per hour keeps both. */
 static struct math_node *read_rate(struct math_reader *reader, struct math_node *quantity)
 {
-    struct unit unit = {.length = 0};
+    struct unit unit = {.reading = reader->reading};
     struct text words;
 
     if (quantity->kind != MATH_QUANTITY || !add_bytes(&unit, quantity->text.data, quantity->text.length_bytes) ||
@@ -420,9 +459,21 @@ static struct math_node *read_currency(struct math_reader *reader, struct math_n
                                                            : math_refuse(reader, "a number in front of the currency");
 }
 
+/* [-2,2] \text{ is the range}: at the very end. */
+static bool is_label_behind(const struct math_reader *reader)
+{
+    static const char *const labels[] = {"is the range",        "is the answer", "is the solution", "is the domain",
+                                         "is the solution set", "is the result", "is the value"};
+    char lower[MATH_WORD_BYTES];
+
+    return sees(reader, TOKEN_TEXT) && peek_at(reader, 1)->kind == TOKEN_END &&
+           math_is_listed(labels, ARRAY_LENGTH(labels),
+                          math_lowered(math_trimmed(token_text(reader, peek(reader)), "."), lower));
+}
+
 struct math_node *math_read_unit(struct math_reader *reader, struct math_node *value)
 {
-    struct unit unit = {.length = 0};
+    struct unit unit = {.reading = reader->reading};
     bool slash =
         value && value->kind == MATH_QUANTITY && sees(reader, TOKEN_SLASH) && peek_at(reader, 1)->kind == TOKEN_TEXT;
 
@@ -432,13 +483,17 @@ struct math_node *math_read_unit(struct math_reader *reader, struct math_node *v
         return read_currency(reader, value);
     if (math_sees_temperature(reader))
         return read_temperature(reader, value);
-    if (!sees(reader, TOKEN_TEXT) && !math_starts_unit(reader) && !slash)
+    if ((!sees(reader, TOKEN_TEXT) && !math_starts_unit(reader) && !slash) || math_sees_condition(reader, 0))
         return value;
+    if (is_label_behind(reader)) {
+        reader->at++;
+        return value;
+    }
     if (value->kind == MATH_QUANTITY)
         return read_rate(reader, value);
     if ((value->kind > MATH_QUANTITY && value->kind != MATH_RATIO) || has_unit(value) || value->kind == MATH_DEGREES)
         return math_refuse(reader, "a number in front of the unit");
     if (!take_unit(reader, &unit) || (value->kind == MATH_RATIO && !is_half_of_day(unit_text(&unit))))
         return math_refuse(reader, "a unit");
-    return with_unit(reader, value, unit_text(&unit));
+    return unit.length || !unit.counted ? with_unit(reader, value, unit_text(&unit)) : value;
 }

@@ -79,15 +79,22 @@ enum token_kind {
     TOKEN_AND,
     TOKEN_OR,
     TOKEN_DETERMINANT,
+    TOKEN_HEAD, /* value: index into math_heads: \angle, \dim, only of a name */
+    TOKEN_THEREFORE,
+    TOKEN_FOR_ALL,
+    TOKEN_MAPS_TO,
     TOKEN_SPACE,   /* says so before the next token; never in the array */
     TOKEN_SIZE,    /* \left, \bigr: leaves no token, but a bracket must follow */
     TOKEN_NOTHING, /* a font, \displaystyle: leaves no token */
+    TOKEN_GROUPED, /* its groups are no mathematics as they stand; value: which kind; leaves no token of its own */
     TOKEN_FORBIDDEN,
     TOKEN_KINDS
 };
 
 /* The first of their table; the others are plain matrices. */
 enum { ENVIRONMENT_ARRAY, ENVIRONMENT_DETERMINANT, ENVIRONMENT_CASES, ENVIRONMENT_ALIGNED };
+
+enum { GROUPED_COLOUR, GROUPED_FONT, GROUPED_NUMBER, GROUPED_QUANTITY };
 
 enum token_flag {
     TOKEN_SPACED = 1 << 0, /* white space before it */
@@ -107,6 +114,7 @@ extern const char *const math_greek[];
 extern const char *const math_accents[];
 extern const char *const math_operators[];
 extern const char *const math_money[];
+extern const char *const math_heads[];
 
 /* The meaning of the open bracket for the tokens inside it. */
 struct math_context {
@@ -176,6 +184,13 @@ static inline struct text token_text(const struct math_reader *reader, const str
     return (struct text){reader->text.data + token->at, token->length};
 }
 
+/* \max as max */
+static inline struct text math_without_backslash(struct text word)
+{
+    size_t backslash = word.length_bytes && word.data[0] == '\\';
+    return (struct text){word.data + backslash, word.length_bytes - backslash};
+}
+
 /* --- refusing: the first reason stands --- */
 
 struct math_node *math_refuse(struct math_reader *reader, const char *expected);
@@ -211,6 +226,12 @@ bool math_push(struct math_reader *reader, struct math_node *child);
 /* The children since `mark`, as one node. */
 struct math_node *math_collect(struct math_reader *reader, enum math_kind kind, size_t mark);
 
+/* --- words --- */
+
+struct text math_word_at(const struct math_reader *reader, size_t at); /* the whole word of letters that starts there */
+bool math_sees_in(const struct math_reader *reader);                   /* x in [0, 1] */
+bool math_sees_word(const struct math_reader *reader, const char *word); /* a whole word of letters */
+
 /* --- the grammar, from loose to tight; nothing is read twice --- */
 
 /* parse_list.c */
@@ -239,6 +260,20 @@ struct math_node *math_read_atom(struct math_reader *reader);
 struct math_node *math_read_argument(struct math_reader *reader, bool digits); /* of a command; all digits or one */
 struct math_node *math_read_name(struct math_reader *reader); /* a letter and its subscript and primes */
 struct math_node *math_make_name(struct math_reader *reader, struct text name); /* or the constant e or i */
+/* Of a name whose exponent came first: v^2_0. */
+struct math_node *math_read_late_subscript(struct math_reader *reader, const struct math_node *name);
+
+/* parse_subject.c */
+void math_skip_labels(struct math_reader *reader);               /* \text{Answer: }, \therefore, a lone = */
+struct math_node *math_read_subject(struct math_reader *reader); /* \angle ABC =, P(A\mid B) =; NULL: something else */
+
+/* parse_condition.c */
+bool math_sees_condition(const struct math_reader *reader, size_t ahead); /* "for all", "where", (k \in Z) */
+struct math_node *math_read_condition(struct math_reader *reader);        /* of one name: k \in Z, n \ge 1 */
+
+/* parse_choose.c */
+struct math_node *math_read_combination(struct math_reader *reader); /* C_{10}^3; NULL without a refusal: it is none */
+struct math_node *math_read_raised(struct math_reader *reader);      /* ^{3}/_{4}, {}^{10}C_3, {}_{10}C_3 */
 
 /* parse_function.c */
 struct math_node *math_read_function(struct math_reader *reader);
@@ -260,10 +295,7 @@ struct math_node *math_read_digits_in_base(struct math_reader *reader); /* NULL 
 struct math_node *math_read_text(struct math_reader *reader);
 struct math_node *math_read_prose(struct math_reader *reader); /* the whole answer is words; NULL without a refusal */
 struct math_node *math_make_words(struct math_reader *reader, struct text words); /* lower case, single spaces */
-bool math_is_answer_word(struct text word);                            /* "yes", "none": never a product of variables */
-struct text math_word_at(const struct math_reader *reader, size_t at); /* the whole word of letters that starts there */
-bool math_sees_in(const struct math_reader *reader);                   /* x in [0, 1] */
-bool math_sees_word(const struct math_reader *reader, const char *word); /* a whole word of letters */
+bool math_is_answer_word(struct text word); /* "yes", "none": never a product of variables */
 
 /* parse_unit.c */
 struct math_node *math_read_unit(struct math_reader *reader, struct math_node *value); /* the value, if there is none */

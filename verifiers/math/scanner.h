@@ -48,4 +48,17 @@ bool math_is_text_command(struct text name, bool *ret_mathematics);
 /* `scanner->at` is behind such a command. Words become one token; anything else is an ordinary group. */
 bool math_scan_text(struct scanner *scanner, bool mathematics);
 
+/* One sign, word or command. false: it is in no list. */
+bool math_scan_one(struct scanner *scanner);
+
+/* --- tokens_groups.c --- */
+
+/* \color{red}{42}, \SI{12}{cm}, \mathbf{1 2}: `scanner->at` is behind the command. */
+bool math_scan_grouped(struct scanner *scanner, unsigned command);
+
+/* --- tokens_wide.c --- */
+
+/* A full-width sign or, where they are read, digit. false: there is none. */
+bool math_scan_wide(struct scanner *scanner);
+
 #endif

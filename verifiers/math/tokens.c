@@ -56,8 +56,12 @@ static bool scan_number_set(struct scanner *scanner)
         scanner->at++;
     braces = byte_at(scanner, 0) == '{';
     letter = byte_at(scanner, braces);
-    if (!letter || !strchr("RNZQC", letter) || (braces && byte_at(scanner, 2) != '}'))
+    if (!letter || !strchr("RNZQCEP", letter) || (braces && byte_at(scanner, 2) != '}'))
         return false;
+    if (letter == 'E' || letter == 'P') { /* an expectation, a probability */
+        math_add_token(scanner, TOKEN_LETTER, (unsigned char)letter, braces ? 3 : 1)->run = 1;
+        return true;
+    }
     math_add_token(scanner, TOKEN_NUMBER_SET, (unsigned char)letter, braces ? 3 : 1);
     return true;
 }
@@ -107,6 +111,10 @@ static bool scan_known(struct scanner *scanner, const struct word *word, size_t 
 {
     if (!word || word->kind == TOKEN_FORBIDDEN)
         return false;
+    if (word->kind == TOKEN_GROUPED) {
+        scanner->at += length;
+        return math_scan_grouped(scanner, word->value);
+    }
     if (word->kind == TOKEN_NOTHING || word->kind == TOKEN_SPACE || word->kind == TOKEN_SIZE) {
         scanner->at += length;
         while (word->kind == TOKEN_SIZE && math_is_space(byte_at(scanner, 0)))
@@ -186,7 +194,7 @@ static bool scan_backslash(struct scanner *scanner)
         uint8_t kind, value;
     } escapes[] = {{'{', TOKEN_OPEN_SET, 0}, {'}', TOKEN_CLOSE_SET, 0}, {'%', TOKEN_PERCENT, 0}, {'$', TOKEN_MONEY, 0},
                    {',', TOKEN_SPACE, 0},    {';', TOKEN_SPACE, 0},     {':', TOKEN_SPACE, 0},   {'>', TOKEN_SPACE, 0},
-                   {' ', TOKEN_SPACE, 0},    {'\n', TOKEN_SPACE, 0}};
+                   {' ', TOKEN_SPACE, 0},    {'\n', TOKEN_SPACE, 0},    {'|', TOKEN_BAR, 0}};
     char byte = byte_at(scanner, 1);
 
     if (is_letter(byte))
@@ -216,6 +224,7 @@ static const struct word notations[] = {
     {",\\!", TOKEN_GROUP_COMMA, 0},
     {"{:}", TOKEN_COLON, 0},
     {"**", TOKEN_CARET, 0},
+    {":=", TOKEN_RELATION, MATH_EQUALS},
     {"<=", TOKEN_RELATION, MATH_LESS_EQUAL},
     {">=", TOKEN_RELATION, MATH_GREATER_EQUAL},
     {"(", TOKEN_OPEN_PAREN, 0},
@@ -265,15 +274,25 @@ static bool scan_scripts(struct scanner *scanner)
     return true;
 }
 
-static bool scan_wide_digit(struct scanner *scanner)
+/* 千米/时 */
+static bool scan_measure_words(struct scanner *scanner)
 {
-    const unsigned char *bytes = (const unsigned char *)rest(scanner).data;
+    const char *unit;
+    size_t length = 0;
+    size_t step = math_measure_word(rest(scanner), &unit);
 
-    if (!scanner->reader->reading->wide_digits || left(scanner) < 3 || bytes[0] != 0xef || bytes[1] != 0xbc ||
-        bytes[2] < 0x90 || bytes[2] > 0x99)
-        return false;
-    math_add_token(scanner, TOKEN_DIGIT, bytes[2] - 0x90u, 3);
-    return true;
+    while (step) {
+        struct text behind;
+        size_t slash;
+        length += step;
+        slash = byte_at(scanner, length) == '/';
+        behind = (struct text){rest(scanner).data + length + slash, left(scanner) - length - slash};
+        step = math_measure_word(behind, &unit);
+        length += step ? slash : 0;
+    }
+    if (length)
+        math_add_token(scanner, TOKEN_TEXT, 0, length);
+    return length > 0;
 }
 
 static bool scan_beyond_ascii(struct scanner *scanner)
@@ -289,7 +308,8 @@ static bool scan_beyond_ascii(struct scanner *scanner)
         scanner->flags |= TOKEN_STICKY | TOKEN_SPACED;
         return true;
     }
-    return scan_scripts(scanner) || scan_wide_digit(scanner) || scan_known(scanner, sign, length);
+    return scan_scripts(scanner) || math_scan_wide(scanner) || scan_measure_words(scanner) ||
+           scan_known(scanner, sign, length);
 }
 
 /* 1,\!000, not (3,\!-2) */
@@ -321,6 +341,7 @@ static bool scan_notation(struct scanner *scanner)
 {
     bool lone_comma = begins(rest(scanner), ",\\!") && !groups_digits(scanner);
     static const struct word comma = {",", TOKEN_COMMA, 0};
+    static const struct word unequal = {"!=", TOKEN_RELATION, MATH_NOT_EQUAL};
 
     if (is_empty_group(scanner)) {
         scanner->at += 2;
@@ -329,13 +350,25 @@ static bool scan_notation(struct scanner *scanner)
     }
     if (lone_comma)
         return scan_known(scanner, &comma, 1);
+    if ((scanner->flags & TOKEN_SPACED) && begins(rest(scanner), "!=")) /* x != 3, not 5!=120 */
+        return scan_known(scanner, &unequal, 2);
     for (size_t i = 0; i < ARRAY_LENGTH(notations); i++)
         if (begins(rest(scanner), notations[i].name))
             return scan_known(scanner, &notations[i], strlen(notations[i].name));
     return false;
 }
 
-static bool scan_one(struct scanner *scanner)
+/* 6.02 x 10^{23}, 4 x 12 */
+static bool is_times(const struct scanner *scanner)
+{
+    const struct math_reader *reader = scanner->reader;
+
+    return byte_at(scanner, 0) == 'x' && (scanner->flags & TOKEN_SPACED) && math_is_space(byte_at(scanner, 1)) &&
+           isdigit((unsigned char)byte_at(scanner, 2)) && reader->count &&
+           reader->tokens[reader->count - 1].kind == TOKEN_DIGIT;
+}
+
+bool math_scan_one(struct scanner *scanner)
 {
     char byte = byte_at(scanner, 0);
 
@@ -346,6 +379,10 @@ static bool scan_one(struct scanner *scanner)
     }
     if (isdigit((unsigned char)byte)) {
         math_add_token(scanner, TOKEN_DIGIT, (unsigned)(byte - '0'), 1);
+        return true;
+    }
+    if (is_times(scanner)) {
+        math_add_token(scanner, TOKEN_TIMES, 0, 1);
         return true;
     }
     if (is_letter(byte)) {
@@ -369,7 +406,7 @@ bool math_tokenize(struct math_reader *reader)
     struct scanner scanner = {.reader = reader};
 
     while (scanner.at < reader->text.length_bytes) {
-        if (scan_one(&scanner))
+        if (math_scan_one(&scanner))
             continue;
         reader->error.at_bytes = scanner.at;
         return false;

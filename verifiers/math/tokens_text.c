@@ -45,6 +45,15 @@ static size_t escape_length(struct text text, size_t at)
     return begins(from, "\\cdot") && !(from.length_bytes > 5 && is_letter(from.data[5])) ? 5 : 0;
 }
 
+/* ², 千米 */
+static size_t beyond_ascii_length(struct text text)
+{
+    const char *unit;
+    size_t length = math_measure_word(text, &unit);
+
+    return length ? length : math_raised_digit(text);
+}
+
 /* The bytes up to the closing brace, if all of them are those of words and units. */
 static bool sees_words(const struct scanner *scanner, bool mathematics, struct text *ret_words)
 {
@@ -64,7 +73,7 @@ static bool sees_words(const struct scanner *scanner, bool mathematics, struct t
         if (byte == '{')
             step = exponent_length(text, i);
         if (byte & 0x80)
-            step = math_raised_digit((struct text){text.data + i, text.length_bytes - i});
+            step = beyond_ascii_length((struct text){text.data + i, text.length_bytes - i});
         if (byte == '\\')
             step = escape_length(text, i);
         if (step == 0)
@@ -194,6 +203,57 @@ static bool scan_lone_sign(struct scanner *scanner)
     return false;
 }
 
+/* \text{ 或 } */
+static bool scan_lone_conjunction(struct scanner *scanner)
+{
+    size_t spaces = 0;
+    size_t length = 0;
+    size_t after;
+    const struct word *sign;
+    struct text from;
+
+    while (math_is_space(byte_at(scanner, spaces)))
+        spaces++;
+    from = (struct text){rest(scanner).data + spaces, left(scanner) - spaces};
+    sign = byte_at(scanner, spaces) & 0x80 ? math_find_sign(from, &length) : NULL;
+    if (!sign || (sign->kind != TOKEN_AND && sign->kind != TOKEN_OR))
+        return false;
+    for (after = spaces + length; math_is_space(byte_at(scanner, after));)
+        after++;
+    if (byte_at(scanner, after) != '}')
+        return false;
+    math_add_token(scanner, sign->kind, 0, after + 1);
+    return true;
+}
+
+/* \text{(base 2)} is the subscript 2. */
+static bool scan_base(struct scanner *scanner)
+{
+    static const char *const openings[] = {"base", "in base", "(base", "(in base"};
+    size_t at = 0;
+    size_t start;
+
+    while (math_is_space(byte_at(scanner, at)))
+        at++;
+    for (size_t i = 0; i < ARRAY_LENGTH(openings); i++) {
+        struct text from = {rest(scanner).data + at, left(scanner) - at};
+        bool bracket = openings[i][0] == '(';
+        if (!begins(from, openings[i]) || !math_is_space(byte_at(scanner, at + strlen(openings[i]))))
+            continue;
+        for (start = at + strlen(openings[i]) + 1, at = start; isdigit((unsigned char)byte_at(scanner, at));)
+            at++;
+        if (at == start || (bracket && byte_at(scanner, at) != ')') || byte_at(scanner, at + bracket) != '}')
+            return false;
+        math_add_token(scanner, TOKEN_SUBSCRIPT, 0, start);
+        math_add_token(scanner, TOKEN_OPEN_BRACE, 0, 0);
+        for (size_t digits = at - start; digits; digits--)
+            math_add_token(scanner, TOKEN_DIGIT, (unsigned)(byte_at(scanner, 0) - '0'), 1);
+        math_add_token(scanner, TOKEN_CLOSE_BRACE, 0, 1 + bracket);
+        return true;
+    }
+    return false;
+}
+
 bool math_scan_text(struct scanner *scanner, bool mathematics)
 {
     struct text content;
@@ -205,7 +265,7 @@ bool math_scan_text(struct scanner *scanner, bool mathematics)
     if (byte_at(scanner, 0) != '{')
         return mathematics && is_letter(byte_at(scanner, 0));
     scanner->at++;
-    if (scan_lone_sign(scanner))
+    if (scan_lone_sign(scanner) || scan_lone_conjunction(scanner) || scan_base(scanner))
         return true;
     words = sees_words(scanner, mathematics, &content);
     first = content.length_bytes > 1 ? math_trimmed(content, "").data[0] : byte_at(scanner, 0);

@@ -29,7 +29,8 @@ static const char *const forbidden[] = {
     "between", "among", "this", "that", "previous", "instructions", "negated", "inverted", "reversed", "flipped",
     "swapped", "conjugate", "pairs", "trios", "kilo", "milli", "tera", "refuted", "disproved", "fail", "fails",
     "failed", "bogus", "untrue", "nonsense", "void", "nil", "null", "uncertain", "doubtful", "alternatively", "lie",
-    "absurd",
+    "absurd", "myriad", "myriads", "excluded", "mistaken", "unsure", "ish", "mln", "mlrd", "mrd", "milliard", "milliards",
+    "bln", "mio", "tsd", "score", "scores", "brace", "trio", "included", "omitted", "missing", "assumed", "assuming", "suppose", "supposed", "disregard",
 };
 /* clang-format on */
 

@@ -6,12 +6,12 @@
 #include <stdio.h>
 
 #include "server/base/cleanup.h"
+#include "verifiers/math/unit_spellings.h"
 
 #define FACTORS_MAX 8
-#define WORD_BYTES 32
 
 struct factor {
-    char name[WORD_BYTES];
+    char name[UNIT_WORD_BYTES];
     int exponent;
 };
 
@@ -19,102 +19,6 @@ struct unit {
     size_t count;
     struct factor factor[FACTORS_MAX];
 };
-
-/* --- spellings --- */
-
-/* In one spelling each, singular and lower case, except symbols. A symbol is looked for as it stands first. */
-static const struct {
-    const char *name;
-    const char *spellings[8];
-} known[] = {
-    {"m", {"m", "meter", "metre"}},
-    {"mm", {"mm", "millimeter", "millimetre"}},
-    {"cm", {"cm", "centimeter", "centimetre"}},
-    {"dm", {"dm", "decimeter", "decimetre"}},
-    {"km", {"km", "kilometer", "kilometre"}},
-    {"in", {"in", "inch", "inche", "''", "\""}},
-    {"ft", {"ft", "foot", "feet"}},
-    {"yd", {"yd", "yard"}},
-    {"mi", {"mi", "mile"}},
-    {"g", {"g", "gram", "gramme"}},
-    {"mg", {"mg", "milligram"}},
-    {"kg", {"kg", "kilogram", "kilo"}},
-    {"t", {"t", "ton", "tonne"}},
-    {"lb", {"lb", "pound"}},
-    {"oz", {"oz", "ounce"}},
-    {"l", {"l", "L", "liter", "litre"}},
-    {"ml", {"ml", "mL", "milliliter", "millilitre"}},
-    {"gal", {"gal", "gallon"}},
-    {"s", {"s", "sec", "second"}},
-    {"ms", {"ms", "millisecond"}},
-    {"min", {"min", "minute"}},
-    {"h", {"h", "hr", "hour"}},
-    {"day", {"day", "d"}},
-    {"week", {"week", "wk"}},
-    {"month", {"month", "mo"}},
-    {"year", {"year", "yr"}},
-    {"degree", {"degree", "deg", "\xC2\xB0", "circ"}},
-    {"rad", {"rad", "radian"}},
-    {"celsius", {"celsius", "\xC2\xB0\x43", "degC", "circC"}},
-    {"fahrenheit", {"fahrenheit", "\xC2\xB0\x46", "degF", "circF"}},
-    {"K", {"K", "kelvin"}},
-    {"N", {"N", "newton"}},
-    {"J", {"J", "joule"}},
-    {"kJ", {"kJ", "kilojoule"}},
-    {"W", {"W", "watt"}},
-    {"kW", {"kW", "kilowatt"}},
-    {"Pa", {"Pa", "pascal"}},
-    {"V", {"V", "volt"}},
-    {"A", {"A", "amp", "ampere"}},
-    {"C", {"C", "coulomb"}},
-    {"Hz", {"Hz", "hertz"}},
-    {"mol", {"mol", "mole"}},
-    {"ohm", {"ohm", "\xCE\xA9", "Omega"}},
-    {"dollar", {"dollar", "$", "USD", "buck", "usd"}},
-    {"cent", {"cent", "\xC2\xA2"}},
-    {"euro", {"euro", "\xE2\x82\xAC", "EUR", "eur"}},
-    {"unit", {"unit"}},
-    {"people", {"people", "person"}},
-    {"child", {"child", "children"}},
-    {"man", {"man", "men"}},
-    {"woman", {"woman", "women"}},
-};
-
-static const char *find_known(const char *word)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(known); i++)
-        for (size_t k = 0; k < ARRAY_LENGTH(known[i].spellings) && known[i].spellings[k]; k++)
-            if (strcmp(known[i].spellings[k], word) == 0)
-                return known[i].name;
-    return NULL;
-}
-
-static void lower(char *word)
-{
-    for (; *word; word++)
-        if (*word >= 'A' && *word <= 'Z')
-            *word = (char)(*word + 32);
-}
-
-/* The word's one spelling, in place: symbols as they are, words in lower case, both perhaps with a plural's s. */
-static void spell(char word[WORD_BYTES])
-{
-    const char *name = find_known(word);
-    size_t length_bytes;
-
-    /* Mm is no mm: that M is another prefix. */
-    if (!name && !(word[0] == 'M' && word[1] && !word[2])) {
-        lower(word);
-        name = find_known(word);
-    }
-    length_bytes = strlen(word);
-    if (!name && length_bytes > 2 && word[length_bytes - 1] == 's' && word[length_bytes - 2] != 's') {
-        word[length_bytes - 1] = 0;
-        name = find_known(word);
-    }
-    if (name)
-        snprintf(word, WORD_BYTES, "%s", name);
-}
 
 /* --- reading --- */
 
@@ -141,7 +45,7 @@ static bool add_factor(struct unit *unit, const char *word, int exponent)
     }
     if (unit->count == FACTORS_MAX)
         return false;
-    snprintf(unit->factor[unit->count].name, WORD_BYTES, "%s", word);
+    snprintf(unit->factor[unit->count].name, UNIT_WORD_BYTES, "%s", word);
     unit->factor[unit->count++].exponent = exponent;
     return true;
 }
@@ -168,7 +72,7 @@ static int read_exponent(struct unit_reader *reader)
     return negative ? -value : value;
 }
 
-static bool read_word(struct unit_reader *reader, char ret_word[WORD_BYTES])
+static bool read_word(struct unit_reader *reader, char ret_word[UNIT_WORD_BYTES])
 {
     size_t length_bytes = 0;
 
@@ -178,7 +82,7 @@ static bool read_word(struct unit_reader *reader, char ret_word[WORD_BYTES])
         bool more = reader->end - reader->at >= 2;
         if (more && (memcmp(reader->at, square, 2) == 0 || memcmp(reader->at, cubic, 2) == 0))
             break;
-        if (length_bytes + 1 >= WORD_BYTES)
+        if (length_bytes + 1 >= UNIT_WORD_BYTES)
             return false;
         ret_word[length_bytes++] = *reader->at++;
     }
@@ -238,17 +142,17 @@ static bool add_compound(struct unit *unit, const char *word, int sign)
 
 static bool read_factor(struct unit_reader *reader, struct unit *unit)
 {
-    char word[WORD_BYTES];
-    char folded[WORD_BYTES];
+    char word[UNIT_WORD_BYTES];
+    char folded[UNIT_WORD_BYTES];
     int exponent;
 
     if (!read_word(reader, word))
         return false;
     snprintf(folded, sizeof folded, "%s", word);
-    lower(folded);
+    math_lower_unit(folded);
     if (modify(reader, unit, folded) || add_compound(unit, folded, reader->sign))
         return true;
-    spell(word);
+    math_spell_unit(word);
     if (!take_superscript(reader, &exponent))
         exponent = read_exponent(reader);
     exponent *= reader->sign * reader->exponent;
@@ -345,8 +249,8 @@ static bool merge(struct text *unit, struct text found)
     return true;
 }
 
-static const struct math_node *take(struct comparison *comparison, const struct math_node *node, struct text *unit,
-                                    bool *ret_clash);
+static const struct math_node *take_off(struct comparison *comparison, const struct math_node *node, struct text *unit,
+                                        bool *ret_clash);
 
 static const struct math_node *take_from_terms(struct comparison *comparison, const struct math_node *node,
                                                struct text *unit, bool *ret_clash)
@@ -354,19 +258,19 @@ static const struct math_node *take_from_terms(struct comparison *comparison, co
     const struct math_node **terms = math_allocate(comparison->rules->arena, node->count * sizeof(struct math_node *));
 
     for (size_t i = 0; terms && i < node->count; i++)
-        terms[i] = take(comparison, node->children[i], unit, ret_clash);
+        terms[i] = take_off(comparison, node->children[i], unit, ret_clash);
     return terms ? math_with_children(comparison, node, terms) : NULL;
 }
 
 /* A unit belongs to the whole, in whichever of its terms it stands: 2 + \sqrt{3} cm. */
-static const struct math_node *take(struct comparison *comparison, const struct math_node *node, struct text *unit,
-                                    bool *ret_clash)
+static const struct math_node *take_off(struct comparison *comparison, const struct math_node *node, struct text *unit,
+                                        bool *ret_clash)
 {
     bool terms = node->kind == MATH_SUM || node->kind == MATH_NEGATE || node->kind == MATH_PLUS_MINUS;
 
     if (node->kind == MATH_QUANTITY) {
         *ret_clash |= !merge(unit, node->text);
-        return take(comparison, node->children[0], unit, ret_clash);
+        return take_off(comparison, node->children[0], unit, ret_clash);
     }
     if (node->kind == MATH_DEGREES) {
         *ret_clash |= !merge(unit, TEXT_LITERAL("degree"));
@@ -383,7 +287,7 @@ enum math_decision math_take_unit(struct comparison *comparison, const struct ma
     bool clash = false;
 
     *ret_unit = TEXT_LITERAL("");
-    *ret_node = take(comparison, node, ret_unit, &clash);
+    *ret_node = take_off(comparison, node, ret_unit, &clash);
     if (!*ret_node)
         return MATH_LIMIT;
     return clash ? MATH_UNDECIDED : MATH_EQUAL;

@@ -38,8 +38,16 @@ struct text math_lowered(struct text word, char lower[MATH_WORD_BYTES]);
 
 /* --- units --- */
 
+/* A whole word of the text, whatever its case, singular or plural. */
+bool math_is_in_prompt(const struct math_reading *reading, struct text word);
+bool math_is_in_references(const struct math_reading *reading, struct text word);
+
 bool math_is_no_unit(struct text word);   /* it makes another statement than the number in front of it */
 bool math_may_end_unit(struct text word); /* 2 complex roots, not 2 complex */
+bool math_is_counted(struct text word);   /* count_nouns.c: apples, square, kcal */
+/* measure_words.c: the Chinese measure word that `text` begins with, in bytes; 0: of none. *ret_unit: its unit, "" if it
+ * only counts. */
+size_t math_measure_word(struct text text, const char **ret_unit);
 bool math_is_bare_unit(struct text word); /* a unit without \text{} */
 
 #endif

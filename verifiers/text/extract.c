@@ -220,7 +220,7 @@ static void keep_bare_number(struct text text, size_t at, struct boxes *boxes)
 
 /* Reads the argument of \boxed at `at`: a group, or a number on its own; anything else is prose about boxes. Returns the index
  * after it. */
-static size_t read_box(struct text text, size_t at, struct boxes *boxes)
+static size_t read_box(struct text text, size_t command, size_t at, struct boxes *boxes)
 {
     size_t after;
 
@@ -233,8 +233,10 @@ static size_t read_box(struct text text, size_t at, struct boxes *boxes)
         boxes->truncated = after == 0;
         if (after)
             keep_box(boxes, trimmed_latex(slice(text, at + 1, after - 1)));
+        boxes->last_whole = after ? slice(text, command, after) : TEXT_NONE;
         return after ? after : text.length_bytes;
     }
+    boxes->last_whole = TEXT_NONE;
     keep_bare_number(text, at, boxes);
     return at;
 }
@@ -244,13 +246,14 @@ void extract_boxes(struct text text, struct boxes *ret_boxes)
     static const char *const commands[] = {"\\boxed", "\\fbox"};
     size_t at = 0;
 
-    *ret_boxes = (struct boxes){.last = TEXT_NONE};
+    *ret_boxes = (struct boxes){.last = TEXT_NONE, .last_whole = TEXT_NONE};
     while (at < text.length_bytes) {
-        size_t next = text.data[at] == '\\' ? at + 2 : at + 1;
-        for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
+        bool command = text.data[at] == '\\';
+        size_t next = command ? at + 2 : at + 1;
+        for (size_t i = 0; command && i < ARRAY_LENGTH(commands); i++) {
             size_t end = at + strlen(commands[i]);
             if (starts_with(text, at, commands[i]) && (end == text.length_bytes || !is_letter(text.data[end])))
-                next = read_box(text, end, ret_boxes);
+                next = read_box(text, at, end, ret_boxes);
         }
         at = next;
     }
@@ -262,6 +265,7 @@ static void from_boxes(struct text text, struct extracted *ret_extracted)
 
     extract_boxes(text, &boxes);
     ret_extracted->answer = boxes.truncated ? TEXT_NONE : boxes.last;
+    ret_extracted->whole = boxes.last_whole;
     ret_extracted->distinct = boxes.distinct;
     ret_extracted->truncated = boxes.truncated;
 }
@@ -325,7 +329,26 @@ static size_t skip(struct text text, size_t at, const char *bytes)
 /* Emphasis and the brace of \textbf{Answer:}. */
 #define AROUND_MARKER " *_}"
 
-/* If "is" or ":" follows "answer" at `at`, the index after that; else 0. */
+/* "is thus 42", "is equal to 42": the index of the value. */
+static size_t skip_filler(struct text text, size_t at)
+{
+    static const char *const fillers[] = {"thus ", "then ", "therefore ", "hence ", "simply ", "equal to ", "exactly "};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(fillers); i++)
+        if (starts_with_fold(text, at, fillers[i]))
+            return at + strlen(fillers[i]);
+    return at;
+}
+
+/* A heading: "**Answer:**", and the value in a line of its own. */
+static size_t skip_blank_lines(struct text text, size_t at)
+{
+    size_t line = skip(text, at, " *_\t\r");
+
+    return line < text.length_bytes && text.data[line] == '\n' ? skip(text, line, " *_\t\r\n") : at;
+}
+
+/* If "is", "=" or ":" follows "answer" at `at`, the index after that; else 0. */
 static size_t after_marker(struct text text, size_t at)
 {
     size_t end = skip(text, at + strlen("answer"), AROUND_MARKER);
@@ -333,9 +356,9 @@ static size_t after_marker(struct text text, size_t at)
               (end + 2 == text.length_bytes || !isalnum((unsigned char)text.data[end + 2]));
 
     if (is)
-        end = skip(text, end + 2, AROUND_MARKER);
-    if (end < text.length_bytes && text.data[end] == ':')
-        return skip(text, end + 1, AROUND_MARKER "\t");
+        end = skip_filler(text, skip(text, end + 2, AROUND_MARKER));
+    if (end < text.length_bytes && (text.data[end] == ':' || (!is && text.data[end] == '=')))
+        return skip_blank_lines(text, skip(text, end + 1, AROUND_MARKER "\t"));
     return is ? end : 0;
 }
 
@@ -415,7 +438,7 @@ void extract_answer(struct text completion, enum extract_rule rule, struct extra
 {
     struct text text = extract_final_part(completion);
 
-    *ret_extracted = (struct extracted){.answer = TEXT_NONE};
+    *ret_extracted = (struct extracted){.answer = TEXT_NONE, .text = text, .whole = TEXT_NONE};
     if (text.data)
         rules[rule](text, ret_extracted);
     if (ret_extracted->answer.length_bytes == 0)

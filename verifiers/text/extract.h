@@ -32,6 +32,7 @@ struct boxes {
     size_t distinct;                    /* different contents, as far as they were kept */
     struct text box[EXTRACT_BOXES_MAX]; /* the different contents, in order of first appearance */
     struct text last;                   /* TEXT_NONE if there was none */
+    struct text last_whole;             /* with its command and braces; TEXT_NONE if it has none */
     bool truncated;                     /* the last one was never closed, or continues behind a number without braces */
 };
 
@@ -52,6 +53,8 @@ extern const char *const extract_rule_names[EXTRACT_RULES + 1]; /* NULL-terminat
 
 struct extracted {
     struct text answer; /* TEXT_NONE: none; points into the completion */
+    struct text text;   /* the part of the completion that was looked at; TEXT_NONE: none */
+    struct text whole;  /* the box that the answer stands in, with its command; TEXT_NONE: in none with braces */
     size_t distinct;    /* how many different candidates the rule saw: boxes, tags */
     bool prose;         /* from running text: words may follow the value (sentence.h) */
     bool truncated;     /* the last box or tag was never closed */

@@ -111,7 +111,7 @@ def judged(case, verdict):
 
 def map_math(case):
     options = {"extract": case["extract"], **case.get("options", {})}
-    return Mapped(case, "math", binary, case["completion"], case["gold"], options)
+    return Mapped(case, "math", binary, case["completion"], case["gold"], options, **{key: case[key] for key in ("prompt",) if key in case})
 
 
 def map_choice(case):

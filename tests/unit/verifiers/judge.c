@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct verdict judge_text(const char *name, const char *options, const char *reference, struct text completion)
+struct verdict judge_beside(const char *name, const char *options, const char *reference, struct text prompt,
+                            struct text completion)
 {
     const struct verifier *verifier = registry_find(text_of(name));
     json_t *given = options ? json_loads(options, JSON_ALLOW_NUL, NULL) : NULL;
@@ -18,12 +19,17 @@ struct verdict judge_text(const char *name, const char *options, const char *ref
     filled = registry_fill_options(verifier, given, &problem);
     if (!filled)
         fail_msg("options %s: %s %s", options, problem.name, problem.message);
-    struct verifier_input input = {completion, TEXT_NONE, wanted, filled, -1, -1};
+    struct verifier_input input = {completion, prompt, wanted, filled, -1, -1};
     registry_judge(verifier, &input, &verdict);
     json_decref(given);
     json_decref(wanted);
     json_decref(filled);
     return verdict;
+}
+
+struct verdict judge_text(const char *name, const char *options, const char *reference, struct text completion)
+{
+    return judge_beside(name, options, reference, TEXT_NONE, completion);
 }
 
 struct verdict judge(const char *name, const char *options, const char *reference, const char *completion)
@@ -52,6 +58,7 @@ static bool map_math(const json_t *line, struct case_of_file *one)
     json_object_update(one->options, json_object_get(line, "options"));
     json_object_set(one->options, "extract", json_object_get(line, "extract"));
     one->reference = json_object_get(line, "gold");
+    one->prompt = json_text_of(json_object_get(line, "prompt"));
     one->completion = json_text_of(json_object_get(line, "completion"));
     one->score = strcmp(json_string_value(json_object_get(line, "expected")), "correct") == 0;
     return true;

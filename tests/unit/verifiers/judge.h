@@ -15,6 +15,8 @@
 /* options: JSON text or NULL; reference: JSON text or NULL. Fails the test if the options are refused. */
 struct verdict judge_text(const char *name, const char *options, const char *reference, struct text completion);
 struct verdict judge(const char *name, const char *options, const char *reference, const char *completion);
+struct verdict judge_beside(const char *name, const char *options, const char *reference, struct text prompt,
+                            struct text completion);
 
 /* The usual claim: this completion is worth 1 or 0 for this reason (NULL: any). */
 void expect(const char *name, const char *options, const char *reference, const char *completion, double score,
@@ -27,6 +29,7 @@ struct case_of_file {
     const char *name;
     json_t *options; /* owned */
     const json_t *reference;
+    struct text prompt; /* TEXT_NONE: unknown */
     struct text completion;
     double score;       /* NAN: unscored */
     const char *reason; /* NULL: any */

@@ -9,7 +9,7 @@ static void check(const struct case_of_file *one, void *arg)
 {
     char *options = json_dumps(one->options, 0);
     char *reference = one->reference ? json_dumps(one->reference, JSON_ENCODE_ANY) : NULL;
-    struct verdict verdict = judge_text(one->name, options, reference, one->completion);
+    struct verdict verdict = judge_beside(one->name, options, reference, one->prompt, one->completion);
 
     bool agrees = verdict.kind == VERDICT_UNSCORED ? isnan(one->score) : verdict.score == one->score;
     if (one->reason && strcmp(one->reason, verdict.reason) != 0)

@@ -158,7 +158,9 @@ static void test_brackets_close_as_they_open(void **state)
         {"\\{(1,2),(3,4)\\}", "\\{(1, 2), (3, 4)\\}"},
         {"(3,4]", "(3, 4]"},
         {"(3]", REFUSED},
-        {"]0,1[", REFUSED},
+        {"]0,1[", "(0, 1)"},
+        {"]0,1)", REFUSED},
+        {"]0,1,2[", REFUSED},
     };
 
     (void)state;
