@@ -1,6 +1,6 @@
 // Grows, forks, lets the parent go: the memory stays with a process that nobody waits for.
 // expected: verdict=ok|memory_limit|runtime_error|time_limit_wall|time_limit_cpu; stdout!~ESCAPED
-// memory_mb: 600
+// memory_mb: 900
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
-// 30 processes of 40 MiB each, each below the limit.
+// 30 processes of 64 MiB each, each below the limit.
 // expected: verdict=ok|memory_limit|runtime_error|time_limit_wall|time_limit_cpu; stdout!~ESCAPED
-// memory_mb: 600
+// memory_mb: 1400
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -10,10 +10,10 @@ int main(void)
     int status, good = 0;
     for (int i = 0; i < 30; i++)
         if (fork() == 0) {
-            volatile char *block = malloc(40 << 20);
+            volatile char *block = malloc(64 << 20);
             if (!block)
                 _exit(1);
-            for (long at = 0; at < 40 << 20; at += 4096)
+            for (long at = 0; at < 64 << 20; at += 4096)
                 block[at] = 1;
             sleep(1);
             _exit(0);
