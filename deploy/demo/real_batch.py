@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Posts eight prompts for a real language model to rolloutd and shows what came of each completion.
+"""Posts eight questions and a small program task for a real language model to rolloutd and shows what came of each completion.
 
     real_batch.py --service URL [--run real]
 """
@@ -13,6 +13,8 @@ QUESTIONS = [("What is 3 + 4?", "7"), ("What is 6 * 7?", "42"), ("What is 10 - 8
              ("List five animal emojis: \U0001f436 \U0001f431", "5")]
 # The last one is there to fail: llama.cpp gives fewer log-probabilities than ids where a character takes several tokens, and
 # what cannot be believed becomes a failure, not a reward of 0.
+PROGRAM = ("Write a Python program that reads a number n from standard input and prints n + 1.",
+           [{"stdin": "1\n", "stdout": "2\n"}, {"stdin": "41\n", "stdout": "42\n"}, {"stdin": "-1\n", "stdout": "0\n"}])
 SHOWN_CHARACTERS = 64
 
 
@@ -22,13 +24,20 @@ def chat(question):
             "<|im_start|>assistant\n")
 
 
+def program_group():
+    """Graded by running it, in the sandbox, on three inputs. A model of this size rarely writes one that is right."""
+    question, tests = PROGRAM
+    return {"task": "program-1", "prompt": f"<|im_start|>user\n{question} Answer with one ```python block.<|im_end|>\n<|im_start|>assistant\n",
+            "reference": {"tests": tests}, "sampling": {"n": 4, "max_tokens": 160, "temperature": 0.3},
+            "verifiers": [{"name": "code", "options": {"language": "python", "limits": {"wall_ms": 5000}}}]}
+
+
 def batch(run):
+    groups = [{"task": f"question-{number}", "prompt": chat(question), "reference": reference} for number, (question, reference) in enumerate(QUESTIONS, 1)]
     return {"run": run, "policy_revision": 0, "seed": 7, "sampling": {"n": 4, "max_tokens": 48, "temperature": 1.0},
             "verifiers": [{"name": "math", "weight": 0.8, "options": {"extract": "last_number"}},
                           {"name": "format", "weight": 0.2, "options": {"template": "boxed_once"}}],
-            "objective": {"preset": "grpo"}, "deadline": "10m",
-            "groups": [{"task": f"question-{number}", "prompt": chat(question), "reference": reference}
-                       for number, (question, reference) in enumerate(QUESTIONS, 1)]}
+            "objective": {"preset": "grpo"}, "deadline": "10m", "groups": [*groups, program_group()]}
 
 
 def shortened(text):
@@ -54,7 +63,7 @@ def show_rollout(rollout):
 
 
 def show(reply):
-    for (question, reference), group in zip(QUESTIONS, reply["groups"]):
+    for (question, reference), group in zip([*QUESTIONS, (PROGRAM[0], "three tests, in the sandbox")], reply["groups"]):
         print(f"\n{question}  [{reference}]")
         for rollout in group["rollouts"]:
             show_rollout(rollout)
@@ -65,12 +74,12 @@ def show(reply):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Eight prompts for a real language model, through rolloutd.")
+    parser = argparse.ArgumentParser(description="Eight questions and a program for a real language model, through rolloutd.")
     parser.add_argument("--service", required=True, help="URL of rolloutd")
     parser.add_argument("--run", default="real")
     options = parser.parse_args()
     service = Service("rolloutd", options.service, timeout_s=660)
-    print("Eight prompts, four samples each; this takes about half a minute", flush=True)
+    print("Eight questions and a program, four samples each; this takes about a minute", flush=True)
     reply = service.post("/v1/batches", batch(options.run))
     show(reply)
     if reply["state"] != "complete" or not reply["summary"]["scored"]:
