@@ -6,8 +6,8 @@
 #include "server/settings/settings.h"
 #include "server/verify/externals.h"
 #include "server/verify/spec.h"
+#include "verifiers/code/limits.h"
 
-#define TOTAL_MS 60000            /* where the options name no limit */
 #define MARGIN_US (20 * US_PER_S) /* a slot is made, a program is compiled, a busy machine */
 
 /* The longest that the verifier may run its programs: it ends them itself, and says so in its verdict. */
@@ -17,7 +17,7 @@ static int64_t programs_us(const struct verifier_spec *spec)
         return spec->external->settings->timeout_us;
     const json_t *total = json_object_get(json_object_get(spec->options, "limits"), "total_ms");
 
-    return (json_is_number(total) ? (int64_t)json_number_value(total) : TOTAL_MS) * US_PER_MS;
+    return (json_is_number(total) ? (int64_t)json_number_value(total) : CODE_TOTAL_MS) * US_PER_MS;
 }
 
 void verify_job_ask(struct verify_job *job, const struct verifier_list *list, int64_t text_timeout_us)

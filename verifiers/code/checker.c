@@ -86,7 +86,8 @@ static double run_judge(struct trial *trial, const struct text files[FILES])
     _cleanup_(sandbox_result_finish) struct sandbox_result result = {.exit_code = -1};
 
     program.language = language_of(checker);
-    program.include_testlib = memmem(source.data, source.length_bytes, "testlib.h", strlen("testlib.h")) != NULL;
+    program.include_testlib =
+        source.data && memmem(source.data, source.length_bytes, "testlib.h", strlen("testlib.h")) != NULL;
     program.file_count = program.argument_count = FILES;
     for (int i = 0; i < FILES; i++) {
         program.files[i] = (struct sandbox_file){file_names[i], files[i]};

@@ -26,7 +26,7 @@ void choose_tests(size_t count, size_t most, uint64_t seed, size_t *ret_chosen, 
         ret_chosen[i] = i;
     if (most >= count)
         return;
-    for (size_t i = 0; i < most; i++) {
+    for (size_t i = 0; i < most && i < count; i++) {
         size_t other = i + (size_t)(splitmix64(&seed) % (count - i));
         size_t index = ret_chosen[i];
         ret_chosen[i] = ret_chosen[other];

@@ -13,10 +13,13 @@ static const struct {
     double minimum;
     double maximum;
 } table[LIMITS] = {
-    [LIMIT_WALL] = {"wall_ms", 10000, 10, 600000},     [LIMIT_CPU] = {"cpu_ms", 10000, 10, 600000},
-    [LIMIT_MEMORY] = {"memory_mb", 512, 16, 65536},    [LIMIT_OUTPUT] = {"output_kb", 1024, 1, 65536},
-    [LIMIT_PROCESSES] = {"procs", 16, 1, 1024},        [LIMIT_DISK] = {"disk_kb", 16384, 4, 1048576},
-    [LIMIT_TOTAL] = {"total_ms", 120000, 10, 3600000},
+    [LIMIT_WALL] = {"wall_ms", 10000, 10, 600000},
+    [LIMIT_CPU] = {"cpu_ms", 10000, 10, 600000},
+    [LIMIT_MEMORY] = {"memory_mb", 512, 16, 65536},
+    [LIMIT_OUTPUT] = {"output_kb", 1024, 1, 65536},
+    [LIMIT_PROCESSES] = {"procs", 16, 1, 1024},
+    [LIMIT_DISK] = {"disk_kb", 16384, 4, 1048576},
+    [LIMIT_TOTAL] = {"total_ms", CODE_TOTAL_MS, 10, 3600000},
 };
 
 static int check_one(const char *name, const json_t *value, struct verifier_problem *ret_problem)

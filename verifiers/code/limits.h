@@ -4,6 +4,8 @@
 
 #include "verifiers/code/forms.h"
 
+#define CODE_TOTAL_MS 60000 /* total_ms, if it is not given */
+
 /* The options' `limits`: 0, or -1 with the problem. */
 int code_limits_check(const json_t *limits, struct verifier_problem *ret_problem);
 

@@ -1,7 +1,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "server/base/clock.h"
 #include "server/base/utf8.h"
 #include "verifiers/code/trial_private.h"
 
@@ -32,10 +31,21 @@ struct sandbox_program trial_program(const struct trial *trial, struct text sour
 /* No program runs beyond the time of the whole trial. */
 static void cut_wall(const struct trial *trial, struct sandbox_program *program)
 {
-    int64_t left_ms = (trial->ends_at_us - clock_monotonic_us()) / 1000;
+    int64_t left_ms = trial->left_us / 1000;
 
     if (program->limits.wall_ms > left_ms)
         program->limits.wall_ms = left_ms > 1 ? left_ms : 1;
+}
+
+/* What the programs themselves took: what they waited for is not theirs. */
+static void take_time(struct trial *trial, const struct sandbox_result *results, size_t count)
+{
+    int64_t longest_us = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (results[i].wall_us > longest_us)
+            longest_us = results[i].wall_us;
+    trial->left_us -= longest_us;
 }
 
 /* A slot that has no testlib.h is as good as ever. */
@@ -57,6 +67,7 @@ bool trial_sandbox(struct trial *trial, const struct sandbox_program *programs, 
         trial_fail(trial, FAILURE_SANDBOX, "the slot that runs programs is gone");
         return false;
     }
+    take_time(trial, ret_results, count);
     for (size_t i = 0; i < count; i++)
         if (ret_results[i].outcome == SANDBOX_BROKEN) {
             trial_fail(trial, broken_code(&cut[i], &ret_results[i]), ret_results[i].message);
@@ -113,7 +124,7 @@ bool trial_count(struct trial *trial, size_t index, double score, const char *re
 
 bool trial_is_late(struct trial *trial, size_t from)
 {
-    if (clock_monotonic_us() < trial->ends_at_us)
+    if (trial->left_us > 0)
         return false;
     for (size_t i = from; i < trial->chosen_count; i++)
         if (!trial_count(trial, trial->chosen[i], 0, REASON_TIMEOUT, NULL))

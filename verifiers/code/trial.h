@@ -24,8 +24,8 @@ struct trial {
     struct text prelude; /* calls and asserts: run before the program, in the same names */
     struct sandbox_limits limits;
     struct compare_rule rule;
-    bool all; /* the first failure ends it */
-    int64_t ends_at_us;
+    bool all;             /* the first failure ends it */
+    int64_t left_us;      /* of the whole trial, for programs */
     const size_t *chosen; /* indexes of the tests to run, in their order */
     size_t chosen_count;
 

@@ -31,7 +31,7 @@ static bool take_record(struct text *rest, struct record *ret_record)
 {
     size_t size_bytes;
 
-    if (rest->length_bytes == 0 || !memchr("vecl", rest->data[0], 4))
+    if (rest->length_bytes == 0 || rest->data[0] == 0 || !strchr("vecl", rest->data[0]))
         return false;
     ret_record->kind = rest->data[0];
     *rest = (struct text){rest->data + 1, rest->length_bytes - 1};

@@ -9,7 +9,6 @@
  * no wrong answer but the failure sandbox_unavailable. */
 #include <math.h>
 
-#include "server/base/clock.h"
 #include "verifiers/code/block.h"
 #include "verifiers/code/choice.h"
 #include "verifiers/code/limits.h"
@@ -216,7 +215,7 @@ static void judge_program(const struct verifier_input *input, const struct test_
         .language = language,
         .limits = code_limits_of(limits, set),
         .all = option_is(input->options, "score", "all"),
-        .ends_at_us = clock_monotonic_us() + code_limits_total_us(limits),
+        .left_us = code_limits_total_us(limits),
     };
     struct text span;
 

@@ -188,6 +188,7 @@ static void set_environment(struct cage *cage)
                               "LANG=C.UTF-8",
                               "USER=sandbox",
                               "PYTHONHASHSEED=0",
+                              "PYTHONINTMAXSTRDIGITS=0", /* a task may ask for a number of any length */
                               "OMP_NUM_THREADS=1",
                               "OPENBLAS_NUM_THREADS=1",
                               "MKL_NUM_THREADS=1",

@@ -112,6 +112,9 @@ def start(venv):
     for name in PRELOADED:
         preload(name)
     add_site(venv)
+    digits = os.environ.get("PYTHONINTMAXSTRDIGITS")
+    if digits and hasattr(sys, "set_int_max_str_digits"):
+        sys.set_int_max_str_digits(int(digits))
     numpy = preload("numpy") if venv else None
     warm()
     piped = piped_streams()

@@ -82,6 +82,7 @@ static void take_result(struct sandbox_result *ret_result)
     *ret_result = (struct sandbox_result){.outcome = from->outcome,
                                           .exit_code = from->signal ? -1 : from->exit_code,
                                           .signal = from->signal,
+                                          .wall_us = from->wall_ms * 1000,
                                           .began = from->outcome != SANDBOX_BROKEN};
     snprintf(ret_result->message, sizeof ret_result->message, "%s", "the script says so");
     buffer_init(&ret_result->bytes, 0);

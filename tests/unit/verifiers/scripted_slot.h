@@ -9,6 +9,7 @@ struct scripted_result {
     enum sandbox_outcome outcome;
     int exit_code;
     int signal;
+    int64_t wall_ms;
     const char *output;
     const char *error;
     const char *records;

@@ -252,6 +252,18 @@ static void test_limits_come_from_the_options_then_the_row_then_the_defaults(voi
     assert_int_equal(script_program(0)->limits.wall_ms, 10000);
 }
 
+static void test_the_time_of_a_verdict_is_that_of_its_programs(void **state)
+{
+    static const char options[] = "{\"score\": \"fraction\", \"limits\": {\"wall_ms\": 600, \"total_ms\": 1000}}";
+
+    (void)state;
+    EXPECT(options, TWO_TESTS, 1, "pass", {.output = "one", .wall_ms = 500}, {.output = "two", .wall_ms = 400});
+    assert_int_equal(script_program(0)->limits.wall_ms, 500);
+    EXPECT(options, TWO_TESTS, 0.5, "timeout", {.output = "one", .wall_ms = 1000});
+    EXPECT(options, THREE_CALLS, 1.0 / 3, "timeout",
+           {.outcome = SANDBOX_TIMEOUT, .records = "v0:3:i1;\n", .wall_ms = 1000});
+}
+
 static void test_options_that_say_nothing_sensible_are_refused(void **state)
 {
     static const char *const refused[] = {
@@ -295,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_a_judge_that_breaks_is_asked_about_the_answer_file),
         cmocka_unit_test(test_the_last_word_of_an_openr1_judge_is_the_score),
         cmocka_unit_test(test_limits_come_from_the_options_then_the_row_then_the_defaults),
+        cmocka_unit_test(test_the_time_of_a_verdict_is_that_of_its_programs),
         cmocka_unit_test(test_options_that_say_nothing_sensible_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
