@@ -123,8 +123,24 @@ static enum token_kind closing_of(enum token_kind opening)
     return closings[opening];
 }
 
-/* Behind the bracket that opens `ahead`; 0: nothing closes it, or it is too long. *ret_odd: the grammar cannot read
- * what is in it. */
+/* What may stand between the brackets of a subject. */
+static bool may_be_inside(const struct math_reader *reader, const struct math_token *token)
+{
+    static const uint8_t fine[TOKEN_KINDS] = {
+        [TOKEN_DIGIT] = true,       [TOKEN_LETTER] = true,       [TOKEN_GREEK] = true,      [TOKEN_PLUS] = true,
+        [TOKEN_MINUS] = true,       [TOKEN_TIMES] = true,        [TOKEN_SLASH] = true,      [TOKEN_COMMA] = true,
+        [TOKEN_POINT] = true,       [TOKEN_PRIME] = true,        [TOKEN_CARET] = true,      [TOKEN_SUBSCRIPT] = true,
+        [TOKEN_OPEN_BRACE] = true,  [TOKEN_CLOSE_BRACE] = true,  [TOKEN_OPEN_PAREN] = true, [TOKEN_CLOSE_PAREN] = true,
+        [TOKEN_OPEN_SQUARE] = true, [TOKEN_CLOSE_SQUARE] = true, [TOKEN_OPEN_SET] = true,   [TOKEN_CLOSE_SET] = true,
+        [TOKEN_MID] = true,         [TOKEN_BAR] = true,          [TOKEN_RELATION] = true,   [TOKEN_CIRCLE] = true,
+        [TOKEN_HEAD] = true,
+    };
+
+    return token->kind == TOKEN_TEXT ? is_fine_text(token_text(reader, token)) : fine[token->kind];
+}
+
+/* Behind the bracket that opens `ahead`; 0: nothing closes it, it is too long, or something else is in it. *ret_odd: the
+ * grammar cannot read what is in it. */
 static size_t behind_bracket(const struct math_reader *reader, size_t ahead, bool *ret_odd)
 {
     enum token_kind closings[8];
@@ -132,12 +148,14 @@ static size_t behind_bracket(const struct math_reader *reader, size_t ahead, boo
 
     for (; ahead < SUBJECT_TOKENS_MAX; ahead++) {
         enum token_kind kind = peek_at(reader, ahead)->kind;
-        if (kind == TOKEN_END || kind == TOKEN_AMPERSAND || kind == TOKEN_ROW)
+        if (!may_be_inside(reader, peek_at(reader, ahead)))
             return 0;
         if (closing_of(kind) && depth < ARRAY_LENGTH(closings))
             closings[depth++] = closing_of(kind);
-        else if (closing_of(kind) || (depth && kind == closings[depth - 1] && --depth == 0))
-            return closing_of(kind) ? 0 : ahead + 1;
+        else if (closing_of(kind))
+            return 0;
+        else if (depth && kind == closings[depth - 1] && --depth == 0)
+            return ahead + 1;
         *ret_odd |= kind == TOKEN_MID || kind == TOKEN_BAR || kind == TOKEN_RELATION;
     }
     return 0;
@@ -215,6 +233,12 @@ static size_t subject_tokens(const struct math_reader *reader)
     return 0;
 }
 
+/* Two letters that are no part of one word are kept apart: s i n is no sine. */
+static bool begins_word(const struct math_token *token)
+{
+    return token[-1].kind != TOKEN_LETTER || token[-1].run != token->run + 1 || !is_adjacent(token);
+}
+
 /* A token in one spelling, whatever its layout was. */
 static void write_token(const struct math_reader *reader, const struct math_token *token, struct buffer *out)
 {
@@ -231,24 +255,38 @@ static void write_token(const struct math_reader *reader, const struct math_toke
         [TOKEN_PRIME] = "'",
         [TOKEN_COMMA] = ",",
         [TOKEN_PLUS] = "+",
+        [TOKEN_TIMES] = "\\cdot ",
+        [TOKEN_SLASH] = "/",
+        [TOKEN_POINT] = ".",
+        [TOKEN_CIRCLE] = "\\circ ",
         [TOKEN_DETERMINANT] = "\\det ",
     };
+    static const char *const names[MATH_FUNCTIONS] = {
+        [MATH_GCD] = "\\gcd ", [MATH_LCM] = "\\lcm ", [MATH_MIN] = "\\min ", [MATH_MAX] = "\\max "};
     struct text text = token_text(reader, token);
+    const char digit[] = {(char)('0' + token->value), ' '};
 
-    if (token->kind == TOKEN_HEAD) {
-        buffer_append_format(out, "%s ", math_heads[token->value]);
-    } else if (token->kind == TOKEN_GREEK) {
-        buffer_append_format(out, "%s ", math_greek[token->value]);
+    if (token->kind == TOKEN_HEAD || token->kind == TOKEN_GREEK) {
+        buffer_append_format(out, "%s ",
+                             token->kind == TOKEN_HEAD ? math_heads[token->value] : math_greek[token->value]);
+    } else if (token->kind == TOKEN_FUNCTION) {
+        buffer_append_string(out, names[token->value] ? names[token->value] : "");
     } else if (token->kind == TOKEN_LETTER) {
+        buffer_append_string(out, out->length_bytes && isalpha((unsigned char)out->data[out->length_bytes - 1]) &&
+                                          begins_word(token)
+                                      ? " "
+                                      : "");
         buffer_append(out, (const char *)&token->value, 1);
+    } else if (token->kind == TOKEN_DIGIT) {
+        buffer_append(out, digit, 1);
     } else if (token->kind == TOKEN_TEXT) {
         text = math_trimmed(text, "");
         buffer_append_format(out, "\\text{%.*s}", (int)text.length_bytes, text.data);
     } else if (spellings[token->kind]) {
         buffer_append_string(out, spellings[token->kind]);
-    } else {
+    } else { /* brackets and relations, which are spelled in many ways */
         buffer_append(out, text.data, text.length_bytes);
-        buffer_append_string(out, text.length_bytes && text.data[0] == '\\' ? " " : "");
+        buffer_append_string(out, " ");
     }
 }
 

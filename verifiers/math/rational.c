@@ -239,6 +239,25 @@ static enum math_outcome of_one(enum math_function function, fmpq_t value)
     }
 }
 
+/* 7^{7^{7}} mod 10: the power itself may be too large. MATH_OTHERWISE: no power of whole numbers. */
+static enum math_outcome power_modulo(struct math_decider *decider, const struct math_node *node, fmpq_t ret_value)
+{
+    const struct math_node *power = node->children[0];
+    MATH_LOCAL_FMPQ(exponent);
+    MATH_LOCAL_FMPQ(modulus);
+
+    if (power->kind != MATH_POWER || math_rational(decider, power->children[0], ret_value) ||
+        math_rational(decider, power->children[1], exponent) || math_rational(decider, node->children[1], modulus))
+        return MATH_OTHERWISE;
+    if (!fmpz_is_one(fmpq_denref(ret_value)) || !fmpz_is_one(fmpq_denref(exponent)) ||
+        !fmpz_is_one(fmpq_denref(modulus)) || fmpq_sgn(exponent) <= 0 || fmpq_sgn(modulus) <= 0)
+        return MATH_OTHERWISE;
+    if (!math_spend(decider, cost(ret_value, modulus) * (1 + (int64_t)fmpz_bits(fmpq_numref(exponent)))))
+        return MATH_TOO_LARGE_VALUE;
+    fmpz_powm(fmpq_numref(ret_value), fmpq_numref(ret_value), fmpq_numref(exponent), fmpq_numref(modulus));
+    return MATH_VALUE;
+}
+
 static enum math_outcome function_value(struct math_decider *decider, const struct math_node *node, fmpq_t ret_value)
 {
     bool several = node->function >= MATH_GCD && node->function <= MATH_MOD;
@@ -247,7 +266,10 @@ static enum math_outcome function_value(struct math_decider *decider, const stru
 
     if (!several && !single)
         return MATH_OTHERWISE;
-    enum math_outcome outcome = math_rational(decider, node->children[0], ret_value);
+    enum math_outcome outcome = node->function == MATH_MOD ? power_modulo(decider, node, ret_value) : MATH_OTHERWISE;
+    if (outcome != MATH_OTHERWISE)
+        return outcome;
+    outcome = math_rational(decider, node->children[0], ret_value);
     if (outcome || single)
         return outcome ? outcome : of_one(node->function, ret_value);
     for (size_t i = 1; i < node->count && !outcome; i++) {
