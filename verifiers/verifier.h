@@ -45,7 +45,7 @@ void verdict_note_extracted(struct verdict *verdict, struct text completion, str
 
 struct verifier_input {
     struct text completion;    /* any bytes, NUL included */
-    struct text prompt;        /* TEXT_NONE if unknown */
+    struct text prompt;        /* of messages what a user said last; TEXT_NONE if unknown */
     const json_t *reference;   /* NULL if there is none */
     const json_t *options;     /* every option of the table is present: registry_fill_options() */
     int64_t completion_tokens; /* -1 if unknown */

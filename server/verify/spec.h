@@ -94,12 +94,12 @@ bool verifier_list_gives(const struct verifier_list *list, const struct verifier
 struct verify_subject {
     struct text completion;
     struct text prompt;
+    struct text messages_json; /* without a prompt, what a user said last is one */
     struct text reference_json;
     int64_t completion_tokens;
     /* For externals alone. */
     struct text id;
     struct text task;
-    struct text messages_json;
     struct text metadata_json;
     const uint32_t *completion_ids;
     size_t completion_id_count;

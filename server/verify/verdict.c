@@ -23,7 +23,6 @@ static void write_about(struct json_write *json, const struct verify_subject *su
         json_put_text(json, "id", subject->id);
     if (subject->task.data)
         json_put_text(json, "task", subject->task);
-    put_if_given(json, "messages", subject->messages_json);
     put_if_given(json, "metadata", subject->metadata_json);
     if (!subject->completion_ids)
         return;
@@ -46,6 +45,9 @@ static void write_verifier(struct json_write *json, const struct verifier_spec *
     json_object_end(json);
 }
 
+/* Of messages that are sent for the question in them alone: longer ones would make a frame too large that is none. */
+#define MESSAGES_BYTES (64 * 1024)
+
 static void write_request(struct json_write *json, const struct verifier_list *list,
                           const struct verify_subject *subject)
 {
@@ -65,6 +67,8 @@ static void write_request(struct json_write *json, const struct verifier_list *l
         asks_external = asks_external || list->specs[i].external;
     }
     json_array_end(json);
+    if (asks_external || subject->messages_json.length_bytes <= MESSAGES_BYTES)
+        put_if_given(json, "messages", subject->messages_json);
     if (asks_external)
         write_about(json, subject);
     json_object_end(json);

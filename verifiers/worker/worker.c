@@ -120,6 +120,33 @@ static int answer_turn(const json_t *wanted, size_t index, const struct turn *tu
     return answer_one(wanted, shared, turn->means, json);
 }
 
+/* A message's text: its content, or the first text among its parts. */
+static struct text text_of_message(const json_t *message)
+{
+    const json_t *content = json_object_get(message, "content");
+    size_t i;
+    const json_t *part;
+
+    json_array_foreach (content, i, part)
+        if (json_is_string(json_object_get(part, "text")))
+            return json_text_of(json_object_get(part, "text"));
+    return json_text_of(content);
+}
+
+/* The prompt, or what a user said last. */
+static struct text prompt_of(const json_t *request)
+{
+    const json_t *messages = json_object_get(request, "messages");
+    struct text prompt = json_text_of(json_object_get(request, "prompt"));
+
+    for (size_t i = json_array_size(messages); i-- > 0 && !prompt.data;) {
+        const json_t *message = json_array_get(messages, i);
+        if (text_equals(json_text_of(json_object_get(message, "role")), "user"))
+            return text_of_message(message);
+    }
+    return prompt;
+}
+
 static int answer_all(const json_t *request, const struct turn *turn, struct json_write *json)
 {
     const json_t *tokens = json_object_get(request, "completion_tokens");
@@ -127,7 +154,7 @@ static int answer_all(const json_t *request, const struct turn *turn, struct jso
     const json_t *list = json_object_get(request, "verifiers");
     struct verifier_input shared = {
         .completion = json_text_of(json_object_get(request, "completion")),
-        .prompt = json_text_of(json_object_get(request, "prompt")),
+        .prompt = prompt_of(request),
         .reference = json_object_get(request, "reference"),
         .completion_tokens = json_is_integer(tokens) ? json_integer_value(tokens) : -1,
         .request = request,

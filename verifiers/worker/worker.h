@@ -7,9 +7,9 @@
  *
  *   request  {"completion": text, "prompt": text, "completion_tokens": n, "reference": any,
  *             "verifiers": [{"name": "math", "options": {…complete…}, "reference": any}, …]}
- *            prompt, completion_tokens and both references may be absent; a verifier's own reference wins. Where one asks
- *            a reward function of the settings, it has that as "external", and the request may have "id", "task",
- *            "messages", "metadata" and "completion_ids".
+ *            prompt, completion_tokens and both references may be absent; a verifier's own reference wins. Without a
+ *            prompt, what a user said last in "messages" is one. Where one asks a reward function of the settings, it
+ *            has that as "external", and the request may have "id", "task", "metadata" and "completion_ids".
  *   reply    {"verdicts": [{"score": 1.0|null, "verdict": "correct", "reason": "…", "detail": {…}|null,
  *                           "failure": null|{"code","message"}, "duration_us": 12}, …]}   in the order of the request;
  *           null for one that was left out

@@ -121,6 +121,41 @@ static int stop(void **state)
     return 0;
 }
 
+/* Is "42 blorps" right where `about` is the rest of the request? The word is a unit only if the task has it. */
+static bool knows_blorps(int fd, const char *about)
+{
+    _cleanup_free_ char *request =
+        xasprintf("{%s,\"completion\":\"\\\\boxed{42\\\\text{ blorps}}\"%s", about, strstr(REQUEST, ",\"reference\""));
+    json_t *reply;
+    bool correct;
+
+    send_frame(fd, request, strlen(request));
+    reply = receive_reply(fd);
+    correct = json_number_value(json_object_get(json_array_get(json_object_get(reply, "verdicts"), 0), "score")) == 1;
+    json_decref(reply);
+    return correct;
+}
+
+#define MESSAGE(role, content) "{\"role\":\"" role "\",\"content\":" content "}"
+
+static void test_without_a_prompt_what_a_user_said_last_is_one(void **state)
+{
+    int fd = make_worker();
+    (void)state;
+    assert_true(knows_blorps(fd, "\"prompt\":\"How many blorps?\""));
+    assert_true(knows_blorps(
+        fd, "\"messages\":[" MESSAGE("user", "\"Hello\"") "," MESSAGE("user", "\"How many blorps?\"") "]"));
+    assert_true(knows_blorps(
+        fd, "\"messages\":[" MESSAGE("user", "[{\"type\":\"image\"},{\"text\":\"How many blorps?\"}]") "]"));
+    assert_false(knows_blorps(
+        fd, "\"messages\":[" MESSAGE("user", "\"How many blorps?\"") "," MESSAGE("user", "\"Well?\"") "]"));
+    assert_false(knows_blorps(fd, "\"messages\":[" MESSAGE("assistant", "\"42 blorps\"") "]"));
+    assert_false(
+        knows_blorps(fd, "\"prompt\":\"How many?\",\"messages\":[" MESSAGE("user", "\"How many blorps?\"") "]"));
+    close(fd);
+    wait_ended(last_id);
+}
+
 static void test_a_worker_answers_a_thousand_requests(void **state)
 {
     int fd = make_worker();
@@ -519,6 +554,7 @@ int main(int argc, char **argv)
     spawner_main(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_worker_answers_a_thousand_requests),
+        cmocka_unit_test(test_without_a_prompt_what_a_user_said_last_is_one),
         cmocka_unit_test(test_every_case_survives_the_filter_with_the_verdict_it_has_outside),
         cmocka_unit_test(test_a_worker_stays_below_64_mebibytes_with_the_largest_requests),
         cmocka_unit_test(test_garbage_ends_the_worker_and_nobody_else),
