@@ -6,8 +6,10 @@
 #   M1:kv                               dict: keys and values in turn
 #   c d..d..   D s..   F i..i..         complex, Decimal, Fraction
 #   R i..i..i..   G s..T..              range, of the module datetime: the class and its arguments
+#   B s..                               class of Python's own, or of the test
 #   r0;                                 object of a class that both sides have
 #   h0;  k0;  j0;                       object of the program, function and iterator of the test: they stay where they are
+import builtins
 import os
 import sys
 
@@ -22,7 +24,7 @@ class Encoder:
         self.shared, self.other = {}, other
         self.kinds = {bool: self.put_bool, int: self.put_int, float: self.put_float, str: self.put_str,
                       bytes: self.put_bytes, bytearray: self.put_bytearray, complex: self.put_complex, dict: self.put_dict,
-                      range: self.put_range}
+                      range: self.put_range, type: self.put_type}
         self.kinds.update((kind, self.put_many) for kind in TAGS)
         self.later = {"deque": self.put_many, "Decimal": self.put_decimal, "Fraction": self.put_fraction,
                       "ndarray": self.put_numpy, "generic": self.put_numpy}
@@ -65,6 +67,14 @@ class Encoder:
             self.seen[id(value)] = len(self.objects)
             self.objects.append(value)
         self.out += b"r%d;" % self.seen[id(value)]
+
+    def put_type(self, value, depth=0):
+        name = self.shared.get(value) or type.__dict__["__name__"].__get__(value)
+        if value not in self.shared and vars(builtins).get(name) is not value:
+            self.out += self.other(value)
+            return
+        self.out += b"B"
+        self.put_str(name)
 
     def put_bool(self, value, depth=0):
         self.out += b"t" if value else b"f"

@@ -61,6 +61,13 @@ class Decoder:
         from fractions import Fraction
         return Fraction(self.get(depth), self.get(depth))
 
+    def get_type(self, depth):
+        name = self.get(depth)
+        kind = self.classes.get(name) or vars(builtins)[name]
+        if not isinstance(kind, type):
+            raise ValueError("no class")
+        return kind
+
     def get_time(self, depth):
         import datetime
         kinds = {kind: getattr(datetime, kind) for kind in ("datetime", "date", "time", "timedelta")}
@@ -73,6 +80,7 @@ GETTERS = {b"n": lambda d, _: None, b"t": lambda d, _: True, b"f": lambda d, _: 
            b"b": lambda d, _: d.bytes(), b"a": lambda d, _: bytearray(d.bytes()), b"L": lambda d, n: d.many(n),
            b"T": lambda d, n: tuple(d.many(n)), b"S": lambda d, n: set(d.many(n)), b"Z": lambda d, n: frozenset(d.many(n)),
            b"M": Decoder.get_dict, b"Q": Decoder.get_deque, b"D": Decoder.get_decimal, b"F": Decoder.get_fraction, b"G": Decoder.get_time,
+           b"B": Decoder.get_type,
            b"R": lambda d, n: range(d.get(n), d.get(n), d.get(n)),
            b"c": lambda d, n: complex(d.get(n), d.get(n)), b"r": lambda d, _: d.objects[d.number(b";")]}
 

@@ -6,8 +6,6 @@
 #
 #   p passed   w not so   e the program raised an exception   m it lacks a name   g it has ended   c it does not compile
 #   l it raised while it was loaded   r the test itself is broken, or hands over what cannot be handed over
-import builtins
-
 HELPERS = {name: module for module, names in {
     "math": "isclose fabs sqrt floor ceil pi e inf nan isnan isinf gcd lcm log log2 log10 exp sin cos tan factorial comb prod",
     "collections": "Counter deque defaultdict OrderedDict namedtuple",

@@ -410,6 +410,7 @@ static int read_tagged_at(struct reader *reader, char tag)
     case 'G':
         return read_children(reader, VALUE_OTHER, 2);
     case 'D':
+    case 'B':
         return read_children(reader, VALUE_OTHER, 1);
     case 'R':
         return read_children(reader, VALUE_OTHER, 3);
