@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "server/base/json_big.h"
+
 const struct verifier *registry_find(struct text name)
 {
     for (size_t i = 0; i < verifier_count; i++)
@@ -219,6 +221,10 @@ void registry_judge(const struct verifier *verifier, const struct verifier_input
     *ret_verdict = (struct verdict){.kind = VERDICT_UNSCORED};
     if (verifier->needs_reference && !has_reference(input)) {
         verdict_fail(ret_verdict, "reference_unreadable", "%s needs a reference and there is none", verifier->name);
+        return;
+    }
+    if (!verifier->runs_programs && json_big_is_in(input->reference)) {
+        verdict_fail(ret_verdict, "reference_unreadable", "%s reads whole numbers of at most 63 bits", verifier->name);
         return;
     }
     verifier->judge(input, ret_verdict);
