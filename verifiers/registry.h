@@ -9,6 +9,9 @@
 extern const struct verifier *const verifiers[];
 extern const size_t verifier_count;
 
+/* In no list: runs one program and judges nothing (graders/program.c). */
+extern const struct verifier verifier_program;
+
 const struct verifier *registry_find(struct text name); /* NULL: unknown */
 
 /* Where there is none of this name: the end of the search (base/nearest.h). */

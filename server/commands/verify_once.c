@@ -185,7 +185,8 @@ static void ask_part(struct verify_once *once, const struct buffer *frame, enum 
         part->failure_message = "no worker can be started";
         return;
     }
-    buffer_init(&talk.reply, WORKER_REPLY_LIMIT_BYTES + 65536);
+    buffer_init(&talk.reply,
+                (kind == WORKER_CODE ? WORKER_PROGRAM_REPLY_LIMIT_BYTES : WORKER_REPLY_LIMIT_BYTES) + 65536);
     talk.until_us = clock_monotonic_us() + part->timeout_us;
     end = hold_talk(&talk);
     if (end == TALK_REPLY)

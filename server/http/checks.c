@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#define BASIC_BYTES 8192 /* of a name and a token */
+
 struct headers {
     const char *content_length;
     const char *transfer_encoding;
@@ -104,6 +106,21 @@ static int check_origin(struct request *request, const char *method, const struc
     return 0;
 }
 
+/* "Basic " and base64 of a name, which does not count, a colon and the token. */
+static bool is_password(const char *given, const char *token)
+{
+    _cleanup_buffer_ struct buffer pair;
+
+    buffer_init(&pair, BASIC_BYTES);
+    if (strncasecmp(given, "Basic ", 6) != 0 || !base64_decode(text_of(given + 6), &pair))
+        return false;
+    const char *colon = pair.data ? memchr(pair.data, ':', pair.length_bytes) : NULL;
+    if (!colon)
+        return false;
+    struct text password = {colon + 1, pair.length_bytes - (size_t)(colon + 1 - pair.data)};
+    return equal_in_constant_time(password, text_of(token));
+}
+
 static int check_token(struct request *request, const struct headers *headers)
 {
     const char *token = *request->http->options.token;
@@ -112,6 +129,8 @@ static int check_token(struct request *request, const struct headers *headers)
     request->call.authorized = !token;
     if (token && given && strncasecmp(given, "Bearer ", 7) == 0)
         request->call.authorized = equal_in_constant_time(text_of(given + 7), text_of(token));
+    else if (token && given && request->route && request->route->flags & ROUTE_FOREIGN)
+        request->call.authorized = is_password(given, token);
     if (request->call.authorized || (request->route && request->route->flags & ROUTE_OPEN))
         return 0;
     return call_refuse(&request->call, ERR_UNAUTHORIZED, NULL, "%s",

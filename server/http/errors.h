@@ -39,6 +39,7 @@
     ROW(DRAINING, 503, "draining")                                                                                     \
     ROW(MIGRATING, 503, "migrating")                                                                                   \
     ROW(STORE_UNAVAILABLE, 503, "store_unavailable")                                                                   \
+    ROW(SANDBOX_UNAVAILABLE, 504, "sandbox_unavailable")                                                               \
     ROW(HTTP_VERSION, 505, "http_version")                                                                             \
     ROW(DISK_FULL, 507, "disk_full")
 

@@ -103,9 +103,17 @@ void reply_log_cut(const struct request *request)
               copy, NULL);
 }
 
+static void settle_status(struct request *request)
+{
+    struct reply *reply = &request->call.reply;
+    if (request->route && request->route->flags & ROUTE_GATEWAY && (reply->status == 429 || reply->status == 503))
+        reply->status = 504;
+}
+
 enum MHD_Result reply_queue(struct request *request)
 {
     struct reply *reply = &request->call.reply;
+    settle_status(request);
     log_reply(request);
     if (reply->close)
         gate_end(&request->link->gate);
@@ -148,6 +156,7 @@ void reply_canned(struct request *request, enum error_code code, const char *mes
         return;
     request->body_refused = true;
     call_refuse(&request->call, code, NULL, "%s", message);
+    settle_status(request);
     log_reply(request);
     send_canned(request->link, &request->call);
 }
@@ -157,6 +166,7 @@ void reply_early(struct request *request)
     if (request->body_refused)
         return;
     request->body_refused = true;
+    settle_status(request);
     log_reply(request);
     send_canned(request->link, &request->call);
 }

@@ -18,6 +18,8 @@ enum route_flags {
     ROUTE_ALWAYS = 128,    /* answered while the database is migrated, too */
     ROUTE_PIECES = 512,    /* a body of any size, of lines of JSON: both parts are called for each piece (call.h) */
     ROUTE_BARE = 1024,     /* takes no parameters: `?` with any of them is refused */
+    ROUTE_FOREIGN = 2048,  /* for a client of another service, which takes a URL alone: the token may be its password */
+    ROUTE_GATEWAY = 4096,  /* its clients repeat 504 alone: 429 and 503 are sent as that */
     ROUTE_REPORT = 256,    /* the worker part may take seconds: it waits for others of the kind, never for the rest */
 };
 

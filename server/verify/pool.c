@@ -20,6 +20,7 @@ const struct verify_kind verify_kinds[WORKER_KINDS] = {
                      .none_lives = "no text worker stays alive; completions that wait for one fail",
                      .window = VERIFY_WINDOW,
                      .spares = 8,
+                     .reply_limit_bytes = WORKER_REPLY_LIMIT_BYTES,
                      .are_kept = true,
                      .failure_code = "verifier_unavailable",
                      .failure_message = "no text worker can be started"},
@@ -27,6 +28,7 @@ const struct verify_kind verify_kinds[WORKER_KINDS] = {
                      .none_lives = "no code worker stays alive; completions that wait for one fail",
                      .window = 1,
                      .spares = 2,
+                     .reply_limit_bytes = WORKER_PROGRAM_REPLY_LIMIT_BYTES,
                      .failure_code = SANDBOX_UNAVAILABLE,
                      .failure_message = "no slot for programs can be set up; rolloutd sandbox-check says more"},
 };
@@ -181,7 +183,7 @@ static void worker_made(struct verify_pool *pool, const struct spawner_event *ev
     verify_worker_rest(worker);
     pool->counts.workers_started++;
     /* One byte of room more than a reply may have, so that too much is seen as such. */
-    buffer_init(&worker->reply, WORKER_REPLY_LIMIT_BYTES + VERIFY_READ_BYTES + 1);
+    buffer_init(&worker->reply, verify_kinds[pool->kind].reply_limit_bytes + VERIFY_READ_BYTES + 1);
     if (!worker->source)
         verify_worker_crashed(worker);
 }

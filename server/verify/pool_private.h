@@ -23,8 +23,9 @@
 struct verify_kind {
     const char *cannot_start; /* for the log */
     const char *none_lives;
-    size_t window;            /* jobs that one has at once: each wait for the next one costs more than judging a text */
-    size_t spares;            /* places beside those that work at once: so many more runs keep their processes */
+    size_t window; /* jobs that one has at once: each wait for the next one costs more than judging a text */
+    size_t spares; /* places beside those that work at once: so many more runs keep their processes */
+    size_t reply_limit_bytes;
     bool are_kept;            /* some are made before they are needed */
     const char *failure_code; /* of jobs that wait while none stays alive */
     const char *failure_message;

@@ -251,7 +251,7 @@ static ssize_t whole_reply_bytes(const struct verify_worker *worker)
     if (had < FRAME_HEADER_BYTES)
         return 0;
     wanted = FRAME_HEADER_BYTES + frame_get_length(worker->reply.data);
-    if (wanted > WORKER_REPLY_LIMIT_BYTES)
+    if (wanted > verify_kinds[worker->pool->kind].reply_limit_bytes)
         return -1;
     return had < wanted ? 0 : (ssize_t)wanted;
 }

@@ -75,10 +75,15 @@ static void note_slot(const struct worker_means *means, const struct verdict *ve
         atomic_store_explicit(&means->page->lost_slot, true, memory_order_release);
 }
 
+static const struct verifier *find_verifier(struct text name)
+{
+    return text_equals(name, verifier_program.name) ? &verifier_program : registry_find(name);
+}
+
 static int answer_one(const json_t *wanted, const struct verifier_input *shared, const struct worker_means *means,
                       struct json_write *json)
 {
-    const struct verifier *verifier = registry_find(json_text_of(json_object_get(wanted, "name")));
+    const struct verifier *verifier = find_verifier(json_text_of(json_object_get(wanted, "name")));
     const json_t *own = json_object_get(wanted, "reference");
     struct verifier_input input = *shared;
     struct verdict verdict;
@@ -432,7 +437,7 @@ void worker_main(int fd, const struct sandbox_settings *sandbox, struct worker_p
     json_object_seed(0);
     json_big_prepare();
     buffer_init(&inbox.bytes, inbox.frame_limit_bytes + REQUEST_HEADER_BYTES + READ_BYTES);
-    buffer_init(&reply, WORKER_REPLY_LIMIT_BYTES);
+    buffer_init(&reply, sandbox ? WORKER_PROGRAM_REPLY_LIMIT_BYTES : WORKER_REPLY_LIMIT_BYTES);
     if (worker_lock_down(sandbox != NULL) < 0)
         _exit(2);
     for (uint64_t number = 0; serve_one(&inbox, &means, number, &reply) == 0; number++)

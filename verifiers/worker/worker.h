@@ -32,6 +32,7 @@
 #define SANDBOX_UNAVAILABLE "sandbox_unavailable" /* the failure of a verdict whose programs could not be run */
 
 #define WORKER_REPLY_LIMIT_BYTES (1u << 20)
+#define WORKER_PROGRAM_REPLY_LIMIT_BYTES (64u << 20) /* of a code worker: outputs of a program may be in it */
 #define FRAME_HEADER_BYTES 4
 #define REQUEST_HEADER_BYTES (FRAME_HEADER_BYTES + 8)
 
