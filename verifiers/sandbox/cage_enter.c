@@ -18,6 +18,7 @@
 #include "verifiers/sandbox/cage_parts_private.h"
 
 #define STACK_BYTES (64ll << 20)       /* of Python; its threads have what was the limit when the service began */
+#define DATA_ROOM_BYTES (1ll << 30)    /* a thread with a stack of 512 MiB touches a few pages of it */
 #define ADDRESS_ROOM_BYTES (4ll << 30) /* each thread reserves 64 MiB for its malloc */
 #define DESCRIPTORS_MAX 64
 /* Of the holder and what is around it: itself and its outer process, zygote, inits, a neighbour. They share the count. */
@@ -214,13 +215,14 @@ static int limit_stack(bool executed)
     return setrlimit(RLIMIT_STACK, &old);
 }
 
-/* RLIMIT_DATA counts what can be written privately. RLIMIT_AS is far above it, as runtimes reserve addresses: it is the
- * end of shared pages, of stacks and of page tables. The shadow memory of a sanitizer counts for both; an exec'ed
- * program leaves it behind. */
+/* Memory that is touched is the watch's affair (run.c). RLIMIT_DATA counts what can be written privately, touched or
+ * not: it is above the limit of memory, and is what a program can have at most between two looks. RLIMIT_AS is far above
+ * it, as runtimes reserve addresses: it is the end of shared pages, of stacks and of page tables. The shadow memory of a
+ * sanitizer counts for both; an exec'ed program leaves it behind. */
 static int limit_memory(const struct entry *entry, bool executed)
 {
     bool instrumented = UNDER_SANITIZER && !executed;
-    rlim_t data = (rlim_t)entry->program->limits.memory_bytes;
+    rlim_t data = (rlim_t)entry->program->limits.memory_bytes + DATA_ROOM_BYTES;
 
     return limit_both(RLIMIT_DATA, instrumented ? RLIM_INFINITY : data) < 0
                ? -1

@@ -15,6 +15,7 @@
 #define BEGIN_GRACE_US (60 * US_PER_S)  /* for the set-up; with that of a zygote */
 #define KILL_GRACE_US (10 * US_PER_S)   /* from the kill to the end */
 #define WAIT_FACTOR 9                   /* of its wall time: so much longer may it take on a machine that is busy */
+#define MAPPED_BYTES (64 << 20)         /* of a resident peak: files of /usr, and what was the launcher's */
 #define PEER_GRACE_US (100 * US_PER_MS) /* for the first of a pair, once the second has ended */
 
 enum reason { REASON_NONE, REASON_WALL, REASON_CPU, REASON_MEMORY, REASON_OUTPUT, REASON_PEER, REASON_BROKEN };
@@ -83,12 +84,13 @@ static int64_t wall_limit_us(const struct run *run)
 }
 
 /* It failed, and had next to all that it may have: the kernel gave it no more, and what a program makes of that is its
- * own affair. */
+ * own affair. Or it was gone before the watch saw all that it had. */
 static bool lacked_memory(const struct run *run)
 {
     int64_t limit_bytes = run->job->task.limits.memory_bytes;
 
-    return run->finished->exit_code != 0 && run->finished->peak_bytes >= limit_bytes - limit_bytes / 16;
+    return (run->finished->exit_code != 0 && run->finished->peak_bytes >= limit_bytes - limit_bytes / 16) ||
+           run->finished->peak_bytes > limit_bytes + MAPPED_BYTES;
 }
 
 /* What the program did by itself. */

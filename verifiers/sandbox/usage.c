@@ -156,7 +156,8 @@ void usage_add_process(pid_t pid, struct usage *usage)
     char text[4096];
     const char *lines = read_file(pid, "status", text, sizeof text);
 
-    usage->memory_bytes += 1024 * (number_of(lines, "\nRssAnon:") + number_of(lines, "\nRssShmem:"));
+    usage->memory_bytes +=
+        1024 * (number_of(lines, "\nRssAnon:") + number_of(lines, "\nRssShmem:") + number_of(lines, "\nVmSwap:"));
     usage->mapped_bytes += mapped_of(lines);
     usage->cpu_us += cpu_of(pid);
     usage->processes += lines[0] != '\0';
@@ -178,7 +179,8 @@ static int64_t exact_memory_of(pid_t pid)
     const char *lines = read_file(pid, "smaps_rollup", text, sizeof text);
 
     if (lines[0])
-        return 1024 * (number_of(lines, "\nPss_Anon:") + number_of(lines, "\nPss_Shmem:"));
+        return 1024 *
+               (number_of(lines, "\nPss_Anon:") + number_of(lines, "\nPss_Shmem:") + number_of(lines, "\nSwapPss:"));
     return read_file(pid, "statm", text, sizeof text)[0] ? -1 : 0;
 }
 

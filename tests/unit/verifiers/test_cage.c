@@ -161,7 +161,7 @@ static void test_only_the_named_descriptors_are_open(void **state)
 
 static void test_limits_are_those_asked_for(void **state)
 {
-    assert_script(state, "ulimit -t; ulimit -c; ulimit -n; ulimit -d; ulimit -f", "60\n0\n64\n262144\n2048\n[exit 0]");
+    assert_script(state, "ulimit -t; ulimit -c; ulimit -n; ulimit -d; ulimit -f", "60\n0\n64\n1310720\n2048\n[exit 0]");
 }
 
 static void act_files(struct cage *cage, int out, const void *arg)
@@ -441,7 +441,7 @@ static void test_the_holders_memory_stays_closed(void **state)
 static void allocate_too_much(void *unused)
 {
     (void)unused;
-    char *bytes = mmap(NULL, 512 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *bytes = mmap(NULL, 2040l << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     _exit(bytes == MAP_FAILED ? 0 : 1);
 }
 

@@ -264,7 +264,7 @@ static void test_memory_counts_for_all_processes_together(void **state)
 {
     struct sandbox_result result;
 
-    NEED_SLOT();
+    (void)state;
     result = run_takes_memory("4", "30", "stay");
     assert_int_equal(result.outcome, SANDBOX_MEMORY);
     assert_true(result.peak_bytes > 64 << 20);
@@ -279,9 +279,38 @@ static void test_one_process_cannot_have_more_than_the_limit(void **state)
 {
     struct sandbox_result result;
 
-    NEED_SLOT();
-    result = run_takes_memory("1", "100", NULL);
-    assert_true(result.outcome == SANDBOX_MEMORY || (result.outcome == SANDBOX_ENDED && result.exit_code != 0));
+    (void)state;
+    result = run_takes_memory("1", "300", NULL); /* it may be gone before anybody looks */
+    assert_int_equal(result.outcome, SANDBOX_MEMORY);
+    sandbox_result_finish(&result);
+    result = run_takes_memory("1", "1000", "stay");
+    assert_int_equal(result.outcome, SANDBOX_MEMORY);
+    sandbox_result_finish(&result);
+}
+
+/* "500 MB for the recursion", as solutions of contests have it. */
+static const char reserves_memory[] =
+    "#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+    "static void *work(void *none) { puts(\"had it\"); return none; }\n"
+    "int main(void) {\n"
+    "    pthread_attr_t attributes;\n"
+    "    pthread_t thread;\n"
+    "    pthread_attr_init(&attributes);\n"
+    "    pthread_attr_setstacksize(&attributes, (size_t)512 << 20);\n"
+    "    if (pthread_create(&thread, &attributes, work, NULL) || pthread_join(thread, NULL)) return 1;\n"
+    "    return calloc(300, 1 << 20) ? 0 : 2;\n"
+    "}\n";
+
+static void test_memory_that_is_not_touched_does_not_count(void **state)
+{
+    struct sandbox_program program = fixture_program(SANDBOX_C, reserves_memory);
+    struct sandbox_result result;
+
+    (void)state;
+    result = fixture_run(&slot, &program);
+    assert_int_equal(result.outcome, SANDBOX_ENDED);
+    assert_int_equal(result.exit_code, 0);
+    assert_text(result.standard_output, "had it\n");
     sandbox_result_finish(&result);
 }
 
@@ -486,6 +515,7 @@ int main(void)
         cmocka_unit_test(test_processor_time_counts_for_all_processes_together),
         cmocka_unit_test(test_memory_counts_for_all_processes_together),
         cmocka_unit_test(test_one_process_cannot_have_more_than_the_limit),
+        cmocka_unit_test(test_memory_that_is_not_touched_does_not_count),
         cmocka_unit_test(test_a_daemon_that_keeps_the_output_does_not_keep_the_slot),
         cmocka_unit_test(test_a_fork_bomb_is_bounded_and_leaves_nothing),
         cmocka_unit_test(test_nothing_is_left_in_the_box_for_the_next_program),

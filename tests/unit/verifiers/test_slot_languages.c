@@ -159,10 +159,10 @@ static void test_a_binary_that_cannot_be_executed_is_its_own_fault(void **state)
 {
     static const char *const sources[] = {
         "const char interp[3] __attribute__((section(\".interp\"))) = {'a', 'b', 'c'};\nint main(void) { return 0; }\n",
-        "char block[1ul << 30];\nint main(void) { return block[9]; }\n",
+        "char block[1600ul << 20];\nint main(void) { return block[9]; }\n",
     };
 
-    NEED_SLOT();
+    (void)state;
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         struct sandbox_program program = fixture_program(SANDBOX_C, sources[i]);
         struct sandbox_result result = fixture_run(&slot, &program);
