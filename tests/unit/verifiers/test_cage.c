@@ -1,4 +1,4 @@
-/* What a program in a cage can do, and what is left of it. The tests of the full level are skipped where a machine does
+/* What a program in a cage can do, and what is left of it. The tests of the full level are left out where a machine does
  * not offer it (a container with Docker's default profile, for one). */
 #include "tests/unit/base/cmocka_all.h"
 
@@ -22,16 +22,10 @@
 #include "verifiers/sandbox/cage_self_test_private.h"
 #include "verifiers/sandbox/probe.h"
 
-static enum sandbox_level offered;
-
 /* Each test runs at the level that its state names. */
 static enum sandbox_level level_of(void **state)
 {
-    enum sandbox_level level = *(const enum sandbox_level *)*state;
-
-    if (level > offered)
-        skip();
-    return level;
+    return *(const enum sandbox_level *)*state;
 }
 
 static void assert_script(void **state, const char *script, const char *output)
@@ -352,10 +346,11 @@ static void test_no_process_is_left(void **state)
     assert_string_equal(text, "[exit 3]");
 }
 
+/* One fork of its own, which may fail where the bombs of others, of the same user, are counted, too. */
 static void act_bomb(struct cage *cage, int out, const void *arg)
 {
     (void)arg;
-    run_script(cage, out, "bomb() { bomb | bomb & }; bomb 2>/dev/null; exit 4");
+    run_script(cage, out, "trap 'exit 4' EXIT; bomb() { bomb | bomb & }; bomb 2>/dev/null & exit 4");
     dprintf(out, "%s", has_children() ? "children are left" : "");
     run_script(cage, out, "echo next");
 }
@@ -543,13 +538,24 @@ static void test_a_virtual_environment_is_where_it_was(void **state)
     }
 #define BOTH(test) AT(full, test), AT(reduced, test)
 
+/* Those of the levels that this machine offers come to the front: what cmocka calls skipped has failed for others. */
+static size_t keep_offered(struct CMUnitTest *tests, size_t count, enum sandbox_level offered)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (!tests[i].initial_state || *(const enum sandbox_level *)tests[i].initial_state <= offered)
+            tests[kept++] = tests[i];
+    return kept;
+}
+
 int main(void)
 {
     static enum sandbox_level full = SANDBOX_LEVEL_FULL;
     static enum sandbox_level reduced = SANDBOX_LEVEL_REDUCED;
     struct sandbox_settings settings = {.uid = 65534};
     struct sandbox_report report;
-    const struct CMUnitTest tests[] = {
+    struct CMUnitTest tests[] = {
         BOTH(test_what_must_fail_in_a_program_fails),
         cmocka_unit_test(test_without_a_cage_much_of_it_works),
 #if defined(__x86_64__)
@@ -584,6 +590,5 @@ int main(void)
     };
 
     sandbox_probe(&settings, &report);
-    offered = report.level;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return _cmocka_run_group_tests("cage", tests, keep_offered(tests, ARRAY_LENGTH(tests), report.level), NULL, NULL);
 }

@@ -142,8 +142,6 @@ static void test_every_interface_of_landlock_is_understood(void **state)
     int abi = cage_landlock_abi();
 
     (void)state;
-    if (abi == 0)
-        skip();
     for (int old = 1; old <= abi; old++) { /* a kernel understands rulesets of its predecessors */
         int ruleset = cage_landlock_make(old, boxes.fd, &settings);
         assert_true(ruleset >= 0);
@@ -166,5 +164,6 @@ int main(void)
         WITH_BOXES(test_every_interface_of_landlock_is_understood),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    /* The last one is about Landlock alone. */
+    return _cmocka_run_group_tests("cage-box", tests, ARRAY_LENGTH(tests) - (cage_landlock_abi() == 0), NULL, NULL);
 }
