@@ -3,8 +3,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,9 +107,21 @@ int cage_box_remove(int boxes, const char *name)
 
 /* --- the folder of all boxes of a holder --- */
 
-static void remove_boxes(int parent, const char *name)
+/* A holder has a lock on its folder: neither a number that means another process in another pid namespace, nor one that is
+ * used again, says whether it lives. */
+static int open_and_lock(int parent, const char *name)
 {
     int boxes = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (boxes < 0 || flock(boxes, LOCK_EX | LOCK_NB) == 0)
+        return boxes;
+    close(boxes);
+    return -1;
+}
+
+static void remove_if_left_over(int parent, const char *name)
+{
+    int boxes = open_and_lock(parent, name);
     DIR *folder = boxes < 0 ? NULL : fdopendir(boxes);
     const struct dirent *entry;
 
@@ -119,21 +132,16 @@ static void remove_boxes(int parent, const char *name)
     while ((entry = readdir(folder)))
         if (entry->d_name[0] != '.')
             cage_box_remove(dirfd(folder), entry->d_name);
+    unlinkat(parent, name, AT_REMOVEDIR); /* as long as it is locked */
     closedir(folder);
-    unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-static bool is_left_over(int parent, const char *name)
+static bool is_own(int parent, const char *name)
 {
     struct stat status;
-    char *end;
 
-    if (strncmp(name, PREFIX, sizeof PREFIX - 1) != 0)
-        return false;
-    long pid = strtol(name + sizeof PREFIX - 1, &end, 10);
-    if (pid <= 0 || *end || fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) < 0 || status.st_uid != geteuid())
-        return false;
-    return pid == getpid() || (kill((pid_t)pid, 0) < 0 && errno == ESRCH);
+    return strncmp(name, PREFIX, sizeof PREFIX - 1) == 0 && fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           status.st_uid == geteuid();
 }
 
 static void remove_left_over(DIR *parent)
@@ -141,8 +149,8 @@ static void remove_left_over(DIR *parent)
     const struct dirent *entry;
 
     while ((entry = readdir(parent)))
-        if (is_left_over(dirfd(parent), entry->d_name))
-            remove_boxes(dirfd(parent), entry->d_name);
+        if (is_own(dirfd(parent), entry->d_name))
+            remove_if_left_over(dirfd(parent), entry->d_name);
 }
 
 static const char *const parents[] = {"/tmp", "/dev/shm", "/var/tmp"};
@@ -158,12 +166,21 @@ void cage_boxes_sweep(void)
     }
 }
 
+/* Another process may sweep it away before it is locked: then it has no name. */
 static int make_in(const char *parent, char *ret_path, size_t path_bytes)
 {
-    snprintf(ret_path, path_bytes, "%s/%s%d", parent, PREFIX, getpid());
-    if (mkdir(ret_path, 0700) < 0)
-        return -1;
-    return open(ret_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat status;
+
+    for (int i = 0; i < PASSES_MAX; i++) {
+        snprintf(ret_path, path_bytes, "%s/" PREFIX "XXXXXX", parent);
+        if (!mkdtemp(ret_path))
+            return -1;
+        int boxes = open_and_lock(AT_FDCWD, ret_path);
+        if (boxes >= 0 && fstat(boxes, &status) == 0 && status.st_nlink > 0)
+            return boxes;
+        closep(&boxes);
+    }
+    return -1;
 }
 
 int cage_boxes_make(char *ret_path, size_t path_bytes)

@@ -229,6 +229,7 @@ struct cage *cage_hold(const struct sandbox_settings *settings, struct cage_fail
     if (ret_failure->step == CAGE_NONE)
         return cage;
     ret_failure->error = errno;
+    closep(&cage->boxes);
     free(cage);
     return NULL;
 }

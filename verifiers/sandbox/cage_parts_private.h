@@ -26,7 +26,8 @@ int cage_filter_make(enum sandbox_level level, int landlock_abi, struct sock_fpr
 enum cage_step cage_root_enter(const struct sandbox_settings *settings);
 
 /* At the reduced level a box is a folder of a file system that is there, in one for all boxes of this process. Those of
- * dead processes are taken away. A descriptor of it, or -1 with errno. */
+ * dead processes are taken away. A descriptor of it, locked, or -1 with errno: the folder is in use until it is closed,
+ * and so are its copies in the processes that were forked meanwhile. */
 int cage_boxes_make(char *ret_path, size_t path_bytes);
 /* What a box is called: a holder and its zygote run programs at once, in one folder of boxes. launcher: who starts it. */
 #define CAGE_BOX_NAME_BYTES 24

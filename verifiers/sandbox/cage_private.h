@@ -79,7 +79,8 @@ struct cage *cage_hold(const struct sandbox_settings *settings, struct cage_fail
 char *const *cage_environment(const struct cage *cage);
 
 /* Takes away what dead holders of this user, and the calling process, have left of boxes. A holder of the reduced level is
- * ended by a signal: its keeper does it then, or else the next holder. At the full level nothing is ever left. */
+ * ended by a signal: its keeper does it then, or else the next holder. At the full level nothing is ever left. A folder is
+ * left if nobody has it locked. */
 void cage_boxes_sweep(void);
 
 struct cage_file {     /* put into the box before the program starts; it may write to it */

@@ -128,6 +128,7 @@ static void try_level(const struct sandbox_settings *settings, struct trial *tri
     }
     memcpy(program.fds, (const int[CAGE_FDS]){null, output[1], null, -1, -1}, sizeof program.fds);
     judge(cage, &program, output[0], trial);
+    closep(&cage->boxes); /* nothing holds them any more */
 }
 
 static void run_trial(const struct sandbox_settings *settings, int result) __attribute__((noreturn));

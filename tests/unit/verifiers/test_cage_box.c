@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -135,6 +136,32 @@ static void test_boxes_of_a_dead_holder_are_taken_away(void **state)
     close(pipes[1]);
 }
 
+/* From a container, say, that shares the folder and sees no process outside. */
+static void sweep_elsewhere(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0)
+            print_message("this is no other pid namespace: %s\n", strerror(errno));
+        pid = fork();
+        if (pid == 0)
+            cage_boxes_sweep();
+        waitpid(pid, NULL, 0);
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+}
+
+static void test_boxes_of_a_holder_that_lives_stay(void **state)
+{
+    (void)state;
+    sweep_elsewhere();
+    assert_int_equal(faccessat(boxes.fd, "box", F_OK, 0), 0);
+    assert_int_equal(access(boxes.path, F_OK), 0);
+    assert_box_goes();
+}
+
 static void test_every_interface_of_landlock_is_understood(void **state)
 {
     struct sandbox_settings settings = {.level = SANDBOX_LEVEL_REDUCED};
@@ -161,6 +188,7 @@ int main(void)
         WITH_BOXES(test_a_box_of_many_files_with_odd_names_goes),
         WITH_BOXES(test_what_a_link_points_to_stays),
         WITH_BOXES(test_boxes_of_a_dead_holder_are_taken_away),
+        WITH_BOXES(test_boxes_of_a_holder_that_lives_stay),
         WITH_BOXES(test_every_interface_of_landlock_is_understood),
     };
 
