@@ -132,6 +132,49 @@ def test_a_process_that_is_killed_costs_another_try_and_no_verdict(service, vict
     assert batch["summary"]["failed"] == 0 and batch["summary"]["scored"] == 2, batch["summary"]
 
 
+def memory_group(limit_bytes):
+    """A control group with so much memory, by its folder; None where none can be made."""
+    for folder, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        group = f"{folder}/rolloutd-test-{os.getpid()}"
+        try:
+            os.mkdir(group)
+            with open(f"{group}/{limit}", "w", encoding="ascii") as file:
+                file.write(str(limit_bytes))
+            return group
+        except OSError:
+            if os.path.isdir(group):
+                os.rmdir(group)
+    return None
+
+
+def removed(group):
+    try:
+        os.rmdir(group)
+        return True
+    except OSError:
+        return False
+
+
+TAKES = "```python\nblock = bytearray(900 << 20)\nfor at in range(0, len(block), 4096):\n    block[at] = 1\n```"
+
+
+@pytest.mark.skipif("ROLLOUTD_SANITIZED" in os.environ, reason="a sanitizer needs more memory than the group has")
+def test_a_program_that_falls_to_a_machine_without_memory_gets_no_number(start):
+    group = memory_group(300 << 20)
+    if not group:
+        pytest.skip("no control group can be made here")
+    service = start(wrapper=["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"])
+    try:
+        if eventually(lambda: sandbox(service)["level"], "the trial") != "full":
+            pytest.skip("this machine offers no sandbox")
+        item = one(service, "code", TAKES, {"tests": [{"stdin": "", "stdout": ""}]}, language="python", limits={"memory_mb": 1024})
+        assert item["reward"] is None and item["verdicts"][0]["failure"]["code"] == "sandbox_unavailable", item
+        assert one(service, "code", RIGHT, DOUBLE, language="python")["reward"] == 1
+    finally:
+        service.kill()
+        eventually(lambda: removed(group), "its processes to end")
+
+
 # -- levels ------------------------------------------------------------------------------------------------------------------
 
 def test_the_level_is_named(service):

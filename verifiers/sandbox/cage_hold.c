@@ -212,6 +212,8 @@ static enum cage_step hold(struct cage *cage, const struct sandbox_settings *set
 
     if (cage_drop_root(settings->uid) < 0)
         return CAGE_DROP_ROOT;
+    /* Where the machine has no memory left a program ends first, and not the service. A wish: /proc may be masked. */
+    (void)write_file("/proc/self/oom_score_adj", "1000");
     cage->landlock_abi = cage_landlock_abi();
     step = cage->level == SANDBOX_LEVEL_FULL ? hold_full(cage, settings) : hold_reduced(cage);
     set_environment(cage);

@@ -7,6 +7,7 @@
 
 #include "server/base/cleanup.h"
 #include "verifiers/sandbox/launch_private.h"
+#include "verifiers/sandbox/usage_private.h"
 
 /* ret_pair: ours, which names the sender of each report, and the launcher's. */
 static int make_socket(int ret_pair[2])
@@ -32,6 +33,7 @@ int holder_renew(struct holder *holder)
     forget(&holder->socket);
     forget(&holder->zygote);
     holder->launched = 0;
+    holder->killed = usage_killed_for_memory();
     if (make_socket(pair) == 0 && launch_send_holder(holder->keeper, pair[1]) == 0 &&
         recv(holder->keeper, &done, 1, 0) == 1)
         result = 0;

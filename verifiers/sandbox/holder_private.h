@@ -16,6 +16,7 @@ struct holder {
     int socket; /* of the holder; -1: there is none */
     int zygote; /* socket of the zygote; -1: there is none yet */
     unsigned launched;
+    int64_t killed; /* usage_killed_for_memory() when it was asked last */
 };
 
 /* Ends the holder that there is, with everything below it, waits for that, and has a new one made. That it could not be

@@ -137,7 +137,19 @@ static void end_unbegun(struct run *run, const struct launch_report *report)
     }
 }
 
-static void see_end(struct run *run, const struct launch_report *report)
+/* The machine had no memory, and the kernel ended a process of a program below its limit: no fault of its own. One that
+ * fails by itself at that moment is tried again, too. */
+static bool fell_to_the_machine(struct holder *holder, const struct run *run, int status)
+{
+    int64_t before = holder->killed;
+
+    if (run->reason != REASON_NONE || status == 0)
+        return false;
+    holder->killed = usage_killed_for_memory();
+    return holder->killed != before;
+}
+
+static void see_end(struct holder *holder, struct run *run, const struct launch_report *report)
 {
     struct finished *finished = run->finished;
 
@@ -151,6 +163,10 @@ static void see_end(struct run *run, const struct launch_report *report)
     finished->wall_us = report->at_us - report->began_us;
     finished->cpu_us = report->cpu_us > run->peak.cpu_us ? report->cpu_us : run->peak.cpu_us;
     finished->peak_bytes = report->peak_bytes > run->peak.memory_bytes ? report->peak_bytes : run->peak.memory_bytes;
+    if (fell_to_the_machine(holder, run, report->status)) {
+        end_broken(run, "the kernel ended a program: the machine has no memory left");
+        return;
+    }
     finished->outcome = judge(run, report->status);
     if (finished->outcome == SANDBOX_ENDED && finished->exit_code == 0 && report->box_full)
         finished->outcome = SANDBOX_VIOLATION; /* a child failed for it, and nobody asked: dd … ; echo done */
@@ -183,7 +199,7 @@ static void see_report(struct runs *runs, int socket, const struct launch_report
         run->init = report->init;
         run->program = report->program;
     } else if (report->kind == LAUNCH_ENDED)
-        see_end(run, report);
+        see_end(runs->holder, run, report);
 }
 
 static void see_reports(struct runs *runs, int socket)

@@ -208,6 +208,20 @@ static int64_t waited_of(pid_t pid)
     return second ? strtoll(second, NULL, 10) / 1000 : 0;
 }
 
+int64_t usage_killed_for_memory(void)
+{
+    char line[128];
+    int64_t count = 0;
+    FILE *file = fopen("/proc/vmstat", "re");
+
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "oom_kill ", 9) == 0)
+            count = strtoll(line + 9, NULL, 10);
+    if (file)
+        fclose(file);
+    return count;
+}
+
 bool usage_is_ready(pid_t pid)
 {
     char text[1024];

@@ -33,6 +33,8 @@ int64_t usage_exact_memory(pid_t pid);
  * kernel does not tell. */
 int64_t usage_waited_us(pid_t pid);
 bool usage_is_ready(pid_t pid); /* it computes, or waits for a processor */
+/* How many processes the kernel has killed so far because the machine, or a part of it, had no memory. 0: unknown. */
+int64_t usage_killed_for_memory(void);
 /* Shared anonymous memory that a process and its descendants have mapped, each object once and whole: pages that were
  * taken out of the page tables are in memory still, and in no resident set. Slow: mappings are read. */
 int64_t usage_shared_mappings(const pid_t *roots, size_t count);
