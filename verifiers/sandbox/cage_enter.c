@@ -48,11 +48,12 @@ static int mount_box(struct entry *entry)
     return move_mount(box, "", AT_FDCWD, BOX_PATH, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -1 : chdir(BOX_PATH);
 }
 
-/* Only what is about processes, and only about its own. */
+/* Only what is about processes, and only about its own. Nothing can be written: the rank of its scheduling group is that
+ * of all programs of the holder. */
 static int mount_proc(struct entry *entry)
 {
     (void)entry;
-    return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid,hidepid=2");
+    return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "subset=pid,hidepid=2");
 }
 
 /* Its homes are the box: the environment is the process's own copy. */

@@ -155,7 +155,7 @@ static bool writes_nowhere(const struct cage_self_test *test)
     for (size_t i = 0; i < ARRAY_LENGTH(folders); i++)
         if (!cannot_open(folders[i], O_TMPFILE | O_RDWR))
             return false;
-    return true;
+    return cannot_open("/proc/self/autogroup", O_WRONLY);
 }
 
 static bool has_a_box(const struct cage_self_test *test)
