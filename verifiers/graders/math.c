@@ -484,7 +484,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
 
 const struct verifier verifier_math = {
     .name = "math",
-    .version = "5",
+    .version = "6",
     .help = "1 if the final answer has the reference's value, exactly",
     .needs_reference = true,
     .options = options,

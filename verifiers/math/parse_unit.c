@@ -257,6 +257,8 @@ static bool take_exponent(struct math_reader *reader, struct unit *unit)
 
     if (!sees(reader, TOKEN_CARET) || math_sees_degree_mark(reader))
         return true;
+    if (!ends_in_letter(unit)) /* of a measure word, which only counts */
+        return false;
     reader->at++;
     braces = take(reader, TOKEN_OPEN_BRACE);
     minus = take(reader, TOKEN_MINUS);
@@ -362,7 +364,7 @@ static bool take_unit(struct math_reader *reader, struct unit *unit)
     do {
         reader->at += tokens;
         /* A space is only between words: add_word() puts it there. */
-        if (sign[0] && sign[0] != ' ' && !add_bytes(unit, sign, 1))
+        if (sign[0] && sign[0] != ' ' && (unit->length == 0 || !add_bytes(unit, sign, 1)))
             return false;
         if (!take_one(reader, unit))
             return false;

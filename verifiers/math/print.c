@@ -227,11 +227,16 @@ static void print_mixed(struct printer *printer, const struct math_node *node)
     print_quotient(printer, node->children[1]);
 }
 
+/* 12^{{o}}: with one pair of braces the o would be a degree sign. */
 static void print_power(struct printer *printer, const struct math_node *node)
 {
+    const struct math_node *exponent = node->children[1];
+    bool circle = exponent->kind == MATH_NAME && text_equals(exponent->text, "o");
+
     print(printer, node->children[0], LEVEL_ATOM);
-    put(printer, "^");
-    put_group(printer, node->children[1]);
+    put(printer, circle ? "^{" : "^");
+    put_group(printer, exponent);
+    put(printer, circle ? "}" : "");
 }
 
 static void print_root(struct printer *printer, const struct math_node *node)
