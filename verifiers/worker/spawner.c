@@ -149,14 +149,24 @@ int spawner_probe(const struct spawner *spawner, const struct sandbox_settings *
     return order(spawner, &(struct spawner_order){.kind = SPAWNER_ORDER_PROBE, .sandbox = *sandbox});
 }
 
-static void passed_descriptors(struct msghdr *message, int ret_fds[2])
+#define PASSED 2
+
+/* Both or none: a process that has no place for one of them gets the others, which nobody would ever close. */
+static bool passed_descriptors(struct msghdr *message, int ret_fds[PASSED])
 {
     const struct cmsghdr *control = CMSG_FIRSTHDR(message);
+    size_t count = 0;
 
     ret_fds[0] = ret_fds[1] = -1;
-    if (control && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS &&
-        control->cmsg_len == CMSG_LEN(2 * sizeof(int)))
-        memcpy(ret_fds, CMSG_DATA(control), 2 * sizeof(int));
+    if (control && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS)
+        count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    if (count > 0)
+        memcpy(ret_fds, CMSG_DATA(control), (count < PASSED ? count : PASSED) * sizeof(int));
+    if (count == PASSED)
+        return true;
+    closep(&ret_fds[0]);
+    closep(&ret_fds[1]);
+    return false;
 }
 
 /* Its size is sealed: a worker cannot take it away from under the service. */
@@ -195,13 +205,15 @@ void spawner_receive(const struct spawner *spawner, struct spawner_event *ret_ev
     }
     ret_event->kind = (enum spawner_event_kind)report.kind;
     ret_event->id = report.id;
-    passed_descriptors(&message, fds);
-    ret_event->fd = fds[0];
-    if (fds[1] >= 0) {
+    ret_event->error = report.kind == SPAWNER_FAILED ? report.value : 0;
+    if (passed_descriptors(&message, fds)) {
+        ret_event->fd = fds[0];
         ret_event->page = map_page(fds[1]);
         close(fds[1]);
+    } else if (report.kind == SPAWNER_MADE) { /* the worker ends, as its socket has */
+        ret_event->kind = SPAWNER_FAILED;
+        ret_event->error = EMFILE;
     }
-    ret_event->error = report.kind == SPAWNER_FAILED ? report.value : 0;
     ret_event->status = report.kind == SPAWNER_ENDED ? report.value : 0;
     ret_event->probed = report.probed;
 }
