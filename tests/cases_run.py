@@ -62,10 +62,11 @@ def compare(suite, wanted, record, rows, whose=""):
     """Prints the suite's line; appends (test, outcome, reason) for each expected case and for the wrong ones that were paid."""
     passed = set(record.get("passes", []))
     details = {one["id"]: f"expected {one['expected']}, got {one['got']}" for one in record.get("failures", [])}
-    details.update({one["id"]: one["reason"] for one in record.get("skipped", [])})
+    skipped = {one["id"]: one["reason"] for one in record.get("skipped", [])}
+    details.update(skipped)
     for case in sorted(wanted):
         reason = "" if case in passed else details.get(case, "the case file has no such case")
-        rows.append((f"{whose}{suite} {case}", "passed" if case in passed else "failed", reason))
+        rows.append((f"{whose}{suite} {case}", "passed" if case in passed else "skipped" if case in skipped else "failed", reason))
     paid = record.get("wrong_paid", 0)
     if record.get("wrongs"):
         rows.append((f"{whose}{suite}: no wrong answer is paid", "failed" if paid else "passed", f"{paid} of {record['wrongs']} are"))
@@ -73,7 +74,7 @@ def compare(suite, wanted, record, rows, whose=""):
     print(f"{whose}{suite}: {len(wanted & passed)} of {len(wanted)} expected cases pass, {total} in the file"
           + (f", wrong paid {paid}" if record.get("wrongs") else "")
           + (f"; {len(grown)} more pass: {', '.join(sorted(grown)[:8])}{'…' if len(grown) > 8 else ''}" if grown else ""))
-    for case in sorted(wanted - passed):
+    for case in sorted(wanted - passed - set(skipped)):
         print(f"  FAILED {case}: {' '.join(str(details.get(case, 'no such case')).split())[:300]}")
     return grown
 
@@ -120,7 +121,8 @@ def main():
         with open(options.results, "w", encoding="utf-8") as file:
             file.writelines("\t".join(" ".join(str(part).split()) for part in row) + "\n" for row in rows)
     failed = sum(row[1] == "failed" for row in rows)
-    print(f"{len(rows) - failed} passed, {failed} failed")
+    skipped = sum(row[1] == "skipped" for row in rows)
+    print(f"{len(rows) - failed - skipped} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed else 0
 
 

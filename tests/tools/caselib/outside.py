@@ -7,12 +7,13 @@ import threading
 import time
 
 MIB = 1 << 20
-GROWTH = 16 * MIB    # of the service
-FAMILY = 64 * MIB    # of all its processes: a slot keeps compiled programs
-SHARED = 64 * MIB    # of the machine's shared memory, which others use, too
+SANITIZED = bool(os.environ.get("ROLLOUTD_SANITIZED"))
+GROWTH = (512 if SANITIZED else 16) * MIB  # of the service; a sanitizer keeps what was freed for a while
+FAMILY = (2048 if SANITIZED else 64) * MIB  # of all its processes: a slot keeps compiled programs
+SHARED = 64 * MIB  # of the machine's shared memory, which others use, too
 KEPT = {"descriptors": 140}  # beyond those of before: a slot holds up to 128 compiled programs
 QUIET, SETTLE = 2.0, 1.0
-PATIENCE = 10 if os.environ.get("ROLLOUTD_SANITIZED") else 1
+PATIENCE = 10 if SANITIZED else 1
 NAMES = ("rolloutd_marker", "rolloutd_pwn", "nb_*", ".nb_*", "attack_*")
 FOLDERS = ("/tmp", "/dev/shm", "/var/tmp", "/run/lock", "/usr/lib/python3/dist-packages", "/usr/lib/python3.11/__pycache__")
 

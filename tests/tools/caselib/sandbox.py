@@ -6,7 +6,7 @@ import tempfile
 import threading
 import time
 
-from .outside import GROWTH, MIB, PATIENCE, Listeners, Memory, Watch, read_stat
+from .outside import GROWTH, MIB, PATIENCE, SANITIZED, Listeners, Memory, Watch, read_stat
 from .report import Suite
 from .service import Service, StartError
 from .verify import fenced, find_verdict, is_number, post_items, read_cases
@@ -14,7 +14,9 @@ from .verify import fenced, find_verdict, is_number, post_items, read_cases
 HALVES = ("CANARYq", "7Zk31xV")
 CANARY = "".join(HALVES)
 LIMITS = {"wall_ms": 1500, "cpu_ms": 1000, "memory_mb": 256, "output_kb": 64, "procs": 32, "disk_kb": 16384}
-LARGEST_MB = 1024  # four times what a program may have: a floor for every one
+LARGEST_MB = 4096 if SANITIZED else 1024  # four times what a program may have, or less where a program's `memory_mb` says so
+# what a sanitizer's own memory makes impossible to see: its shadow is neither limited nor quick to read
+SHADOWED = {"rlimit_raise": "a sanitizer's shadow needs all addresses", "nb_shared_map_look": "a sanitizer's shadow counts as memory that is read"}
 HEALTH, SLACK = 1.0 * PATIENCE, 10.0 * PATIENCE
 
 # words of the case file -> reasons of the code verifier; `ok` only says that the program ended by itself
@@ -288,6 +290,12 @@ def run_attacks(world, cases, suite):
         suite.notes.append(f"{len(unseen)} cases passed with no stdout in the verdict to look at")
 
 
+def shadowed(suite, name):
+    if SANITIZED and name in SHADOWED:
+        suite.skip(name, SHADOWED[name])
+    return SANITIZED and name in SHADOWED
+
+
 def run(binary, folder):
     """One slot: what a program leaves behind is looked for where it ran."""
     suite, cases = Suite("sandbox_attacks"), read_cases(folder, "sandbox_attacks")
@@ -299,7 +307,7 @@ def run(binary, folder):
         with World(lambda env: Service(binary, env=env, settings={"sandbox.slots": 1})) as world:
             contained, why = gate(world.service, world.secret, world.decoy.pid)
             if contained:
-                run_attacks(world, cases, suite)
+                run_attacks(world, [case for case in cases if not shadowed(suite, case["name"])], suite)
             else:
                 fail_all(suite, cases, why)
     except StartError as problem:
