@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/fs.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -139,12 +140,16 @@ static const struct rule denied_arguments[] = {
     VALUE("fadvise64", 3, POSIX_FADV_DONTNEED)};
 
 /* Without namespaces one killpg() must reach every process of a program, and its user's other processes and files are
- * within reach. Landlock leaves alone what a path says about a file: mode, owner, times, attributes. */
+ * within reach. Landlock leaves alone what a path says about a file: mode, owner, times, attributes. Nor does it matter how
+ * a descriptor was opened: who may read the file of a virtual environment could change its mode, if the user owns it. */
 static const char *const denied_reduced[] = {
-    "setsid", "setpgid", "sched_setaffinity", "chmod",    "fchmodat",  "chown",       "lchown",      "fchownat",
-    "utime",  "utimes",  "futimesat",         "setxattr", "lsetxattr", "removexattr", "lremovexattr"};
-static const struct rule denied_arguments_reduced[] = {{"prlimit64", 0, SCMP_CMP_NE, 0, 0},
-                                                       {"utimensat", 1, SCMP_CMP_NE, 0, 0}};
+    "setsid", "setpgid",   "sched_setaffinity", "chmod",    "fchmodat",  "chown",       "lchown",       "fchownat",
+    "utime",  "utimes",    "futimesat",         "setxattr", "lsetxattr", "removexattr", "lremovexattr", "fchmod",
+    "fchown", "fsetxattr", "fremovexattr"};
+/* A file that is open may get the time of now, as by `touch`. */
+static const struct rule denied_arguments_reduced[] = {
+    {"prlimit64", 0, SCMP_CMP_NE, 0, 0}, {"utimensat", 1, SCMP_CMP_NE, 0, 0},  {"utimensat", 2, SCMP_CMP_NE, 0, 0},
+    VALUE("ioctl", 1, FS_IOC_SETFLAGS),  VALUE("ioctl", 1, FS_IOC_FSSETXATTR), VALUE("ioctl", 1, FS_IOC_SETVERSION)};
 /* Landlock keeps signals in from interface 6 on, and truncate from 3 on. */
 static const char *const denied_without_scope[] = {
     "kill", "tkill", "tgkill", "pidfd_send_signal", "rt_sigqueueinfo", "rt_tgsigqueueinfo"};

@@ -184,11 +184,13 @@ static bool is_plain(const char *path)
     return *path == '/' && !strstr(path, "/../") && !strstr(path, "/./") && !strstr(path, "//");
 }
 
-/* What is below /usr is there already. */
+/* What is below /usr is there already, or nowhere. */
 static int bind_setting(const char *path)
 {
-    if (!*path || strncmp(path, "/usr/", 5) == 0)
+    if (!*path)
         return 0;
+    if (strncmp(path, "/usr/", 5) == 0)
+        return access(path + 1, R_OK | X_OK);
     if (!is_plain(path)) {
         errno = EINVAL;
         return -1;

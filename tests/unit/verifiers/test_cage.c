@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -532,6 +534,46 @@ static void test_a_virtual_environment_is_where_it_was(void **state)
     assert_string_equal(text, "read only\n[exit 0]");
 }
 
+/* It is the user's own, as in most installations; and what a program may read, it has a descriptor of. */
+static void change_what_it_reads(void *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int flags = 0;
+
+    if (fd < 0)
+        _exit(9);
+    _exit((fchmod(fd, 0777) == 0) + 2 * (futimens(fd, (struct timespec[2]){{1, 0}, {1, 0}}) == 0) +
+          4 * (fchown(fd, geteuid(), getegid()) == 0) +
+          8 * (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0));
+}
+
+static void act_change(struct cage *cage, int out, const void *arg)
+{
+    char folder[SANDBOX_PATH_BYTES];
+    struct cage_program program = holder_program(out, change_what_it_reads, folder);
+
+    snprintf(folder, sizeof folder, "%s", (const char *)arg);
+    holder_run(cage, &program, out);
+}
+
+static void test_a_virtual_environment_of_the_user_stays_as_it_was(void **state)
+{
+    struct sandbox_settings settings = {.uid = 65534, .level = level_of(state)};
+    _cleanup_free_ char *text = NULL;
+    char folder[] = "/tmp/cage-venv-XXXXXX";
+    struct stat status;
+
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chmod(folder, 0755), 0);
+    assert_int_equal(geteuid() == 0 ? chown(folder, settings.uid, settings.uid) : 0, 0);
+    snprintf(settings.venv, sizeof settings.venv, "%s", folder);
+    text = in_holder_of(&settings, act_change, folder);
+    assert_int_equal(stat(folder, &status), 0);
+    rmdir(folder);
+    assert_string_equal(text, "[exit 0]");
+    assert_int_equal(status.st_mode & 07777, 0755);
+}
+
 #define AT(level, test)                                                                                                \
     {                                                                                                                  \
 #test " (" #level ")", test, NULL, NULL, &(level)                                                              \
@@ -587,6 +629,7 @@ int main(void)
         AT(full, test_the_whole_box_is_limited),
         AT(full, test_the_root_is_small),
         BOTH(test_a_virtual_environment_is_where_it_was),
+        BOTH(test_a_virtual_environment_of_the_user_stays_as_it_was),
     };
 
     sandbox_probe(&settings, &report);

@@ -245,6 +245,14 @@ static void test_a_folder_of_the_settings_must_be_there(void **state)
     *settings.venv = '\0';
 }
 
+static void test_a_folder_below_usr_must_be_there(void **state)
+{
+    (void)state;
+    strcpy(settings.testlib, "/usr/share/no-such-folder");
+    assert_report(nothing_forbidden, SANDBOX_LEVEL_NONE, "folders of the settings", ENOENT, "sandbox.testlib");
+    *settings.testlib = '\0';
+}
+
 static void test_a_folder_of_the_settings_is_named_plainly(void **state)
 {
     (void)state;
@@ -275,6 +283,7 @@ int main(void)
         cmocka_unit_test(test_without_landlock_the_level_is_full),
         cmocka_unit_test(test_without_namespaces_and_landlock_there_is_no_level),
         cmocka_unit_test(test_a_folder_of_the_settings_must_be_there),
+        cmocka_unit_test(test_a_folder_below_usr_must_be_there),
         cmocka_unit_test(test_a_folder_of_the_settings_is_named_plainly),
         cmocka_unit_test(test_programs_are_never_run_as_root),
     };
