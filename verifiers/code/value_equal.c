@@ -51,6 +51,15 @@ static bool big_equal(const struct value_node *got, const struct value_node *exp
     return equal;
 }
 
+static bool big_is_float(const struct value_node *node, double number)
+{
+    mpz_t big;
+    bool equal = read_big(big, node) == 0 && isfinite(number) && mpz_cmp_d(big, number) == 0;
+
+    mpz_clear(big);
+    return equal;
+}
+
 static double big_double(const struct value_node *node)
 {
     mpz_t number;
@@ -73,17 +82,17 @@ static double as_double(const struct value_node *node)
 }
 
 /* A whole number beyond 53 bits and a float that rounds to it are equal only if the float is that number. */
-static bool float_is_integer(double number, int64_t integer)
+static bool is_float(const struct value_node *node, double number)
 {
-    return number == (double)integer && fabs(number) < 0x1p63 && (int64_t)number == integer;
+    if (node->kind == VALUE_BIG)
+        return big_is_float(node, number);
+    return number == (double)node->integer && fabs(number) < 0x1p63 && (int64_t)number == node->integer;
 }
 
 static bool mixed_equal(const struct value_node *got, const struct value_node *expected,
                         const struct tolerance *tolerance)
 {
-    if (got->kind == VALUE_INTEGER && float_is_integer(expected->number, got->integer))
-        return true;
-    if (expected->kind == VALUE_INTEGER && float_is_integer(got->number, expected->integer))
+    if (got->kind == VALUE_FLOAT ? is_float(expected, got->number) : is_float(got, expected->number))
         return true;
     if (tolerance->absolute <= 0 && tolerance->relative <= 0)
         return false;
