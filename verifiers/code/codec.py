@@ -8,6 +8,7 @@
 #   R i..i..i..   G s..T..              range, of the module datetime: the class and its arguments
 #   B s..                               class of Python's own, or of the test
 #   r0;                                 object of a class that both sides have
+#   N s..vM..   E s..v                  the same for classes of plain data, with their attributes, and for members of an Enum
 #   h0;  k0;  j0;                       object of the program, function and iterator of the test: they stay where they are
 import builtins
 import os
@@ -17,11 +18,32 @@ DEPTH = 200
 TAGS = {list: b"L", tuple: b"T", set: b"S", frozenset: b"Z"}
 
 
+def slots_of(kind):
+    """Names of attributes that objects of a class have beside their __dict__."""
+    found = [vars(one).get("__slots__", ()) for one in type.mro(kind)]
+    return {name for names in found for name in ([names] if isinstance(names, str) else names)} - {"__dict__", "__weakref__"}
+
+
+def attributes_of(value):
+    slots = {name: getattr(value, name) for name in slots_of(type(value)) if hasattr(value, name)}
+    return {**getattr(value, "__dict__", {}), **slots}
+
+
+def set_attributes(value, attributes):
+    slots = slots_of(type(value))
+    for name, one in attributes.items():
+        if name in slots:
+            object.__setattr__(value, name, one)
+        else:
+            vars(value)[name] = one
+
+
 class Encoder:
-    """shared: {class: name} of objects that go by value; other(value) gives the bytes of anything else."""
+    """shared: {class: name} of objects that go by value; held: ids of objects that stay here though they are made of plain data;
+    other(value) gives the bytes of anything else."""
 
     def __init__(self, other):
-        self.shared, self.other = {}, other
+        self.shared, self.held, self.other = {}, set(), other
         self.kinds = {bool: self.put_bool, int: self.put_int, float: self.put_float, str: self.put_str,
                       bytes: self.put_bytes, bytearray: self.put_bytearray, complex: self.put_complex, dict: self.put_dict,
                       range: self.put_range, type: self.put_type}
@@ -39,7 +61,7 @@ class Encoder:
         root, names, count = self.plain(value), bytearray(), 0
         self.out = bytearray()
         while count < len(self.objects):
-            self.put_dict(vars(self.objects[count]), 0)
+            self.put_dict(attributes_of(self.objects[count]), 0)
             count += 1
         bodies, self.out = self.out, names
         for one in self.objects:
@@ -52,15 +74,34 @@ class Encoder:
             return
         if depth > DEPTH:
             raise RecursionError("a value is nested too deeply")
+        put = self.way_of(value)
+        if type(value) in self.shared:
+            self.put_shared(value, put, depth)
+        elif put and id(value) not in self.held:
+            put(value, depth)
+        else:
+            self.out += self.other(value)
+
+    def way_of(self, value):
+        """How plain data is put; None: it is none."""
         for kind in type.mro(type(value)):
             put = self.kinds.get(kind) or kind.__module__ in MODULES and self.later.get(kind.__name__)
             if put:
-                put(value, depth)
-                return
-        if type(value) in self.shared:
-            self.put_object(value)
+                return put
+        return None
+
+    def put_shared(self, value, put, depth):
+        if hasattr(type(value), "__members__"):
+            self.out += b"E"
+            self.put_str(self.shared[type(value)])
+            self.put(value._value_, depth + 1)
+        elif put:
+            self.out += b"N"
+            self.put_str(self.shared[type(value)])
+            put(value, depth)
+            self.put_dict(attributes_of(value), depth + 1)
         else:
-            self.out += self.other(value)
+            self.put_object(value)
 
     def put_object(self, value):
         if id(value) not in self.seen:
@@ -132,7 +173,7 @@ class Encoder:
         for one in elements:
             self.put(one, depth + 1)
 
-    def put_dict(self, value, depth):
+    def put_dict(self, value, depth=0):
         pairs = list(dict.items(value))
         self.out += b"M%d:" % len(pairs)
         for pair in pairs:

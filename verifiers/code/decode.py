@@ -11,7 +11,7 @@ class Decoder:
         names = [self.get(0) for _ in range(self.number(b":"))]
         self.objects = [object.__new__(self.classes[name]) for name in names]
         for one in self.objects:
-            vars(one).update(self.get(0))
+            set_attributes(one, self.get(0))
         value = self.get(0)
         if self.at != len(data):
             raise ValueError("bytes behind a value")
@@ -49,6 +49,19 @@ class Decoder:
     def get_dict(self, depth):
         return {self.get(depth): self.get(depth) for _ in range(self.number(b":"))}
 
+    def get_data(self, depth):
+        """Of a class of plain data that both sides have; nothing of the class itself is called."""
+        kind, data, attributes = self.classes[self.get(depth)], self.get(depth), self.get(depth)
+        base = next(one for one in type.mro(kind) if one is type(data))
+        one = base.__new__(kind, data) if base.__hash__ else base.__new__(kind)
+        if not base.__hash__:
+            base.__init__(one, data)
+        set_attributes(one, attributes)
+        return one
+
+    def get_member(self, depth):
+        return self.classes[self.get(depth)](self.get(depth))
+
     def get_deque(self, depth):
         from collections import deque
         return deque(self.many(depth))
@@ -80,6 +93,7 @@ GETTERS = {b"n": lambda d, _: None, b"t": lambda d, _: True, b"f": lambda d, _: 
            b"b": lambda d, _: d.bytes(), b"a": lambda d, _: bytearray(d.bytes()), b"L": lambda d, n: d.many(n),
            b"T": lambda d, n: tuple(d.many(n)), b"S": lambda d, n: set(d.many(n)), b"Z": lambda d, n: frozenset(d.many(n)),
            b"M": Decoder.get_dict, b"Q": Decoder.get_deque, b"D": Decoder.get_decimal, b"F": Decoder.get_fraction, b"G": Decoder.get_time,
+           b"N": Decoder.get_data, b"E": Decoder.get_member,
            b"B": Decoder.get_type,
            b"R": lambda d, n: range(d.get(n), d.get(n), d.get(n)),
            b"c": lambda d, n: complex(d.get(n), d.get(n)), b"r": lambda d, _: d.objects[d.number(b";")]}

@@ -38,6 +38,16 @@ int form_read_mbpp(struct form *form, const json_t *row)
     return add_texts(form, json_object_get(row, "test_list"), form->set->tests);
 }
 
+/* "Solution" of "Solution().solve": what the program has to define. */
+static struct text first_name(struct text expression)
+{
+    size_t end = 0;
+
+    while (end < expression.length_bytes && !strchr("(.[ \t\n", expression.data[end]))
+        end++;
+    return (struct text){expression.data, end};
+}
+
 int form_read_human_eval(struct form *form, const json_t *row)
 {
     struct text prompt = json_text_of(json_object_get(row, "prompt"));
@@ -49,7 +59,9 @@ int form_read_human_eval(struct form *form, const json_t *row)
     if (!entry.data || !test.data)
         return form_refuse(form, "\"entry_point\" and \"test\" must be texts");
     form->set->prompt = prompt.data ? prompt : TEXT_LITERAL("");
-    form->set->entry = entry;
+    form->set->entry = first_name(entry);
+    if (!form->set->entry.length_bytes)
+        return form_refuse(form, "\"entry_point\" must begin with a name");
     buffer_init(&code, test.length_bytes + entry.length_bytes + 32);
     buffer_append(&code, test.data, test.length_bytes);
     buffer_append_string(&code, "\n\ncheck(");

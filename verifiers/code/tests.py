@@ -14,10 +14,15 @@ HELPERS = {name: module for module, names in {
     "typing": "List Dict Tuple Set Optional Any Union Callable Iterable",
 }.items() for name in names.split()}
 
+# Modules that a test may use without an import; what the program calls so is another thing.
+MODULES_OF_TESTS = set("bisect cmath collections copy decimal fractions functools heapq itertools json math operator os random re "
+                       "statistics string sys typing".split())
 
-def calls_of(tree):
-    """[(name, names that are called in its arguments)] of every call of a name, and the names that the code binds."""
-    calls, bound = [], set()
+
+def names_of(tree):
+    """[(name, names that are called in its arguments)] of every call of a name, the names that the code binds, and all that it
+    reads and does not bind."""
+    calls, bound, used = [], set(), set()
 
     def walk(node):
         inner = set()
@@ -33,15 +38,15 @@ def calls_of(tree):
             bound.add(node.arg)
         elif kind == "alias":
             bound.add((node.asname or node.name).split(".")[0])
-        elif kind == "Name" and type(node.ctx).__name__ != "Load":
-            bound.add(node.id)
+        elif kind == "Name":
+            (used if type(node.ctx).__name__ == "Load" else bound).add(node.id)
         elif kind == "Call" and type(node.func).__name__ == "Name":
             calls.append((node.func.id, set(inner)))
             inner.add(node.func.id)
         return inner
 
     walk(tree)
-    return calls, bound
+    return [one for one in calls if one[0] not in bound], bound, used - bound
 
 
 class Remote:
@@ -59,7 +64,7 @@ class Remote:
         return value
 
     def __getattr__(self, name):
-        if name[:2] == "__" == name[-2:]:
+        if name[:2] == "__" == name[-2:] and name != "__name__":
             raise AttributeError(name)
         return side.ask("get", self, name)
 
@@ -119,8 +124,8 @@ class Side:
 
     def __init__(self):
         self.functions, self.remotes, self.found, self.exceptions = [], {}, {}, {}
-        self.touched = self.raised = self.gone = self.unable = False
-        self.tested = set()
+        self.touched = self.raised = self.gone = self.unable = self.answering = self.lacking = False
+        self.tested, self.called = set(), set()
         self.encoder = Encoder(self.other)
         self.decoder = Decoder({b"h": self.remote})
         self.link = Link(self.encoder, self.decoder)
@@ -129,7 +134,7 @@ class Side:
         if type(value) is Remote:
             return b"h%d;" % value._number
         steps = hasattr(type(value), "__next__")
-        if not steps and not callable(value):
+        if not steps and not callable(value) and not self.answering:
             self.unable = True
             raise TypeError(f"a {type(value).__name__} cannot be handed to the program")
         self.functions.append((lambda: step(value)) if steps else value)
@@ -181,7 +186,9 @@ class Side:
             reply = ("value", self.functions[number](*arguments, **named))
         except Exception as problem:
             reply = ("raised", type(problem).__name__, str(problem)[:1000])
+        self.answering = True  # what a program asks for breaks no test
         self.link.send(reply)
+        self.answering = False
 
     def exception(self, names, text):
         for kind in type.mro(self.kind(names)):
@@ -215,14 +222,18 @@ def step(iterator):
 
 def absorb(old, new):
     """What a call did to an argument."""
-    if type(old) in (list, bytearray) and type(new) is type(old):
-        old[:] = new
-    elif type(old) in (dict, set) and type(new) is type(old):
-        old.clear()
-        old.update(new)
-    elif type(old) is type(new) and type(old) in side.encoder.shared:
-        vars(old).clear()
-        vars(old).update(vars(new))
+    if type(old) is not type(new):
+        return
+    if isinstance(old, (list, bytearray)):
+        base = list if isinstance(old, list) else bytearray
+        base.__setitem__(old, slice(None), base(new))
+    elif isinstance(old, (dict, set)):
+        base = dict if isinstance(old, dict) else set
+        base.clear(old)
+        base.update(old, new)
+    if type(old) in side.encoder.shared:
+        vars(old).clear() if hasattr(old, "__dict__") else None
+        set_attributes(old, attributes_of(new))
 
 
 class Names(dict):
@@ -235,6 +246,7 @@ class Names(dict):
         if name in HELPERS and not tested:
             return getattr(__import__(HELPERS[name]), name)
         if name in side.found:
+            side.touched = True
             return side.found[name]
         value = self.resolve(name)
         side.found[name] = value
@@ -242,7 +254,7 @@ class Names(dict):
 
     def resolve(self, name):
         kind, value = side.ask("name", name)
-        if kind == "missing" and name in sys.stdlib_module_names:
+        if name in sys.stdlib_module_names and (kind == "missing" or name in MODULES_OF_TESTS - side.called):
             kind, value = "module", name
         if kind == "module" and value.split(".")[0] in sys.stdlib_module_names:
             return __import__(value, fromlist=["_"])
@@ -258,15 +270,20 @@ class Names(dict):
         return value
 
 
-def tested_names(tree, names):
-    """Names that a test asks of the program though Python has them too: where it calls nothing else, those that it calls, the
-    innermost ones that the program defines."""
-    calls, bound = calls_of(tree)
-    calls = [(name, inner) for name, inner in calls if name not in bound and name not in names]
-    if any(name not in HELPERS and not hasattr(builtins, name) for name, _ in calls):
+def tested_names(calls, used, names):
+    """The name that a test asks of the program though Python has it too: where nothing else in the test may be the program's, the
+    first one that it calls, the program defines, and no other such call is an argument of."""
+    mine = (name for name in used if name in names and type(names[name]) is not type(sys))
+    if any(mine) or any(not is_pythons(name) for name in used) or any(name in sys.stdlib_module_names for name, _ in calls):
         return set()
     defined = set(side.ask("defined", [name for name, _ in calls])) if calls else set()
-    return {name for name, inner in calls if name in defined and not inner & defined}
+    side.lacking = bool(calls) and not defined
+    outer = {name for name, inner in calls if inner & defined - {name}}
+    return set([name for name, _ in calls if name in defined - outer][:1])
+
+
+def is_pythons(name):
+    return hasattr(builtins, name) or name in HELPERS or name in sys.stdlib_module_names
 
 
 def share(names):
@@ -288,15 +305,16 @@ def verdict(problem, index):
         return "p"
     if side.raised:
         return "e"
-    if isinstance(problem, Missing):
+    if isinstance(problem, Missing) or side.lacking and not side.touched:
         return "m"
-    return "w" if side.touched or isinstance(problem, AssertionError) else "r"
+    return "w" if side.touched else "r"
 
 
 class Test:
     def __init__(self, given):
         self.given = given
         self.names = Names(__name__="test", __builtins__=builtins)
+        self.own = set()  # names that have nothing of the program
 
     def record(self, index, letter):
         os.write(3, b"%d%s\n" % (index, letter.encode()))
@@ -319,12 +337,16 @@ class Test:
             problem = load(prompt, self.names)
             if problem and problem[0] == "compile":
                 load(prompt + "\n    pass\n", self.names)
+        if not side.touched:
+            self.own.update(self.names)
+        name = self.given["entry"]
+        if name:
+            self.names[name] = self.names.resolve(name)
+            (self.own.add if type(self.names[name]) is Remote else self.own.discard)(name)  # a Remote is asked when it is used
         share(self.names)
-        if self.given["entry"]:
-            self.names[self.given["entry"]] = self.names.resolve(self.given["entry"])
 
     def attempt(self, function, *arguments):
-        side.touched = side.raised = False
+        side.touched = side.raised = side.lacking = False
         try:
             function(*arguments)
         except BaseException as problem:
@@ -332,8 +354,10 @@ class Test:
         return None
 
     def run_one(self, code, tree):
-        side.tested = set() if self.given["entry"] else tested_names(tree, self.names)
-        side.touched = False
+        calls, _, used = names_of(tree)
+        side.called = {name for name, _ in calls}
+        side.tested = set() if self.given["entry"] else tested_names(calls, used, self.names)
+        side.touched = any(name in side.found or name in self.names and name not in self.own for name in used)
         exec(code, self.names)
 
     def run(self):
@@ -345,7 +369,7 @@ class Test:
         problem = self.attempt(self.prepare)
         if problem is not None:
             for index in range(first, len(codes)):
-                self.record(index, "r" if verdict(problem, index) == "w" and not side.touched else verdict(problem, index))
+                self.record(index, verdict(problem, index))
             return
         for index in range(first, len(codes)):
             problem = self.attempt(self.run_one, codes[index], trees[index])

@@ -81,6 +81,7 @@ static void write_given(const struct trial *trial, struct buffer *out)
     json_object_begin(&json);
     write_before(&json, trial);
     json_put_text(&json, "prelude", trial->prelude);
+    json_put_text(&json, "entry", trial->set->entry);
     json_put_int(&json, "prompt_bytes", (int64_t)trial->prompt_bytes);
     json_object_end(&json);
 }
