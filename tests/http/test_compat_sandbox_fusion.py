@@ -9,7 +9,7 @@ import types
 
 import pytest
 
-from harness import Wire, eventually, http_request
+from harness import BATCH_PATIENCE, Wire, eventually, http_request
 
 PATH = "/compat/sandbox_fusion/run_code"
 ON = {"compat.sandbox_fusion": "true"}
@@ -59,11 +59,11 @@ def test_what_cannot_be_compiled_has_no_run_result(service):
     assert (reply["status"], reply["run_result"], reply["compile_result"]["return_code"]) == ("Failed", None, 1) and "nothing" in reply["compile_result"]["stderr"]
 
 
-@pytest.mark.parametrize("code, return_code", [("raise SystemExit(3)", 3), ("1 / 0", 1), ("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)", -15), ("print('x' * (5 << 20))", -9),
-                                               ("x = bytearray(2 << 30)", 1)])
-def test_a_bad_end_is_failed_with_its_code(service, code, return_code):
+@pytest.mark.parametrize("code, return_codes", [("raise SystemExit(3)", {3}), ("1 / 0", {1}), ("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)", {-15}), ("print('x' * (5 << 20))", {-9}),
+                                                ("x = bytearray(2 << 30)", {1, -9})])  # where a sanitizer is in the program, its memory is watched from outside alone
+def test_a_bad_end_is_failed_with_its_code(service, code, return_codes):
     reply = run(service, code)
-    assert (reply["status"], reply["run_result"]["status"], reply["run_result"]["return_code"]) == ("Failed", "Finished", return_code), reply["run_result"]["stderr"]
+    assert (reply["status"], reply["run_result"]["status"]) == ("Failed", "Finished") and reply["run_result"]["return_code"] in return_codes, reply["run_result"]
 
 
 def test_a_program_that_does_not_end_is_out_of_time_and_keeps_its_output(service):
@@ -243,8 +243,14 @@ def verl(tmp_path_factory):
 
 
 def test_verls_own_client_scores_as_it_should(service, verl):
+    def judge(code, stdin, expected, timeout):
+        return verl.check_correctness(service.url + PATH, {"inputs": [stdin], "outputs": [expected]}, code, timeout=timeout)
+
     for code, stdin, expected, said in CASES:
-        results, about = verl.check_correctness(service.url + PATH, {"inputs": [stdin], "outputs": [expected]}, code, timeout=2 if said == -3 else 60)
+        if said == -3:  # on a busy machine its two seconds take longer than the client waits: that is nobody's verdict
+            results, about = eventually(lambda: next((found for found in [judge(code, stdin, expected, 2)] if found[0] != [-1]), None), "processor time", BATCH_PATIENCE)
+        else:
+            results, about = judge(code, stdin, expected, 60)
         assert results == [said], about
     results, about = verl.check_correctness(service.url + PATH, {"inputs": ["21", "4"], "outputs": ["42", "8"]}, "#include <iostream>\nint main() { int x; std::cin >> x; std::cout << x * 2; }",
                                             timeout=60, language="cpp")
