@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #define READ_BYTES ((size_t)64 << 10) /* what a pipe holds */
+#define INPUT_PIPE_BYTES (1 << 20)
 
 static void forget(int *fd)
 {
@@ -46,6 +47,8 @@ int pump_init(struct pump *pump, struct text input, bool records, size_t limit_b
         buffer_init(&pump->gathered[i], limit_bytes);
     if (make_pipe(1, &pump->input, &ret_theirs[0]) < 0)
         return -1;
+    if (input.length_bytes > READ_BYTES) /* where the user has pages left for it; fewer turns then */
+        fcntl(pump->input, F_SETPIPE_SZ, INPUT_PIPE_BYTES);
     for (size_t i = 0; i < (records ? PUMP_STREAMS : PUMP_RECORDS); i++)
         if (make_pipe(0, &pump->fds[i], &ret_theirs[i + 1]) < 0)
             return -1;
