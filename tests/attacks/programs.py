@@ -6,6 +6,7 @@ stdin: / stdin_mb:    its input
 runs:     how many tests, each in a fresh sandbox behind the other
 again:    how many requests
 calls: yes            solve(1) is called in place of a test
+asserts: yes          two asserts about solve, in a process beside it, in place of a test
 memory_mb:            what all of it may take at most, seen from outside
 compiler_s:           how long the compiler may take beside it
 wall_ms: / cpu_ms:    limits other than those of all programs (caselib/sandbox.py)
@@ -17,7 +18,7 @@ import re
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 LANGUAGES = {"py": "python", "c": "c", "cpp": "cpp", "sh": "sh"}
-KEYS = {"expected": str, "stdout": str, "stdin": str, "stdin_mb": int, "runs": int, "again": int, "calls": str, "memory_mb": int, "wall_ms": int, "cpu_ms": int, "compiler_s": int}
+KEYS = {"expected": str, "stdout": str, "stdin": str, "stdin_mb": int, "runs": int, "again": int, "calls": str, "asserts": str, "memory_mb": int, "wall_ms": int, "cpu_ms": int, "compiler_s": int}
 
 
 def read_program(name):

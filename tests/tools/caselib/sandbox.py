@@ -181,6 +181,8 @@ def is_called(case):
 
 def reference(case):
     """The expected output is the case's `stdout`, or the canary: a pass would then mean that the program found it."""
+    if "asserts" in case:
+        return {"asserts": [f"assert solve(1) == {CANARY!r}", "assert solve(2) == 3"]}
     if is_called(case):
         return {"entry": "solve", "calls": [{"args": [1], "expect": CANARY}]}
     wanted = case.get("stdout", STDOUT.get(case["name"], CANARY + "\n"))
