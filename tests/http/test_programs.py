@@ -122,7 +122,7 @@ def test_what_is_cancelled_leaves_no_program(service):
 
 # -- what is lost ------------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("victim", ["sandbox-slot", "sandbox-keeper", "code-worker"])
+@pytest.mark.parametrize("victim", ["sandbox-slot", "sandbox-keeper", "sandbox-holder", "code-worker"])
 def test_a_process_that_is_killed_costs_another_try_and_no_verdict(service, victim):
     identity = service.post("/v1/score", make_score(make_group("hang", DOUBLE, [completion(HANGS), completion(RIGHT, [2])]), verifiers=[hanging(2000)]),
                             {"Prefer": "respond-async"}).json["id"]
