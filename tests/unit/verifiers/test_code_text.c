@@ -218,7 +218,8 @@ static void test_what_is_no_tagged_value_is_refused(void **state)
                                          "r0;",
                                          "ti1;",
                                          "s1:"};
-    char deep[3 * 400 + 2] = "";
+    static const char level[] = "L1:";
+    char deep[400 * (sizeof level - 1) + 1];
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(broken); i++) {
@@ -226,10 +227,11 @@ static void test_what_is_no_tagged_value_is_refused(void **state)
         if (value_read_tagged(text_of(broken[i]), &value) == 0)
             fail_msg("%s was read", broken[i]);
     }
-    for (int i = 0; i < 400; i++)
-        strcat(deep, "L1:");
+    for (size_t i = 0; i < sizeof deep; i++)
+        deep[i] = level[i % (sizeof level - 1)];
+    deep[sizeof deep - 1] = 'n';
     _cleanup_value_ struct value value = {.nodes = NULL};
-    assert_int_equal(value_read_tagged(text_of(strcat(deep, "n")), &value), -1);
+    assert_int_equal(value_read_tagged((struct text){deep, sizeof deep}, &value), -1);
 }
 
 /* --- pickles --- */
@@ -340,6 +342,11 @@ static void test_a_row_brings_its_limits_and_its_language(void **state)
     assert_true(set.wall_ms == 1500 && set.memory_mb == 64);
 }
 
+/* A functional test without the name of its function. */
+#define NAMELESS                                                                                                       \
+    "{\"public_test_cases\": [{\"input\": \"1\", \"output\": \"1\", \"testtype\": \"functional\"}], "                  \
+    "\"private_test_cases\": \"[]\", \"metadata\": \"{}\"}"
+
 static void test_broken_forms_are_refused(void **state)
 {
     static const char *const broken[] = {
@@ -362,8 +369,7 @@ static void test_broken_forms_are_refused(void **state)
         "{\"test_cases\": [{\"input\": \"a\", \"output\": \"b\", \"type\": \"other\"}]}",
         "{\"test_cases\": [{\"input\": [1], \"output\": 1, \"type\": \"function_call\"}]}",
         "{\"public_test_cases\": \"[]\", \"private_test_cases\": \"[]\", \"metadata\": \"{}\"}",
-        "{\"public_test_cases\": \"[{\\\"input\\\": \\\"1\\\", \\\"output\\\": \\\"1\\\", \\\"testtype\\\": "
-        "\\\"functional\\\"}]\", \"private_test_cases\": \"[]\", \"metadata\": \"{}\"}",
+        NAMELESS,
         "{\"entry_point\": \"f\", \"test\": 1}",
     };
 
