@@ -169,6 +169,10 @@ def judge():
     yield bytes([VERIFIERS.index("countdown")]) + PART.join([text({"allow_equals": True, "unary_minus": True}), b'{"numbers":[7,2],"target":"-7/2"}',
                                                              b"<answer>-\\frac{7}{2}=-3.5</answer>"])
     yield bytes([VERIFIERS.index("exact")]) + PART.join([b"{}", b'["a","b"]', b"<answer>b</answer>"])
+    for row in lines("code.jsonl", 2):
+        reference = row.get("reference", {key: row[key] for key in ("tests", "asserts", "entry", "calls", "checker") if key in row})
+        options = {"language": row["lang"], **{key: value for key, value in row.get("options", {}).items() if value is not None}}
+        yield bytes([VERIFIERS.index("code")]) + PART.join([text(options), text(reference), row.get("completion", f"```{row['lang']}\n{row.get('source')}\n```").encode()])
 
 
 def math():
@@ -253,8 +257,23 @@ def lean():
         yield one + one + json.dumps({"completions": [arrays, {"text": "\"logprobs\": [1]", **arrays}]}, separators=(separator, ":")).encode()
 
 
+def code():
+    def end(output=b"", records=b"", outcome=0, exit_code=0, signal=0):
+        return bytes([outcome, exit_code + 1, signal]) + PART.join([output, records, b""])
+    for way in range(0, 32, 8):
+        yield bytes([way]) + end(b"expected-4f1c 2\n") + end(b"3\n")
+        yield bytes([way]) + end(b"3\n\xff\0") + end(outcome=1)
+        values = [b"i2", b"[i1,i2]", b"2", b"1.5", b"null", b'["a"]', b"i-7", b"f0x1p0"]
+        yield from (bytes([way + 1]) + end(b"said", b"".join(b"v%d:%d:%s\n" % (index, len(value), value) for index in range(3))) for value in values)
+        yield bytes([way + 1]) + end(b"", b"e0:3:abc\nl1:0:\n") + end(b"", b"v1:9999999999:x\n", 3) + end(exit_code=1)
+        yield bytes([way + 2]) + end(b"", b"0p\n1w\n2p\n") + end(b"said", b"")
+        yield bytes([way + 2]) + end(b"", b"0p\n1g\n") + end(signal=9) + end(b"", b"2r\n", 6) + end()
+        yield bytes([way + 3]) + end(b"7") + end(exit_code=1) + end(exit_code=3)
+        yield bytes([way + 4]) + end(b"7") + end(b"0.5\n") + end(b"nan\n") + end(b"1\n")
+
+
 # The name of the target is that of its function up to the first underscore.
-TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths, heads, slot, lean]
+TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths, heads, slot, code, lean]
 
 
 def write_words(path):
