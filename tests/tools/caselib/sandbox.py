@@ -224,7 +224,7 @@ HELLO = {"python": "print('hello')\n", "sh": "echo hello\n",
          "c": "#include <stdio.h>\nint main(void){puts(\"hello\");return 0;}\n"}
 
 
-def gate(service, secret, decoy):
+def gate(service, secret, decoy, leave_out=()):
     """(contained, why not)"""
     for language, source in HELLO.items():
         greeting = {"tests": [{"stdin": "", "stdout": "hello\n"}]}
@@ -233,6 +233,8 @@ def gate(service, secret, decoy):
             got = problem if verdict is None else f"reason {verdict.get('reason')}"
             return False, f"a harmless {language} program does not pass: {got}"
     for what, (source, wanted) in gate_programs(secret, decoy).items():
+        if what in leave_out:
+            continue
         verdict, problem = ask(service, item("gate", "python", source, {"tests": [{"stdin": "", "stdout": wanted}]}))
         if verdict is None or verdict.get("verdict") != "incorrect":
             return False, f"not contained: a program {what}"
