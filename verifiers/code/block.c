@@ -9,11 +9,12 @@ static const struct {
     const char *tag;
     enum sandbox_language language;
 } tags[] = {
-    {"python", SANDBOX_PYTHON}, {"python3", SANDBOX_PYTHON}, {"py", SANDBOX_PYTHON}, {"py3", SANDBOX_PYTHON},
-    {"sh", SANDBOX_SH},         {"bash", SANDBOX_SH},        {"shell", SANDBOX_SH},  {"zsh", SANDBOX_SH},
-    {"c", SANDBOX_C},           {"c99", SANDBOX_C},          {"c11", SANDBOX_C},     {"gcc", SANDBOX_C},
-    {"cpp", SANDBOX_CPP},       {"c++", SANDBOX_CPP},        {"cc", SANDBOX_CPP},    {"cxx", SANDBOX_CPP},
-    {"c++17", SANDBOX_CPP},     {"cpp17", SANDBOX_CPP},      {"g++", SANDBOX_CPP},   {"c++11", SANDBOX_CPP},
+    {"python", SANDBOX_PYTHON}, {"python3", SANDBOX_PYTHON}, {"py", SANDBOX_PYTHON},      {"py3", SANDBOX_PYTHON},
+    {"pypy3", SANDBOX_PYTHON},  {"pypy", SANDBOX_PYTHON},    {"cpython", SANDBOX_PYTHON}, {"ipython", SANDBOX_PYTHON},
+    {"sh", SANDBOX_SH},         {"bash", SANDBOX_SH},        {"shell", SANDBOX_SH},       {"zsh", SANDBOX_SH},
+    {"c", SANDBOX_C},           {"c99", SANDBOX_C},          {"c11", SANDBOX_C},          {"gcc", SANDBOX_C},
+    {"cpp", SANDBOX_CPP},       {"c++", SANDBOX_CPP},        {"cc", SANDBOX_CPP},         {"cxx", SANDBOX_CPP},
+    {"c++17", SANDBOX_CPP},     {"cpp17", SANDBOX_CPP},      {"g++", SANDBOX_CPP},        {"c++11", SANDBOX_CPP},
     {"c++14", SANDBOX_CPP},     {"c++20", SANDBOX_CPP},
 };
 
@@ -24,7 +25,7 @@ struct fence {
     size_t count; /* of its signs; 0: the line is no fence */
     char sign;
     struct text word;
-    bool alone; /* nothing but blanks is behind the signs */
+    bool alone; /* nothing but blanks, or a tag ("</answer>"), is behind the signs */
 };
 
 struct block {
@@ -61,6 +62,15 @@ static struct text word_of(struct text info)
     return (struct text){info.data + start, end - start};
 }
 
+/* A tag may stand directly behind the signs that close: "```</answer>", "```<|im_end|>". */
+static bool is_alone(struct text info)
+{
+    struct text rest = text_trimmed(info);
+
+    return !rest.length_bytes ||
+           (rest.length_bytes > 2 && rest.data[0] == '<' && (rest.data[1] == '/' || rest.data[1] == '|'));
+}
+
 static bool read_fence(struct text line, struct fence *ret_fence)
 {
     size_t at = 0;
@@ -80,12 +90,70 @@ static bool read_fence(struct text line, struct fence *ret_fence)
         return false;
     ret_fence->count = at - start;
     ret_fence->word = word_of(info);
-    ret_fence->alone = text_trimmed(info).length_bytes == 0;
+    ret_fence->alone = is_alone(info);
     return true;
+}
+
+static size_t count_of(struct text text, size_t at, const char *bytes)
+{
+    size_t end = at;
+
+    while (end < text.length_bytes && text.data[end] && strchr(bytes, text.data[end]))
+        end++;
+    return end - at;
+}
+
+static struct text behind(struct text text, size_t bytes)
+{
+    return (struct text){text.data + bytes, text.length_bytes - bytes};
+}
+
+/* Of "- " and "12. " with what is before it; 0: the line begins no item of a list. */
+static size_t list_mark_bytes(struct text line)
+{
+    size_t at = count_of(line, 0, " \t");
+    size_t digits = count_of(line, at, "0123456789");
+    size_t mark = count_of(line, at + digits, digits ? ".)" : "-*+");
+
+    return mark == 1 && count_of(line, at + digits + 1, " \t") ? at + digits + 1 : 0;
+}
+
+static size_t answer_tag_bytes(struct text line)
+{
+    static const char tag[] = "<answer>";
+    size_t at = count_of(line, 0, " \t");
+
+    return line.length_bytes - at >= strlen(tag) && memcmp(line.data + at, tag, strlen(tag)) == 0 ? at + strlen(tag)
+                                                                                                  : 0;
+}
+
+/* A fence that opens may stand behind the mark of a list, and behind <answer>. */
+static bool read_opening(struct text line, struct fence *ret_fence)
+{
+    size_t mark_bytes = list_mark_bytes(line);
+    size_t tag_bytes = answer_tag_bytes(line);
+
+    if (!read_fence(behind(line, mark_bytes + tag_bytes), ret_fence))
+        return false;
+    ret_fence->indent_bytes = tag_bytes ? 0 : ret_fence->indent_bytes + mark_bytes;
+    return true;
+}
+
+/* "3", "3.11" of "python3.11". */
+static bool is_python_3(struct text word)
+{
+    static const char name[] = "python3";
+
+    return word.length_bytes > strlen(name) && strncasecmp(word.data, name, strlen(name)) == 0 &&
+           count_of(word, strlen(name), ".0123456789") == word.length_bytes - strlen(name);
 }
 
 bool code_block_language(struct text word, enum sandbox_language *ret_language)
 {
+    if (is_python_3(word)) {
+        *ret_language = SANDBOX_PYTHON;
+        return true;
+    }
     for (size_t i = 0; i < ARRAY_LENGTH(tags); i++)
         if (strlen(tags[i].tag) == word.length_bytes && strncasecmp(tags[i].tag, word.data, word.length_bytes) == 0) {
             *ret_language = tags[i].language;
@@ -108,7 +176,7 @@ static bool closes(const struct fence *fence, const struct fence *open)
     return fence->alone && fence->sign == open->sign && fence->count >= open->count;
 }
 
-/* To the line that closes it. False: there is none. */
+/* To the signs that close it. False: there are none. */
 static bool read_block(struct text text, size_t *at, const struct fence *open, struct block *ret_block)
 {
     size_t start = *at;
@@ -119,6 +187,7 @@ static bool read_block(struct text text, size_t *at, const struct fence *open, s
         if (read_fence(line, &fence) && closes(&fence, open)) {
             *ret_block =
                 (struct block){{text.data + start, (size_t)(line.data - text.data) - start}, open->indent_bytes, true};
+            *at = (size_t)(line.data - text.data) + fence.indent_bytes + fence.count;
             return true;
         }
     }
@@ -147,11 +216,14 @@ static void find_blocks(struct text text, enum sandbox_language language, struct
             forget(ret_blocks);
         if (opens_reasoning(line) || extract_turn(line).length_bytes < line.length_bytes)
             return;
-        if (!read_fence(line, &open))
+        if (!read_opening(line, &open))
             continue;
         enum tag tag = tag_of(&open, language);
-        if (!read_block(text, &at, &open, &ret_blocks[tag]) && tag != TAG_OTHER)
-            forget(ret_blocks);
+        if (!read_block(text, &at, &open, &ret_blocks[tag])) {
+            if (tag != TAG_OTHER)
+                forget(ret_blocks);
+            return;
+        }
     }
 }
 
@@ -181,14 +253,14 @@ static bool is_quote(char byte)
 static struct text behind_reasoning(struct text text)
 {
     const size_t tag_bytes = strlen("</think>");
-    size_t behind = 0;
+    size_t from = 0;
 
     for (size_t at = 0; (at = text_find(text, at, "</think>")) < text.length_bytes; at += tag_bytes) {
         bool quoted = at > 0 && is_quote(text.data[at - 1]);
         if (!quoted && !(at + tag_bytes < text.length_bytes && is_quote(text.data[at + tag_bytes])))
-            behind = at + tag_bytes;
+            from = at + tag_bytes;
     }
-    return (struct text){text.data + behind, text.length_bytes - behind};
+    return behind(text, from);
 }
 
 bool code_block_find(struct text completion, enum sandbox_language language, struct text *ret_span, struct buffer *code)

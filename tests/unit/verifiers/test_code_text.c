@@ -49,6 +49,17 @@ static void test_the_last_closed_block_of_the_language_is_the_program(void **sta
         {"```python\n<think>\n```", "<think>\n"},
         {"```python\na\n```\n</s>\n```python\nb\n```", "a\n"},
         {"```python\n'</s>'\n```", "'</s>'\n"},
+        {"```Python3.11\na\n```", "a\n"},
+        {"```pypy3\na\n```", "a\n"},
+        {"```python2\na\n```", NULL},
+        {"<answer>```python\nif a:\n  b\n```</answer>", "if a:\n  b\n"},
+        {"```python\na\n```<|im_end|>\n```python\nb\n```", "a\n"},
+        {"```python\na\n```</s>\n```python\nb\n```", "a\n"},
+        {"- ```python\n  if a:\n    b\n  ```", "if a:\n  b\n"},
+        {"12. ```python\n    if a:\n      b\n    ```", "if a:\n  b\n"},
+        {"-- ```python\na\n```", NULL},
+        {"12 ```python\na\n```", NULL},
+        {"```python\na\n```x\nb\n```", "a\n```x\nb\n"},
         {"", NULL},
     };
 
