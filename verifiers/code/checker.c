@@ -94,6 +94,8 @@ static double run_judge(struct trial *trial, const struct text files[FILES])
         program.arguments[i] = file_names[protocol->arguments[i]];
         program.limits.output_bytes += (int64_t)files[i].length_bytes;
     }
+    if (program.limits.output_bytes > SANDBOX_OUTPUT_LIMIT_BYTES)
+        program.limits.output_bytes = SANDBOX_OUTPUT_LIMIT_BYTES;
     return trial_sandbox(trial, &program, 1, &result) ? protocol->read(&result) : NAN;
 }
 

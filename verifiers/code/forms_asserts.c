@@ -1,5 +1,6 @@
 /* Forms whose tests are code of the reference. */
 #include "verifiers/code/forms_private.h"
+#include "verifiers/text/extract.h"
 
 /* Appends the texts of a list (or one text) to `out`. */
 static int add_texts(struct form *form, const json_t *value, json_t *out)
@@ -21,12 +22,26 @@ static int add_texts(struct form *form, const json_t *value, json_t *out)
     return 0;
 }
 
+/* What is blank is true of every program. */
+static int add_tests(struct form *form, const json_t *value)
+{
+    json_t *test;
+    size_t i;
+
+    if (add_texts(form, value, form->set->tests) < 0)
+        return -1;
+    json_array_foreach (form->set->tests, i, test)
+        if (!text_trimmed(json_text_of(test)).length_bytes)
+            return form_refuse(form, "a test must not be blank");
+    return 0;
+}
+
 int form_read_asserts(struct form *form, const json_t *row)
 {
     form->set->kind = TESTS_ASSERTS;
     if (add_texts(form, json_object_get(row, "setup"), form->set->before) < 0)
         return -1;
-    return add_texts(form, json_object_get(row, "asserts"), form->set->tests);
+    return add_tests(form, json_object_get(row, "asserts"));
 }
 
 int form_read_mbpp(struct form *form, const json_t *row)
@@ -35,7 +50,7 @@ int form_read_mbpp(struct form *form, const json_t *row)
     if (add_texts(form, json_object_get(row, "test_imports"), form->set->before) < 0 ||
         add_texts(form, json_object_get(row, "test_setup_code"), form->set->before) < 0)
         return -1;
-    return add_texts(form, json_object_get(row, "test_list"), form->set->tests);
+    return add_tests(form, json_object_get(row, "test_list"));
 }
 
 /* "Solution" of "Solution().solve": what the program has to define. */
