@@ -1,4 +1,17 @@
 
+# Of these a program has every name without an import, as in the graders of the public sets of calls.
+LIBRARY = "typing string re datetime operator random statistics json copy math itertools functools bisect heapq collections sys".split()
+
+
+def library():
+    """Names beneath those of a program, where Python has its builtins: so none is taken for a function of the program."""
+    names = {}
+    for name in LIBRARY:
+        there = vars(__import__(name))
+        names.update({one: there[one] for one in there.get("__all__", there) if one[0] != "_"})
+    names.update((name, sys.modules[name]) for name in LIBRARY)
+    return {**names, **vars(builtins)}
+
 
 # Runs in the sandbox, together with the program: calls one function of it with each list of arguments in turn, and writes one
 # record for each call to descriptor 3. It does not know what is expected, and nobody believes it more than the program.
@@ -23,6 +36,8 @@ def main():
 
     module = type(sys)("solution")
     sys.modules["solution"] = module
+    vars(module)["__builtins__"] = library()
+    sys.setrecursionlimit(50000)  # as those graders do
     with open("program.py", "rb") as file:
         wrong = load(before, vars(module)) or load(file.read(), vars(module))
     if wrong:

@@ -241,7 +241,7 @@ class Names(dict):
 
     def __missing__(self, name):
         tested = name in side.tested
-        if hasattr(builtins, name) and not tested:
+        if hasattr(builtins, name) and not tested or name == "check" and side.checks:
             raise KeyError(name)
         if name in HELPERS and not tested:
             return getattr(__import__(HELPERS[name]), name)

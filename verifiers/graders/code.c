@@ -152,7 +152,8 @@ static void build_program(struct program *program, const json_t *filled, struct 
     if (trial->set->kind == TESTS_STDIN) {
         append_text(&program->source, prelude);
     } else {
-        append_text(&program->prelude, TEXT_LITERAL("from typing import *"));
+        if (trial->set->kind == TESTS_ASSERTS)
+            append_text(&program->prelude, TEXT_LITERAL("from typing import *"));
         append_text(&program->prelude, prelude);
         append_text(&program->source, trial->set->prompt);
         trial->prompt_bytes = program->source.length_bytes;

@@ -163,7 +163,7 @@ static void test_a_call_without_an_answer_gets_a_sandbox_of_its_own(void **state
            {.outcome = SANDBOX_TIMEOUT});
     EXPECT(FRACTION, THREE_CALLS, 2.0 / 3, "memory_limit", {.records = "v0:3:i1;\n"}, {.outcome = SANDBOX_MEMORY},
            {.records = "v0:3:i3;\n"});
-    assert_string_equal(script_text(0, "calls"), "[\"f\",\"from typing import *\\n\"]\n[3]");
+    assert_string_equal(script_text(0, "calls"), "[\"f\",\"\"]\n[3]");
     assert_string_equal(script_text(0, "program.py"), "print(input())\n");
 }
 
