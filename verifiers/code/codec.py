@@ -29,9 +29,17 @@ def attributes_of(value):
     return {**getattr(value, "__dict__", {}), **slots}
 
 
+def is_method(kind, name):
+    found = next((vars(one)[name] for one in type.mro(kind) if name in vars(one)), None)
+    return isinstance(found, (type(slots_of), classmethod, staticmethod))
+
+
 def set_attributes(value, attributes):
+    """But for methods of its class: a program's own in its place would be asked whether the object is what is expected."""
     slots = slots_of(type(value))
     for name, one in attributes.items():
+        if is_method(type(value), name):
+            continue
         if name in slots:
             object.__setattr__(value, name, one)
         else:
