@@ -22,7 +22,7 @@ enum {
     PROGRAM_SPACE_MIB = 512,
     WORKER_DATA_MIB = 64, /* as a text worker limits itself, and what it maps before */
     WORKER_SPACE_MIB = 256,
-    FILE_MIB = 1,         /* an empty record; from there on it is a full disk */
+    FILE_MIB = 2,         /* an empty record and its log, 0.75 MiB; from there on it is a full disk */
     OTHER_THREADS = 3,    /* the loop, the writer, a look-up of a name */
     OWN_DESCRIPTORS = 24, /* 14 at rest; files that are read and written for a moment */
     READER_DESCRIPTORS = 2,
@@ -74,13 +74,12 @@ static int refuse(const struct limit_row *row, rlim_t hard, rlim_t needed, char 
     return -1;
 }
 
-/* RLIM_INFINITY is the largest value there is. A soft limit above the need stays, but that of descriptors: there is no
- * such thing as enough of them. */
+/* RLIM_INFINITY is the largest value there is. A soft limit above the need stays, but those of which there is no such
+ * thing as enough: a record grows, and clients and other processes of the user take their share later. */
 static int check_row(const struct limit_row *row, rlim_t needed, bool raise, char *ret_message)
 {
     struct rlimit limit;
-    /* Clients and other processes of the user take their share later. */
-    bool more = row->resource == RLIMIT_NOFILE || row->resource == RLIMIT_NPROC;
+    bool more = row->resource == RLIMIT_NOFILE || row->resource == RLIMIT_NPROC || row->resource == RLIMIT_FSIZE;
     if (needed == 0 || getrlimit(row->resource, &limit) < 0)
         return 0;
     if (limit.rlim_max < needed)

@@ -37,7 +37,7 @@ def judges(service):
 
 # -- too small to start ---------------------------------------------------------------------------------------------------------------
 
-TOO_SMALL = [("-s", 4096, "8192 KiB"), ("-s", 64, "8192 KiB"), ("-d", 32768, "KiB"), ("-d", 600000, "KiB"), ("-v", 300000, "KiB"), ("-f", 100, "1024 KiB"), ("-f", 0, "1024 KiB"),
+TOO_SMALL = [("-s", 4096, "8192 KiB"), ("-s", 64, "8192 KiB"), ("-d", 32768, "KiB"), ("-d", 600000, "KiB"), ("-v", 300000, "KiB"), ("-f", 100, "2048 KiB"), ("-f", 0, "2048 KiB"),
              ("-n", 40, "at least"), ("-t", 3600, "unlimited")]
 
 
@@ -220,3 +220,13 @@ def test_a_limit_of_the_size_of_files_is_a_full_disk_and_not_the_end(start, engi
         if 507 in codes:
             break
     assert 507 in codes and service.get("/healthz").status == 200
+
+
+def test_a_soft_limit_of_the_size_of_files_does_not_bound_the_record(start, engine):
+    """Its log alone outgrows a limit that was raised only as far as the start needs."""
+    engine.rules({**RIGHT, "text": "\\boxed{42} " + "x" * 20000})
+    service = start(engine, wrapper=under(("-Sf", 100)))
+    for index in range(40):
+        batch = service.batch(make_batch(make_group("a", f"{index}" * 20000), run=f"r{index}", sampling=sampling(4)))
+        assert batch["summary"]["scored"] == 4
+    assert os.path.getsize(f"{service.database}-wal") + os.path.getsize(service.database) > 2 << 20
