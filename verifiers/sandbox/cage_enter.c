@@ -15,6 +15,7 @@
 
 #include "server/base/cleanup.h"
 #include "server/base/sanitizer.h"
+#include "server/base/whole.h"
 #include "verifiers/sandbox/cage_parts_private.h"
 
 #define STACK_BYTES (64ll << 20)       /* of Python; its threads have what was the limit when the service began */
@@ -71,18 +72,6 @@ static int make_box_folder(struct entry *entry)
     return entry->box < 0 ? -1 : fchdir(entry->box);
 }
 
-static int write_all(int fd, struct text bytes)
-{
-    while (bytes.length_bytes) {
-        ssize_t count = write(fd, bytes.data, bytes.length_bytes);
-        if (count <= 0)
-            return -1;
-        bytes.data += count;
-        bytes.length_bytes -= (size_t)count;
-    }
-    return 0;
-}
-
 static int copy_all(int to, int from)
 {
     struct stat status;
@@ -103,7 +92,7 @@ static int put_file(const struct cage_file *file)
 
     if (fd < 0)
         return -1;
-    return file->bytes.data ? write_all(fd, file->bytes) : copy_all(fd, file->fd);
+    return file->bytes.data ? write_whole(fd, file->bytes.data, file->bytes.length_bytes) : copy_all(fd, file->fd);
 }
 
 static int put_files(struct entry *entry)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "server/base/cleanup.h"
+#include "server/base/whole.h"
 #include "verifiers/sandbox/cage_parts_private.h"
 
 #define ROOT_OPTIONS "mode=0755,size=16m,nr_inodes=8192"
@@ -43,16 +44,7 @@ static int make_file(const char *path, const char *bytes, size_t length_bytes)
 {
     _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 
-    if (fd < 0)
-        return -1;
-    while (length_bytes) {
-        ssize_t count = write(fd, bytes, length_bytes);
-        if (count <= 0)
-            return -1;
-        bytes += count;
-        length_bytes -= (size_t)count;
-    }
-    return 0;
+    return fd < 0 ? -1 : write_whole(fd, bytes, length_bytes);
 }
 
 /* --- system folders: /usr, and the links into it or what an older layout has in their place --- */

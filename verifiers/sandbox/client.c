@@ -1,10 +1,10 @@
 #include "verifiers/sandbox/sandbox.h"
 
-#include "verifiers/sandbox/wire_private.h"
-
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "server/base/whole.h"
+#include "verifiers/sandbox/wire_private.h"
 
 #define GATHER_BYTES ((size_t)16 << 10) /* a longer text is written by itself */
 
@@ -14,34 +14,6 @@ const char *const sandbox_language_names[SANDBOX_LANGUAGES + 1] = {
 #undef LANGUAGE
     [SANDBOX_LANGUAGES] = NULL,
 };
-
-static int write_all(int fd, const char *bytes, size_t length_bytes)
-{
-    while (length_bytes) {
-        ssize_t count = write(fd, bytes, length_bytes);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return -1;
-        bytes += count;
-        length_bytes -= (size_t)count;
-    }
-    return 0;
-}
-
-static int read_all(int fd, char *bytes, size_t length_bytes)
-{
-    while (length_bytes) {
-        ssize_t count = read(fd, bytes, length_bytes);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return -1;
-        bytes += count;
-        length_bytes -= (size_t)count;
-    }
-    return 0;
-}
 
 /* --- request --- */
 
@@ -53,7 +25,7 @@ struct writer {
 
 static void flush(struct writer *writer)
 {
-    if (writer->gathered.failed || write_all(writer->fd, writer->gathered.data, writer->gathered.length_bytes) < 0)
+    if (writer->gathered.failed || write_whole(writer->fd, writer->gathered.data, writer->gathered.length_bytes) < 0)
         writer->failed = true;
     buffer_clear(&writer->gathered);
 }
@@ -64,7 +36,7 @@ static void put(struct writer *writer, const void *bytes, size_t length_bytes)
         flush(writer);
     if (length_bytes <= GATHER_BYTES)
         buffer_append(&writer->gathered, bytes, length_bytes);
-    else if (!writer->failed && write_all(writer->fd, bytes, length_bytes) < 0)
+    else if (!writer->failed && write_whole(writer->fd, bytes, length_bytes) < 0)
         writer->failed = true;
 }
 
@@ -115,12 +87,12 @@ static int read_result(int fd, const struct sandbox_limits *limits, struct sandb
     size_t sum_bytes;
     char *bytes;
 
-    if (read_all(fd, (char *)&wire, sizeof wire) < 0 || !wire_check_result(&wire, limits))
+    if (read_whole(fd, &wire, sizeof wire) < 0 || !wire_check_result(&wire, limits))
         return -1;
     sum_bytes = wire.output_bytes + wire.error_bytes + wire.records_bytes;
     result->bytes.maximum_bytes = sum_bytes;
     bytes = buffer_reserve(&result->bytes, sum_bytes);
-    if (!bytes || read_all(fd, bytes, sum_bytes) < 0)
+    if (!bytes || read_whole(fd, bytes, sum_bytes) < 0)
         return -1;
     bytes[sum_bytes] = '\0';
     result->bytes.length_bytes = sum_bytes;

@@ -8,6 +8,7 @@
 
 #include "schema/embedded.h"
 #include "server/base/cleanup.h"
+#include "server/base/whole.h"
 
 extern const struct embedded_file sandbox_images[]; /* one */
 
@@ -29,19 +30,6 @@ static void keep_environment(char *ret_environment[ARRAY_LENGTH(kept) + 1])
     ret_environment[count] = NULL;
 }
 
-static bool write_all(int fd, const char *bytes, size_t length_bytes)
-{
-    while (length_bytes > 0) {
-        ssize_t count = write(fd, bytes, length_bytes);
-
-        if (count <= 0)
-            return false;
-        bytes += count;
-        length_bytes -= (size_t)count;
-    }
-    return true;
-}
-
 /* Kernels from 6.3 on want to be told that it will be executed; older ones do not know the flag. */
 static int create(const char *name)
 {
@@ -55,7 +43,7 @@ static int make_file(const char *name, const void *bytes, size_t length_bytes)
 {
     int fd = create(name);
 
-    if (fd >= 0 && write_all(fd, bytes, length_bytes) && lseek(fd, 0, SEEK_SET) == 0 &&
+    if (fd >= 0 && write_whole(fd, bytes, length_bytes) == 0 && lseek(fd, 0, SEEK_SET) == 0 &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
         return fd;
     closep(&fd);

@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 
 #include "server/base/cleanup.h"
+#include "server/base/whole.h"
 #include "verifiers/sandbox/compile_private.h"
 #include "verifiers/sandbox/languages_private.h"
 #include "verifiers/sandbox/wire_private.h"
@@ -34,21 +35,16 @@ struct answer { /* of one program */
 
 /* --- request --- */
 
-static int read_all(int fd, void *bytes, size_t length_bytes)
-{
-    return length_bytes == 0 || recv(fd, bytes, length_bytes, MSG_WAITALL) == (ssize_t)length_bytes ? 0 : -1;
-}
-
 static int read_program(int fd, struct sandbox_program *program, char **ret_texts)
 {
     struct wire_program wire;
     size_t length_bytes;
 
-    if (read_all(fd, &wire, sizeof wire) < 0 || wire_check_program(&wire))
+    if (read_whole(fd, &wire, sizeof wire) < 0 || wire_check_program(&wire))
         return -1;
     length_bytes = wire_program_text_bytes(&wire);
     *ret_texts = malloc(length_bytes + 1);
-    if (!*ret_texts || read_all(fd, *ret_texts, length_bytes) < 0)
+    if (!*ret_texts || read_whole(fd, *ret_texts, length_bytes) < 0)
         return -1;
     return wire_read_program(&wire, *ret_texts, program) ? 0 : -1;
 }
@@ -58,7 +54,7 @@ static int read_request(int fd, struct request *ret_request)
     struct wire_request head;
 
     *ret_request = (struct request){0};
-    if (read_all(fd, &head, sizeof head) < 0 || head.magic != WIRE_MAGIC || head.count < 1 ||
+    if (read_whole(fd, &head, sizeof head) < 0 || head.magic != WIRE_MAGIC || head.count < 1 ||
         head.count > LAUNCH_TASKS_MAX)
         return -1;
     ret_request->count = head.count;

@@ -18,6 +18,7 @@
 #include "server/base/json_big.h"
 #include "server/base/json_write.h"
 #include "server/base/sanitizer.h"
+#include "server/base/whole.h"
 #include "verifiers/registry.h"
 
 #define DATA_LIMIT_BYTES (48u << 20) /* beside what the program and its libraries map */
@@ -228,20 +229,6 @@ uint64_t request_get_left_out(const char header[REQUEST_HEADER_BYTES])
     return left_out;
 }
 
-static int write_all(int fd, const char *bytes, size_t length_bytes)
-{
-    while (length_bytes) {
-        ssize_t count = write(fd, bytes, length_bytes);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return -1;
-        bytes += count;
-        length_bytes -= (size_t)count;
-    }
-    return 0;
-}
-
 /* Requests that have come: several of them can be read with one call. */
 struct inbox {
     int fd;
@@ -309,7 +296,7 @@ static int serve_one(struct inbox *inbox, const struct worker_means *means, uint
         worker_answer(request, left_out, means, WORKER_AT(number, 0), reply) < 0)
         return -1;
     frame_put_length(reply->data, reply->length_bytes - FRAME_HEADER_BYTES);
-    return write_all(inbox->fd, reply->data, reply->length_bytes) < 0 || lost_slot(means) ? -1 : 0;
+    return write_whole(inbox->fd, reply->data, reply->length_bytes) < 0 || lost_slot(means) ? -1 : 0;
 }
 
 /* --- lock-down --- */
