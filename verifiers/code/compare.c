@@ -1,5 +1,7 @@
 #include "verifiers/code/compare.h"
 
+#include <strings.h>
+
 #include "server/base/cleanup.h"
 #include "server/base/number.h"
 
@@ -136,6 +138,14 @@ static bool read_float(struct text word, double *ret_value)
     return at == digits.length_bytes;
 }
 
+/* As C, Python and Java print it, with any sign. */
+static bool is_nan(struct text word)
+{
+    struct text letters = without_sign(word);
+
+    return letters.length_bytes == 3 && strncasecmp(letters.data, "nan", 3) == 0;
+}
+
 static bool word_equal(struct text got, struct text expected, const struct compare_rule *rule)
 {
     double left;
@@ -145,7 +155,7 @@ static bool word_equal(struct text got, struct text expected, const struct compa
         return whole_equal(got, expected);
     if (rule->mode == COMPARE_FLOAT && read_float(got, &left) && read_float(expected, &right))
         return tolerance_holds(&rule->tolerance, left, right);
-    if (rule->mode == COMPARE_FLOAT && (text_equals(got, "nan") || text_equals(got, "NaN")))
+    if (rule->mode == COMPARE_FLOAT && is_nan(got))
         return false;
     return text_same(got, expected);
 }
