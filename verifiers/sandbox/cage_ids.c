@@ -4,24 +4,33 @@
 #include <grp.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "server/base/cleanup.h"
 #include "verifiers/sandbox/cage_private.h"
 
+/* A line of uid_map: inside, outside, count. -1: the id is not in it. */
+static long long outer_id_of_line(const char *line, uid_t id)
+{
+    char *rest;
+    long long inside = strtoll(line, &rest, 10);
+    long long outside = strtoll(rest, &rest, 10);
+    long long count = strtoll(rest, NULL, 10);
+
+    return id >= inside && id < inside + count ? outside + (id - inside) : -1;
+}
+
 /* Where an id of this user namespace is in the one around it. -1: nowhere. */
 static long long outer_id(uid_t id)
 {
     FILE *file = fopen("/proc/self/uid_map", "re");
-    long long inside;
-    long long outside;
-    long long count;
+    char line[128];
     long long result = -1;
 
-    while (file && result < 0 && fscanf(file, "%lld %lld %lld", &inside, &outside, &count) == 3)
-        if (id >= inside && id < inside + count)
-            result = outside + (id - inside);
+    while (file && result < 0 && fgets(line, sizeof line, file))
+        result = outer_id_of_line(line, id);
     if (file)
         fclose(file);
     return result;
