@@ -70,6 +70,7 @@ static bool begin(ZSTD_CCtx *compressor, size_t plain_bytes)
     return !ZSTD_isError(ZSTD_CCtx_reset(compressor, ZSTD_reset_session_and_parameters)) &&
            !ZSTD_isError(ZSTD_CCtx_setParameter(compressor, ZSTD_c_compressionLevel, LEVEL)) &&
            !ZSTD_isError(ZSTD_CCtx_setParameter(compressor, ZSTD_c_windowLog, WINDOW_LOG)) &&
+           !ZSTD_isError(ZSTD_CCtx_setParameter(compressor, ZSTD_c_checksumFlag, 1)) &&
            !ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(compressor, plain_bytes));
 }
 

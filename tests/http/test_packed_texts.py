@@ -93,10 +93,15 @@ def test_a_sampled_text_is_packed_too(start, engine):
     assert len(service.read("/v1/rollouts", text="ünïcode")["items"]) == 2
 
 
-def test_a_damaged_text_is_an_error_and_not_none(start):
+CUT = "substr(packed, 1, length(packed) - 5)"
+ANOTHER_LETTER = "CAST(substr(packed, 1, 13) || X'21' || substr(packed, 15) AS BLOB)"  # within the text that the frame begins with
+
+
+@pytest.mark.parametrize("harm", [CUT, ANOTHER_LETTER], ids=["cut", "another letter"])
+def test_a_damaged_text_is_an_error_and_not_none(start, harm):
     service = start()
     whole, damaged = record(service, [LONG + "whole", LONG + "damaged"])
-    assert change(service, "UPDATE rollout_texts SET packed = substr(packed, 1, length(packed) - 5) WHERE rollout_seq = (SELECT seq FROM rollouts WHERE sample_index = 1)") == 1
+    assert change(service, f"UPDATE rollout_texts SET packed = {harm} WHERE rollout_seq = (SELECT seq FROM rollouts WHERE sample_index = 1)") == 1
     assert service.read(f"/v1/rollouts/{whole}")["text"] == LONG + "whole"
     for path, query in ((f"/v1/rollouts/{damaged}", {}), ("/v1/rollouts", {"fields": "text"}), ("/v1/rollouts", {"text": "damaged"})):
         reply = service.get(path, **query)
