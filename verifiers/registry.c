@@ -216,18 +216,60 @@ static bool has_reference(const struct verifier_input *input)
     return input->reference && !json_is_null(input->reference);
 }
 
-void registry_judge(const struct verifier *verifier, const struct verifier_input *input, struct verdict *ret_verdict)
+/* False: there is none to judge against, as *verdict says. */
+static bool check_reference(const struct verifier *verifier, const struct verifier_input *input,
+                            struct verdict *verdict)
 {
-    *ret_verdict = (struct verdict){.kind = VERDICT_UNSCORED};
+    *verdict = (struct verdict){.kind = VERDICT_UNSCORED};
     if (verifier->needs_reference && !has_reference(input)) {
-        verdict_fail(ret_verdict, "reference_unreadable", "%s needs a reference and there is none", verifier->name);
-        return;
+        verdict_fail(verdict, "reference_unreadable", "%s needs a reference and there is none", verifier->name);
+        return false;
     }
     if (!verifier->runs_programs && json_big_is_in(input->reference)) {
-        verdict_fail(ret_verdict, "reference_unreadable", "%s reads whole numbers of at most 63 bits", verifier->name);
-        return;
+        verdict_fail(verdict, "reference_unreadable", "%s reads whole numbers of at most 63 bits", verifier->name);
+        return false;
     }
+    return true;
+}
+
+static void check_score(const struct verifier *verifier, struct verdict *verdict)
+{
+    if (verdict->kind != VERDICT_UNSCORED && !isfinite(verdict->score))
+        verdict_fail(verdict, "verifier_crashed", "%s gave a score that is not finite", verifier->name);
+}
+
+static size_t bytes_of(const json_t *calls)
+{
+    const json_t *call;
+    size_t bytes = 0;
+    size_t i;
+
+    json_array_foreach (calls, i, call)
+        bytes += json_string_length(json_object_get(call, "body"));
+    return bytes;
+}
+
+bool registry_plan(const struct verifier *verifier, const struct verifier_input *input, json_t *calls,
+                   struct verdict *ret_verdict)
+{
+    if (!check_reference(verifier, input, ret_verdict))
+        return false;
+    if (!verifier->plan(input, calls, ret_verdict)) {
+        check_score(verifier, ret_verdict);
+        return false;
+    }
+    if (json_array_size(calls) <= VERIFIER_CALLS_MAX && bytes_of(calls) <= VERIFIER_CALLS_BYTES)
+        return true;
+    verdict_finish(ret_verdict);
+    verdict_fail(ret_verdict, "verifier_input_too_large", "%s would make %zu calls with %zu bytes; at most %d with %zu",
+                 verifier->name, json_array_size(calls), bytes_of(calls), VERIFIER_CALLS_MAX, VERIFIER_CALLS_BYTES);
+    return false;
+}
+
+void registry_judge(const struct verifier *verifier, const struct verifier_input *input, struct verdict *ret_verdict)
+{
+    if (!check_reference(verifier, input, ret_verdict))
+        return;
     verifier->judge(input, ret_verdict);
-    if (ret_verdict->kind != VERDICT_UNSCORED && !isfinite(ret_verdict->score))
-        verdict_fail(ret_verdict, "verifier_crashed", "%s gave a score that is not finite", verifier->name);
+    check_score(verifier, ret_verdict);
 }

@@ -23,6 +23,11 @@ void registry_advise(struct text name, char ret_advice[ADVICE_BYTES]);
 json_t *registry_fill_options(const struct verifier *verifier, const json_t *options,
                               struct verifier_problem *ret_problem);
 
+/* What a verifier with a plan has to ask first. False: nothing, *ret_verdict is its verdict; then `calls` may hold
+ * anything. */
+bool registry_plan(const struct verifier *verifier, const struct verifier_input *input, json_t *calls,
+                   struct verdict *ret_verdict);
+
 /* A verdict for one completion, by name: an unknown reference, a bad score, anything irregular becomes a failure. */
 void registry_judge(const struct verifier *verifier, const struct verifier_input *input, struct verdict *ret_verdict);
 
@@ -30,5 +35,8 @@ void registry_judge(const struct verifier *verifier, const struct verifier_input
 #define VERIFIER_FRAME_LIMIT_BYTES (8u << 20)          /* one completion with its references, as JSON */
 #define VERIFIER_PROGRAM_FRAME_LIMIT_BYTES (32u << 20) /* the same, where a verifier of its list runs programs */
 #define VERIFIER_LIST_LIMIT 64                         /* verifiers of one completion */
+#define VERIFIER_CALLS_MAX 256                         /* of one verdict */
+#define VERIFIER_CALLS_BYTES ((size_t)4 << 20)         /* their bodies */
+#define VERIFIER_REPLIES_BYTES ((size_t)4 << 20)       /* what came back for one completion, as JSON */
 
 #endif

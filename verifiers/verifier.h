@@ -1,8 +1,9 @@
 /* verifier: a grader of one completion, and what it says.
  *
  * A verifier is a row (registry.h) with pure functions: text, reference and options in, verdict out; no I/O, no clock,
- * no state. `judge` sees text from a model and therefore runs in a locked-down worker process only (worker.h); the
- * checks see what a client sent and may run anywhere. The same input gives the same verdict on every machine.
+ * no state. `plan` and `judge` see text from a model and therefore run in a locked-down worker process only (worker.h);
+ * the checks see what a client sent and may run anywhere. The same input gives the same verdict on every machine. One
+ * that has to ask a server says what in `plan`; the service asks, and `judge` gets what came back.
  *
  * A wrong completion is score 0 with a reason. What could not be judged (a broken reference, a limit of the grader) has
  * no score and a failure: never both, never neither. */
@@ -52,6 +53,9 @@ struct verifier_input {
     int sandbox_fd;            /* of the worker's own slot, for a verifier that runs programs; -1: there is none */
     const json_t *request;     /* the whole of it, as it came (worker.h): for one that asks an external */
     const json_t *external;    /* likewise: what the settings say of it */
+    /* One for each call of `plan`, in their order: {"status", "body": text, "engine", "model", "version"} or {"failure":
+     * {"code", "message", "retryable"}}. NULL: no call was made. */
+    const json_t *replies;
 };
 
 enum option_kind {
@@ -93,6 +97,7 @@ struct verifier {
     const char *help;
     bool needs_reference;
     bool asks_external; /* its option `name` is that of a reward function of the settings */
+    bool asks_engine;   /* its option `engine` names the pool that its calls go to */
     bool runs_programs; /* judge needs input->sandbox_fd, and says sandbox_unavailable without it */
     const struct verifier_option *options;
     size_t option_count;
@@ -102,7 +107,13 @@ struct verifier {
     int (*check_reference)(const json_t *reference, const json_t *options, struct verifier_problem *ret_problem);
     /* Has one that can be read a value, too? Works it out, so not for the service's own process. May be NULL. */
     int (*check_value)(const json_t *reference, const json_t *options, struct verifier_problem *ret_problem);
-    /* Called through registry_judge() only: the options are complete, a needed reference is there, but unchecked. */
+    /* What has to be asked before it can judge. True: appended to `calls` as {"path": "/v1/…", "body": text of a JSON
+     * object, "model": true}, at most VERIFIER_CALLS_MAX; with "model" the service puts the name of the engine's model
+     * first into that object. False: there is nothing to ask, the verdict is said. NULL: it never asks.
+     * Called through registry_plan() only, under the same conditions as judge. */
+    bool (*plan)(const struct verifier_input *input, json_t *calls, struct verdict *ret_verdict);
+    /* Called through registry_judge() only: the options are complete, a needed reference is there, but unchecked. With a
+     * plan: the replies to its calls are there, one for each. */
     void (*judge)(const struct verifier_input *input, struct verdict *ret_verdict);
 };
 

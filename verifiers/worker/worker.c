@@ -21,7 +21,7 @@
 #include "server/base/whole.h"
 #include "verifiers/registry.h"
 
-#define DATA_LIMIT_BYTES (48u << 20) /* beside what the program and its libraries map */
+#define DATA_LIMIT_BYTES (96u << 20) /* beside what the program and its libraries map: a frame and its calls */
 /* A frame of 32 MiB, its values, tests that were packed in it, and what a program wrote. */
 #define CODE_DATA_LIMIT_BYTES (512u << 20)
 #define STACK_LIMIT_BYTES (8u << 20)
@@ -81,6 +81,42 @@ static const struct verifier *find_verifier(struct text name)
     return text_equals(name, verifier_program.name) ? &verifier_program : registry_find(name);
 }
 
+static void write_call(struct json_write *json, const json_t *call)
+{
+    json_object_begin(json);
+    json_put_text(json, "path", json_text_of(json_object_get(call, "path")));
+    json_put_text(json, "body", json_text_of(json_object_get(call, "body")));
+    json_put_bool(json, "model", json_is_true(json_object_get(call, "model")));
+    json_object_end(json);
+}
+
+static void write_calls(struct json_write *json, const json_t *calls)
+{
+    const json_t *call;
+    size_t i;
+
+    json_object_begin(json);
+    json_key(json, "calls");
+    json_array_begin(json);
+    json_array_foreach (calls, i, call)
+        write_call(json, call);
+    json_array_end(json);
+    json_object_end(json);
+}
+
+/* True: it has to ask first, and what is written. */
+static bool plan(const struct verifier *verifier, const struct verifier_input *input, struct verdict *verdict,
+                 struct json_write *json)
+{
+    json_t *calls = json_array();
+    bool asks = registry_plan(verifier, input, calls, verdict);
+
+    if (asks)
+        write_calls(json, calls);
+    json_decref(calls);
+    return asks;
+}
+
 static int answer_one(const json_t *wanted, const struct verifier_input *shared, const struct worker_means *means,
                       struct json_write *json)
 {
@@ -97,7 +133,12 @@ static int answer_one(const json_t *wanted, const struct verifier_input *shared,
     if (own)
         input.reference = own;
     started_us = clock_monotonic_us();
-    registry_judge(verifier, &input, &verdict);
+    if (verifier->plan && !input.replies) {
+        if (plan(verifier, &input, &verdict, json))
+            return 0;
+    } else {
+        registry_judge(verifier, &input, &verdict);
+    }
     if (verifier->runs_programs && means->sandbox) {
         note_level(means->sandbox, &verdict);
         note_slot(means, &verdict);
@@ -114,15 +155,18 @@ struct turn {
     uint64_t at;
 };
 
-static int answer_turn(const json_t *wanted, size_t index, const struct turn *turn, const struct verifier_input *shared,
+static int answer_turn(const json_t *wanted, size_t index, const struct turn *turn, struct verifier_input *shared,
                        struct json_write *json)
 {
+    const json_t *replies = json_array_get(json_object_get(shared->request, "replies"), index);
+
     if (index < VERIFIER_LIST_LIMIT && turn->left_out >> index & 1) {
         json_write_null(json);
         return 0;
     }
     if (turn->means->page)
         atomic_store_explicit(&turn->means->page->at, turn->at + index, memory_order_relaxed);
+    shared->replies = json_is_array(replies) ? replies : NULL;
     return answer_one(wanted, shared, turn->means, json);
 }
 

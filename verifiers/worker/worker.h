@@ -12,7 +12,9 @@
  *            has that as "external", and the request may have "id", "task", "metadata" and "completion_ids".
  *   reply    {"verdicts": [{"score": 1.0|null, "verdict": "correct", "reason": "…", "detail": {…}|null,
  *                           "failure": null|{"code","message"}, "duration_us": 12}, …]}   in the order of the request;
- *           null for one that was left out
+ *           null for one that was left out, {"calls": [{"path", "body", "model"}, …]} for one that has to ask a server
+ *           first (verifier.h). It is asked again with the same request and "replies": an array in the order of the
+ *           verifiers, with an array in the place of each that asked
  *
  * The detail of a verifier that runs programs names the level at which they ran: "sandbox": "full".
  *
@@ -31,7 +33,7 @@
 
 #define SANDBOX_UNAVAILABLE "sandbox_unavailable" /* the failure of a verdict whose programs could not be run */
 
-#define WORKER_REPLY_LIMIT_BYTES (1u << 20)
+#define WORKER_REPLY_LIMIT_BYTES (10u << 20)         /* bodies of calls, as JSON inside JSON, and verdicts */
 #define WORKER_PROGRAM_REPLY_LIMIT_BYTES (64u << 20) /* of a code worker: outputs of a program may be in it */
 #define FRAME_HEADER_BYTES 4
 #define REQUEST_HEADER_BYTES (FRAME_HEADER_BYTES + 8)

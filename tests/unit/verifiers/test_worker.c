@@ -463,22 +463,23 @@ static void change_a_protection(void)
 /* Each of them is allowed, and gets no more than the limit. */
 static void grow_by_remapping(void)
 {
-    if (mremap(map_a_page(), 4096, (size_t)64 << 20, MREMAP_MAYMOVE) != MAP_FAILED)
+    if (mremap(map_a_page(), 4096, (size_t)128 << 20, MREMAP_MAYMOVE) != MAP_FAILED)
         _exit(3);
 }
 
 static void grow_by_break(void)
 {
-    if (sbrk((intptr_t)64 << 20) != (void *)-1)
+    if (sbrk((intptr_t)128 << 20) != (void *)-1)
         _exit(3);
 }
 
 static void map_many_pieces(void)
 {
     size_t pieces = 0;
-    while (pieces < 64 && mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+    while (pieces < 128 &&
+           mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
         pieces++;
-    if (pieces < 16 || pieces > 48)
+    if (pieces < 16 || pieces > 96)
         _exit(3);
 }
 
@@ -490,13 +491,13 @@ static void map_what_is_never_written(void)
     for (size_t i = 0; i < 2000; i++)
         mapped +=
             mmap(NULL, 1 << 20, protections[i % 2], MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
-    if (mapped > 64)
+    if (mapped > 112)
         _exit(3);
 }
 
 static void take_much_memory(void)
 {
-    volatile char *bytes = malloc((size_t)64 << 20);
+    volatile char *bytes = malloc((size_t)128 << 20);
     if (bytes)
         _exit(3);
 }
