@@ -1,5 +1,6 @@
 #include "verifiers/verifier.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -46,10 +47,30 @@ void verdict_fail(struct verdict *verdict, const char *code, const char *format,
     va_end(arguments);
 }
 
+void verdict_set_steps(struct verdict *verdict, const double *scores, size_t count)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < count; i++)
+        sum += scores[i];
+    free(verdict->step_scores);
+    verdict->step_scores = xcalloc(count + 1, sizeof *scores);
+    verdict->step_count = count;
+    memcpy(verdict->step_scores, scores, count * sizeof *scores);
+    if (count == 0)
+        verdict_set(verdict, false, "no_answer");
+    else if (isfinite(sum))
+        verdict_set_score(verdict, sum / (double)count, "steps");
+    else
+        verdict_fail(verdict, "verifier_crashed", "the scores of the steps have no mean");
+}
+
 void verdict_finish(struct verdict *verdict)
 {
     json_decref(verdict->detail);
+    free(verdict->step_scores);
     verdict->detail = NULL;
+    verdict->step_scores = NULL;
 }
 
 #define EXTRACTED_BYTES 256

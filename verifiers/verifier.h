@@ -12,6 +12,7 @@
 
 #include "server/base/cleanup.h"
 #include "server/base/text.h"
+#include "verifiers/text/pieces.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -34,11 +35,16 @@ struct verdict {
     const char *failure_code; /* static text; NULL unless kind is VERDICT_UNSCORED */
     char failure_message[VERDICT_MESSAGE_BYTES];
     json_t *detail; /* an object or NULL: what was read from the text, never the reference. verdict_finish() frees it */
+    double *step_scores; /* [step_count], finite: of input->pieces, freed likewise; NULL: it grades no steps */
+    size_t step_count;
 };
 
 void verdict_set(struct verdict *verdict, bool correct, const char *reason); /* 1/correct or 0/incorrect */
 void verdict_set_score(struct verdict *verdict, double score, const char *reason);
 void verdict_fail(struct verdict *verdict, const char *code, const char *format, ...) _printf_(3, 4);
+/* A grade for each step: the score is their mean. scores: copied; one that is not finite makes the verdict unscored,
+ * verifier_crashed. Without a step it is 0/incorrect, no_answer. */
+void verdict_set_steps(struct verdict *verdict, const double *scores, size_t count);
 void verdict_finish(struct verdict *verdict);
 
 /* Adds to `detail` what was read: {"extracted": text cut at 256 bytes, "start", "end": byte span in the completion}. */
@@ -56,6 +62,10 @@ struct verifier_input {
     /* One for each call of `plan`, in their order: {"status", "body": text, "engine", "model", "version"} or {"failure":
      * {"code", "message", "retryable"}}. NULL: no call was made. */
     const json_t *replies;
+    /* The steps of the completion, if its list entry says "steps": for a verifier that grades_pieces itself. NULL: none
+     * are asked for. */
+    const struct piece *pieces;
+    size_t piece_count; /* 1 to PIECES_MAX */
 };
 
 enum option_kind {
@@ -99,6 +109,9 @@ struct verifier {
     bool asks_external; /* its option `name` is that of a reward function of the settings */
     bool asks_engine;   /* its option `engine` names the pool that its calls go to */
     bool runs_programs; /* judge needs input->sandbox_fd, and says sandbox_unavailable without it */
+    /* With "steps" it is called once with input->pieces, and says verdict_set_steps(). Any other one is called for each
+     * piece as if that were the completion. */
+    bool grades_pieces;
     const struct verifier_option *options;
     size_t option_count;
     /* Beyond the table's types and ranges. May be NULL. 0, or -1 with the problem. */
