@@ -20,6 +20,7 @@
 #include "server/base/sanitizer.h"
 #include "server/base/whole.h"
 #include "verifiers/registry.h"
+#include "verifiers/worker/graded_private.h"
 
 #define DATA_LIMIT_BYTES (96u << 20) /* beside what the program and its libraries map: a frame and its calls */
 /* A frame of 32 MiB, its values, tests that were packed in it, and what a program wrote. */
@@ -46,7 +47,8 @@ static void write_failure(struct json_write *json, const struct verdict *verdict
     json_object_end(json);
 }
 
-static void write_verdict(struct json_write *json, const struct verdict *verdict, int64_t duration_us)
+static void write_verdict(struct json_write *json, const struct graded *graded, const struct verdict *verdict,
+                          int64_t duration_us)
 {
     _cleanup_free_ char *detail = verdict->detail ? json_dumps(verdict->detail, JSON_COMPACT) : NULL;
 
@@ -55,6 +57,7 @@ static void write_verdict(struct json_write *json, const struct verdict *verdict
     json_put_string(json, "verdict", verdict_kind_names[verdict->kind]);
     json_put_string(json, "reason", verdict->reason);
     json_put_raw(json, "detail", text_of(detail));
+    graded_write(json, graded, verdict);
     write_failure(json, verdict);
     json_put_int(json, "duration_us", duration_us);
     json_object_end(json);
@@ -117,33 +120,43 @@ static bool plan(const struct verifier *verifier, const struct verifier_input *i
     return asks;
 }
 
+/* False: it has to ask first, and its calls are written. */
+static bool judge(const struct verifier *verifier, const struct graded *graded, struct verifier_input *input,
+                  struct verdict *ret_verdict, struct json_write *json)
+{
+    if (graded_judge(graded, verifier, input, ret_verdict))
+        return true;
+    if (verifier->plan && !input->replies)
+        return !plan(verifier, input, ret_verdict, json);
+    registry_judge(verifier, input, ret_verdict);
+    return true;
+}
+
 static int answer_one(const json_t *wanted, const struct verifier_input *shared, const struct worker_means *means,
                       struct json_write *json)
 {
     const struct verifier *verifier = find_verifier(json_text_of(json_object_get(wanted, "name")));
     const json_t *own = json_object_get(wanted, "reference");
     struct verifier_input input = *shared;
+    _cleanup_(graded_finish) struct graded graded;
     struct verdict verdict;
-    int64_t started_us;
+    int64_t started_us = clock_monotonic_us();
 
+    graded_init(&graded, wanted, input.completion);
     if (!verifier)
         return -1;
     input.options = json_object_get(wanted, "options");
     input.external = json_object_get(wanted, "external");
     if (own)
         input.reference = own;
-    started_us = clock_monotonic_us();
-    if (verifier->plan && !input.replies) {
-        if (plan(verifier, &input, &verdict, json))
-            return 0;
-    } else {
-        registry_judge(verifier, &input, &verdict);
-    }
+    if (!judge(verifier, &graded, &input, &verdict, json))
+        return 0;
     if (verifier->runs_programs && means->sandbox) {
         note_level(means->sandbox, &verdict);
         note_slot(means, &verdict);
     }
-    write_verdict(json, &verdict, clock_monotonic_us() - started_us);
+    graded_settle(&graded, json->out, &verdict);
+    write_verdict(json, &graded, &verdict, clock_monotonic_us() - started_us);
     verdict_finish(&verdict);
     return 0;
 }

@@ -6,12 +6,13 @@
  * to its worker to that verifier alone, and asks again without it.
  *
  *   request  {"completion": text, "prompt": text, "completion_tokens": n, "reference": any,
- *             "verifiers": [{"name": "math", "options": {…complete…}, "reference": any}, …]}
- *            prompt, completion_tokens and both references may be absent; a verifier's own reference wins. Without a
+ *             "verifiers": [{"name": "math", "options": {…complete…}, "reference": any, "steps": "per_line"}, …]}
+ *            prompt, completion_tokens, steps and both references may be absent; a verifier's own reference wins. Without a
  *            prompt, what a user said last in "messages" is one. Where one asks a reward function of the settings, it
  *            has that as "external", and the request may have "id", "task", "metadata" and "completion_ids".
  *   reply    {"verdicts": [{"score": 1.0|null, "verdict": "correct", "reason": "…", "detail": {…}|null,
  *                           "failure": null|{"code","message"}, "duration_us": 12}, …]}   in the order of the request;
+ *           where it was asked for steps and has a score, "steps": [[end in bytes, score], …];
  *           null for one that was left out, {"calls": [{"path", "body", "model"}, …]} for one that has to ask a server
  *           first (verifier.h). It is asked again with the same request and "replies": an array in the order of the
  *           verifiers, with an array in the place of each that asked
