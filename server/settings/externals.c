@@ -172,11 +172,9 @@ static int read_words(const struct entry *entry)
         return refuse(entry, "scope", raw->scope,
                       strcmp(raw->scope, "group") == 0 ? "group is not there yet; expected rollout"
                                                        : "expected rollout");
-    if (raw->sandbox && strcmp(raw->sandbox, "full") != 0)
-        return refuse(entry, "sandbox", raw->sandbox,
-                      strcmp(raw->sandbox, "none") == 0
-                          ? "none is not there yet: a reward that needs the machine is asked by url"
-                          : "expected full");
+    if (raw->sandbox && strcmp(raw->sandbox, "full") != 0 && strcmp(raw->sandbox, "none") != 0)
+        return refuse(entry, "sandbox", raw->sandbox, "expected full or none");
+    entry->external->bare = raw->sandbox && strcmp(raw->sandbox, "none") == 0;
     return 0;
 }
 

@@ -44,6 +44,7 @@ struct external_settings {
     size_t file_count;
     int64_t timeout_us;
     int64_t memory_bytes;
+    bool bare; /* sandbox: none */
 };
 
 /* The C type of each kind of setting; table.h says what the value is. */

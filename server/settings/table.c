@@ -58,7 +58,7 @@ const struct external_field external_fields[EXTERNAL_FIELD_COUNT] = {
     {FIELD_TEXT(url), "http://127.0.0.1:9000/style", "not there yet"},
     {FIELD_TEXTS(files), "[/opt/rewards/style.py]", "put beside it; at most 4, 256KiB in all"},
     {FIELD_TEXT(scope), "rollout", "group is not there yet"},
-    {FIELD_TEXT(sandbox), "full", "none is not there yet"},
+    {FIELD_TEXT(sandbox), "full", "none: as a process of the service, without walls"},
     {FIELD_TEXT(timeout), "10s", "of one call"},
     {FIELD_TEXT(memory), "512MiB", "of all its processes"},
 };

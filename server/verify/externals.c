@@ -5,6 +5,7 @@
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
 #include "server/settings/settings.h"
+#include "verifiers/sandbox/slot.h"
 
 #define ENTRY_BYTES ((size_t)1 << 20)
 
@@ -59,6 +60,7 @@ static void write_entry(struct json_write *json, const struct external_settings 
     json_object_begin(json);
     json_put_int(json, "timeout_ms", settings->timeout_us / US_PER_MS);
     json_put_int(json, "memory_bytes", settings->memory_bytes);
+    json_put_bool(json, "bare", settings->bare);
     json_key(json, "command");
     json_array_begin(json);
     for (size_t i = 0; i < settings->word_count; i++)
@@ -81,6 +83,27 @@ static void set_entry(struct external *external)
     json_write_init(&json, &out);
     write_entry(&json, external->settings);
     external->entry_json = xstrndup(out.data, out.length_bytes);
+}
+
+/* --- what slots know of them --- */
+
+static void allow(const struct external_settings *settings, struct sandbox_settings *sandbox)
+{
+    struct sandbox_program command = {.language = SANDBOX_COMMAND, .argument_count = settings->word_count};
+
+    for (size_t i = 0; i < settings->word_count; i++)
+        command.arguments[i] = settings->command[i];
+    for (size_t i = 0; i < settings->file_count; i++)
+        command.files[command.file_count++] =
+            (struct sandbox_file){settings->files[i].name, {settings->files[i].bytes, settings->files[i].length_bytes}};
+    sandbox_allow_bare(sandbox, &command);
+}
+
+void externals_tell_slots(const struct settings *settings, struct sandbox_settings *sandbox)
+{
+    for (size_t i = 0; i < settings->external_count; i++)
+        if (settings->externals[i].bare)
+            allow(&settings->externals[i], sandbox);
 }
 
 /* --- the list --- */
@@ -128,7 +151,7 @@ static void write_external(struct json_write *json, const struct external *exter
     json_put_string(json, "name", external->name);
     json_put_string(json, "version", external->version);
     json_put_string(json, "scope", "rollout");
-    json_put_string(json, "sandbox", "full");
+    json_put_string(json, "sandbox", external->settings->bare ? "none" : "full");
     json_put_double(json, "timeout_s", (double)external->settings->timeout_us / US_PER_S);
     json_object_end(json);
 }

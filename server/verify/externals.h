@@ -9,6 +9,7 @@
 #include "server/base/nearest.h"
 
 struct external_settings;
+struct sandbox_settings;
 struct settings;
 
 #define EXTERNAL_VERSION_BYTES (SHA256_HEX_BYTES + 8)
@@ -22,6 +23,8 @@ struct external {
 
 void externals_setup(const struct settings *settings);
 void externals_finish(void);
+/* What a slot must know beforehand: the commands that run without a sandbox. */
+void externals_tell_slots(const struct settings *settings, struct sandbox_settings *sandbox);
 /* NULL: there is none of this name. */
 const struct external *externals_find(struct text name);
 /* What to put instead of a name that is none. */

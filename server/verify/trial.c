@@ -8,6 +8,7 @@
 #include "server/base/json_write.h"
 #include "server/base/log.h"
 #include "server/settings/settings.h"
+#include "server/verify/externals.h"
 #include "server/verify/sandbox.h"
 
 void sandbox_settings_of(const struct settings *settings, struct sandbox_settings *ret_sandbox)
@@ -19,6 +20,7 @@ void sandbox_settings_of(const struct settings *settings, struct sandbox_setting
         snprintf(ret_sandbox->venv, sizeof ret_sandbox->venv, "%s", settings->python_venv);
     if (settings->sandbox_testlib)
         snprintf(ret_sandbox->testlib, sizeof ret_sandbox->testlib, "%s", settings->sandbox_testlib);
+    externals_tell_slots(settings, ret_sandbox);
 }
 
 bool sandbox_is_enough(const struct sandbox_settings *sandbox, enum sandbox_level level)

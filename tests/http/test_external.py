@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from harness import Rolloutd, StartFailed, eventually
+from harness import Rolloutd, StartFailed
 from material import make_batch, make_group, sampling
-
-PYTHON = ["/usr/bin/python3", "-I", "-S"]
+from rewards import PYTHON, entry, judge, settings, with_programs
 
 # What the function does is in the completion: "say" prints the rest, the others are bad ends.
 STYLE = r'''
@@ -35,31 +34,11 @@ else:
 '''
 
 
-def entry(folder, name="style", source=STYLE, **more):
-    path = folder / f"{name}.py"
-    path.write_text(source)
-    return {"name": name, "command": [*PYTHON, path.name], "files": [str(path)], **more}
-
-
-def settings(*entries):
-    return {"externals": json.dumps(entries)}
-
-
 @pytest.fixture(scope="module")
 def service(shared_factory, tmp_path_factory):
     folder = tmp_path_factory.mktemp("rewards")
-    service = shared_factory(settings=settings(entry(folder), entry(folder, "slow", timeout="300ms"), {"name": "gone", "command": ["/usr/bin/no-such-program"]}))
-    shown = eventually(lambda: service.read("/v1/verifiers")["sandbox"]["level"] and service.read("/v1/verifiers"), "the trial of the sandbox")
-    if not shown["sandbox"]["programs_run"]:
-        pytest.skip("programs do not run here: " + shown["sandbox"]["why"])
-    return service
-
-
-def judge(service, *completions, name="style", **item):
-    reply = service.post("/v1/verify", {"verifiers": [{"name": "external", "options": {"name": name}}],
-                                        "items": [{"id": str(index), "completion": text, **item} for index, text in enumerate(completions)]})
-    assert reply.status == 200, reply
-    return [item["verdicts"][0] for item in reply.json["items"]]
+    service = shared_factory(settings=settings(entry(folder, source=STYLE), entry(folder, "slow", STYLE, timeout="300ms"), {"name": "gone", "command": ["/usr/bin/no-such-program"]}))
+    return with_programs(service)
 
 
 # -- what it is told, and what it says -------------------------------------------------------------------------------------------
@@ -177,7 +156,7 @@ def test_a_request_cannot_bring_a_command(service):
     ({"name": "a", "command": ["/bin/true"], "url": "http://h:1"}, "not there yet"), ({"name": "a", "command": ["/bin/true"], "files": ["/no/such/file"]}, "No such file"),
     ({"name": "a", "command": ["/bin/true"], "files": ["etc"]}, "absolute path"), ({"name": "a", "command": ["/bin/true"], "files": ["/etc"]}, "regular file"),
     ({"name": "a", "command": ["/bin/true"], "timeout": "2 apples"}, "duration"), ({"name": "a", "command": ["/bin/true"], "memory": "1KiB"}, "size"),
-    ({"name": "a", "command": ["/bin/true"], "scope": "batch"}, "scope"), ({"name": "a", "command": ["/bin/true"], "scope": "group"}, "not there yet"), ({"name": "a", "command": ["/bin/true"], "sandbox": "off"}, "sandbox"), ({"name": "a", "command": ["/bin/true"], "sandbox": "none"}, "not there yet"),
+    ({"name": "a", "command": ["/bin/true"], "scope": "batch"}, "scope"), ({"name": "a", "command": ["/bin/true"], "scope": "group"}, "not there yet"), ({"name": "a", "command": ["/bin/true"], "sandbox": "off"}, "sandbox"),
     ({"name": "a", "command": ["/bin/true"], "comand": []}, "comand"), ({"name": "a b", "command": ["/bin/true"]}, "name")])
 def test_a_wrong_entry_ends_the_start_with_a_line_that_says_why(tmp_path, broken, message):
     service = Rolloutd(tmp_path, settings=settings(broken))

@@ -6,7 +6,7 @@
  * external_invalid_reply; what the function itself says of a failure is external_failed.
  *
  * The service puts the function beside the options, as "external": {"command": texts, "files": [{"name", "base64"}],
- * "timeout_ms", "memory_bytes"}. */
+ * "timeout_ms", "memory_bytes", "bare": without a sandbox}. */
 #include <math.h>
 #include <stdio.h>
 
@@ -96,6 +96,7 @@ static int describe_program(const json_t *external, struct buffer *bytes, struct
                    .output_bytes = OUTPUT_BYTES,
                    .disk_bytes = DISK_BYTES,
                    .processes = PROCESSES},
+        .bare = json_is_true(json_object_get(external, "bare")),
     };
     if (json_array_size(json_object_get(external, "command")) > SANDBOX_ARGUMENTS_MAX)
         return -1;
@@ -287,11 +288,13 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
         verdict_fail(ret_verdict, FAILURE_CRASHED, "the external cannot be read");
         return;
     }
+    ret_verdict->detail = json_pack("{s:O}", "external", json_object_get(input->options, "name"));
+    if (program.bare)
+        json_object_set_new(ret_verdict->detail, "sandbox", json_string("none"));
     if (input->sandbox_fd < 0) {
         verdict_fail(ret_verdict, SANDBOX_UNAVAILABLE, "there is no sandbox here to run commands in");
         return;
     }
-    ret_verdict->detail = json_pack("{s:O}", "external", json_object_get(input->options, "name"));
     run(input, &program, ret_verdict);
 }
 

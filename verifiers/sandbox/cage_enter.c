@@ -22,6 +22,7 @@
 #define DATA_ROOM_BYTES (1ll << 30)    /* a thread with a stack of 512 MiB touches a few pages of it */
 #define ADDRESS_ROOM_BYTES (4ll << 30) /* each thread reserves 64 MiB for its malloc */
 #define DESCRIPTORS_MAX 64
+#define BARE_DESCRIPTORS_MAX 1024
 /* Of the holder and what is around it: itself and its outer process, zygote, inits, a neighbour. They share the count. */
 #define OWN_PROCESSES 8
 #define FOREIGN_PROCESSES_MARGIN 256
@@ -158,6 +159,19 @@ static int leave_holder(struct entry *entry)
     return 0;
 }
 
+/* Without a sandbox it ends with its launcher, and nothing but its session tells what is its own. */
+static int leave_bare_launcher(struct entry *entry)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGCHLD, SIG_DFL);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0 || setsid() < 0)
+        return -1;
+    return place_fds(entry);
+}
+
 static int close_rest(struct entry *entry)
 {
     (void)entry;
@@ -181,7 +195,7 @@ static rlim_t process_limit(const struct entry *entry)
 {
     int64_t count = entry->program->limits.processes + OWN_PROCESSES;
 
-    if (entry->cage->level == SANDBOX_LEVEL_REDUCED)
+    if (entry->cage->level != SANDBOX_LEVEL_FULL)
         count += entry->cage->foreign_processes + FOREIGN_PROCESSES_MARGIN;
     return (rlim_t)count;
 }
@@ -227,6 +241,19 @@ static int set_limits(struct entry *entry)
 
     if (limit(RLIMIT_CPU, seconds, seconds + 1) < 0 || limit_stack(executed) < 0 || limit_memory(entry, executed) < 0 ||
         limit_both(RLIMIT_FSIZE, (rlim_t)limits->disk_bytes) < 0 || limit_both(RLIMIT_NOFILE, DESCRIPTORS_MAX) < 0)
+        return -1;
+    return limit_both(RLIMIT_NPROC, process_limit(entry));
+}
+
+/* What a driver of a device reserves of addresses has no measure. */
+static int set_bare_limits(struct entry *entry)
+{
+    const struct sandbox_limits *limits = &entry->program->limits;
+    rlim_t seconds = (rlim_t)((limits->cpu_ms + 999) / 1000 + 1);
+
+    if (limit(RLIMIT_CPU, seconds, seconds + 1) < 0 || limit_stack(true) < 0 ||
+        limit_both(RLIMIT_DATA, (rlim_t)limits->memory_bytes + DATA_ROOM_BYTES) < 0 ||
+        limit_both(RLIMIT_FSIZE, (rlim_t)limits->disk_bytes) < 0 || limit_both(RLIMIT_NOFILE, BARE_DESCRIPTORS_MAX) < 0)
         return -1;
     return limit_both(RLIMIT_NPROC, process_limit(entry));
 }
@@ -289,6 +316,24 @@ static const struct entry_step reduced_steps[] = {
     {CAGE_LIMITS, set_limits},        {CAGE_FILTER, load_filter},
 };
 
+static const struct entry_step bare_steps[] = {
+    {CAGE_BOX, make_box_folder},
+    {CAGE_FILES, put_files},
+    {CAGE_CAPABILITIES, drop_capabilities},
+    {CAGE_DESCRIPTORS, leave_bare_launcher},
+    {CAGE_DESCRIPTORS, close_rest},
+    {CAGE_LIMITS, set_bare_limits},
+};
+
+static const struct {
+    const struct entry_step *steps;
+    size_t count;
+} steps_of[] = {
+    [SANDBOX_LEVEL_NONE] = {bare_steps, ARRAY_LENGTH(bare_steps)},
+    [SANDBOX_LEVEL_REDUCED] = {reduced_steps, ARRAY_LENGTH(reduced_steps)},
+    [SANDBOX_LEVEL_FULL] = {full_steps, ARRAY_LENGTH(full_steps)},
+};
+
 static void fail(int status, enum cage_step step) __attribute__((noreturn));
 static void fail(int status, enum cage_step step)
 {
@@ -303,12 +348,10 @@ static char *const *environment; /* of this program */
 
 void cage_enter(struct cage *cage, const struct cage_program *program, int slot, int status)
 {
-    bool full = cage->level == SANDBOX_LEVEL_FULL;
-    const struct entry_step *steps = full ? full_steps : reduced_steps;
-    size_t count = full ? ARRAY_LENGTH(full_steps) : ARRAY_LENGTH(reduced_steps);
+    const struct entry_step *steps = steps_of[cage->level].steps;
     struct entry entry = {cage, program, slot, status, -1};
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < steps_of[cage->level].count; i++)
         if (steps[i].take(&entry) < 0)
             fail(entry.status, steps[i].step);
     environment = cage->environment;

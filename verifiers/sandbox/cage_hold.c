@@ -131,7 +131,7 @@ static enum cage_step settle_process(struct cage *cage)
         return CAGE_LIMITS;
     if (bound_capabilities(cage->level) < 0)
         return CAGE_CAPABILITIES;
-    if (cage_filter_make(cage->level, cage->landlock_abi, &cage->filter) < 0)
+    if (cage->level != SANDBOX_LEVEL_NONE && cage_filter_make(cage->level, cage->landlock_abi, &cage->filter) < 0)
         return CAGE_FILTER;
     /* Its memory is also that of the inits (cage_init.c), which programs see as process 1. */
     return step_or(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0, CAGE_CAPABILITIES);
@@ -167,6 +167,15 @@ static bool is_there(const char *folder)
 }
 
 /* Orphans of programs become children of the holder, which can thus wait for them. */
+static enum cage_step hold_bare(struct cage *cage)
+{
+    cage->foreign_processes = cage_processes_of_user();
+    cage->boxes = cage_boxes_make(cage->boxes_path, sizeof cage->boxes_path);
+    if (cage->boxes < 0)
+        return CAGE_BOX;
+    return step_or(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0, CAGE_FORK);
+}
+
 static enum cage_step hold_reduced(struct cage *cage)
 {
     if (cage->landlock_abi == 0) {
@@ -175,11 +184,7 @@ static enum cage_step hold_reduced(struct cage *cage)
     }
     if (!is_there(cage->settings.venv) || !is_there(cage->settings.testlib))
         return CAGE_SETTINGS;
-    cage->foreign_processes = cage_processes_of_user();
-    cage->boxes = cage_boxes_make(cage->boxes_path, sizeof cage->boxes_path);
-    if (cage->boxes < 0)
-        return CAGE_BOX;
-    return step_or(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0, CAGE_FORK);
+    return hold_bare(cage);
 }
 
 static void set_environment(struct cage *cage)
@@ -215,7 +220,9 @@ static enum cage_step hold(struct cage *cage, const struct sandbox_settings *set
     /* Where the machine has no memory left a program ends first, and not the service. A wish: /proc may be masked. */
     (void)write_file("/proc/self/oom_score_adj", "1000");
     cage->landlock_abi = cage_landlock_abi();
-    step = cage->level == SANDBOX_LEVEL_FULL ? hold_full(cage, settings) : hold_reduced(cage);
+    step = cage->level == SANDBOX_LEVEL_FULL      ? hold_full(cage, settings)
+           : cage->level == SANDBOX_LEVEL_REDUCED ? hold_reduced(cage)
+                                                  : hold_bare(cage);
     set_environment(cage);
     return step == CAGE_NONE ? settle_process(cage) : step;
 }

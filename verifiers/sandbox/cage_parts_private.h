@@ -44,9 +44,9 @@ struct cage {
     int pid_namespace; /* full: the holder's, to come back to */
     int landlock_abi;
     int landlock; /* full: the ruleset of all programs. -1: none */
-    int boxes;    /* reduced: the folder of boxes */
+    int boxes;    /* reduced, none: the folder of boxes */
     char boxes_path[64];
-    int64_t foreign_processes; /* reduced: of this user, when the holder was made */
+    int64_t foreign_processes; /* reduced, none: of this user, when the holder was made */
     struct sock_fprog filter;
     char *environment[16];
     char home[96];

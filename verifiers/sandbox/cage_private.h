@@ -4,7 +4,8 @@
  * own, on a read-only root with little more than /usr. It, and the children that it forks (the Python zygote), call
  * cage_spawn() for each program: a process in pid, mount and ipc namespaces of its own, with a private /box, limits, no
  * capability, Landlock and a seccomp filter. At the reduced level there are no namespaces: Landlock, the filter and a
- * process group must do.
+ * process group must do. At the level none there is nothing but a session, limits and closed descriptors: for a command
+ * that the settings want so.
  *
  * Not thread-safe, and a holder has no threads. It neither ignores nor handles signals; it may block them (a program
  * starts with none blocked, SIGPIPE and SIGCHLD as they are by default). */
@@ -63,7 +64,7 @@ struct cage; /* of one holder, and a copy of each child that it forks */
  * no other user: outside of it he is an ordinary one. -1 with errno. */
 int cage_drop_root(uid_t uid);
 
-/* Makes the calling process a holder of settings->level (which is not NONE), root dropped first if it is root. NULL
+/* Makes the calling process a holder of settings->level, root dropped first if it is root. NULL
  * with *ret_failure: the process is then good for nothing but _exit.
  *
  * At the full level it forks: who returns is a child, the first process of its pid namespace, and the process that

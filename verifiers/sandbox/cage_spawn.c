@@ -200,7 +200,7 @@ static void remove_box(struct cage *cage, int slot)
     char name[CAGE_BOX_NAME_BYTES];
 
     cage_box_name(getpid(), slot, name);
-    if (cage->level == SANDBOX_LEVEL_REDUCED)
+    if (cage->level != SANDBOX_LEVEL_FULL)
         cage_box_remove(cage->boxes, name);
 }
 

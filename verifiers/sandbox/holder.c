@@ -23,19 +23,26 @@ static void forget(int *fd)
     *fd = -1;
 }
 
+/* The keeper says when it has made a child. */
+static int keeper_has_made(const struct holder *holder)
+{
+    char done;
+
+    return recv(holder->keeper, &done, 1, 0) == 1 ? 0 : -1;
+}
+
 int holder_renew(struct holder *holder)
 {
     bool had_zygote = holder->zygote >= 0;
     int pair[2] = {-1, -1};
     int result = -1;
-    char done;
 
     forget(&holder->socket);
     forget(&holder->zygote);
+    forget(&holder->bare);
     holder->launched = 0;
     holder->killed = usage_killed_for_memory();
-    if (make_socket(pair) == 0 && launch_send_holder(holder->keeper, pair[1]) == 0 &&
-        recv(holder->keeper, &done, 1, 0) == 1)
+    if (make_socket(pair) == 0 && launch_send_holder(holder->keeper, pair[1]) == 0 && keeper_has_made(holder) == 0)
         result = 0;
     holder->socket = pair[0];
     closep(&pair[1]);
@@ -56,4 +63,18 @@ int holder_start_zygote(struct holder *holder)
     theirs = pair[1];
     holder->zygote = pair[0];
     return launch_send_zygote(holder->socket, theirs);
+}
+
+int holder_start_bare(struct holder *holder)
+{
+    _cleanup_close_ int theirs = -1;
+    int pair[2];
+
+    if (holder->bare >= 0)
+        return 0;
+    if (make_socket(pair) < 0)
+        return -1;
+    theirs = pair[1];
+    holder->bare = pair[0];
+    return launch_send_bare(holder->keeper, theirs) < 0 ? -1 : keeper_has_made(holder);
 }

@@ -15,6 +15,7 @@ struct holder {
     int keeper; /* socket of the keeper */
     int socket; /* of the holder; -1: there is none */
     int zygote; /* socket of the zygote; -1: there is none yet */
+    int bare;   /* socket of the launcher of bare commands, which is a child of the keeper; likewise */
     unsigned launched;
     int64_t killed; /* usage_killed_for_memory() when it was asked last */
 };
@@ -24,6 +25,8 @@ struct holder {
 int holder_renew(struct holder *holder);
 /* Has the zygote made, if there is none. 0, or -1 with errno. */
 int holder_start_zygote(struct holder *holder);
+/* The same for the launcher of bare commands. It ends with the holder. */
+int holder_start_bare(struct holder *holder);
 
 /* In the keeper: serves its socket until the supervisor is gone, then ends everything. */
 void keeper_serve(int socket, pid_t supervisor, const struct sandbox_settings *settings) __attribute__((noreturn));

@@ -20,9 +20,9 @@
 
 /* --- the holder's process --- */
 
-static void holder_main(int socket, const struct sandbox_settings *settings, pid_t parent)
+static void holder_main(int socket, const struct sandbox_settings *settings, pid_t parent, const char *name)
 {
-    prctl(PR_SET_NAME, "sandbox-holder", 0, 0, 0);
+    prctl(PR_SET_NAME, name, 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (getppid() != parent) /* it died before the line above */
         _exit(1);
@@ -37,7 +37,8 @@ static void holder_main(int socket, const struct sandbox_settings *settings, pid
 struct keeper {
     int socket;
     pid_t supervisor;
-    pid_t holder; /* 0: none */
+    pid_t holder;  /* 0: none */
+    bool had_bare; /* and so boxes may be left */
     const struct sandbox_settings *settings;
 };
 
@@ -83,7 +84,7 @@ static void end(struct keeper *keeper)
     end_others(keeper);
     while (wait_one(keeper))
         continue;
-    if (keeper->settings->level == SANDBOX_LEVEL_REDUCED)
+    if (keeper->settings->level == SANDBOX_LEVEL_REDUCED || keeper->had_bare)
         cage_boxes_sweep();
     _exit(0);
 }
@@ -96,18 +97,35 @@ static void make_holder(struct keeper *keeper, int socket)
     end_others(keeper);
     pid = fork();
     if (pid == 0)
-        holder_main(socket, keeper->settings, self);
+        holder_main(socket, keeper->settings, self, "sandbox-holder");
     if (pid > 0)
         keeper->holder = pid;
+}
+
+/* One that is asked for again has died: what it left is ended first, with the next holder at the latest. */
+static void make_bare(struct keeper *keeper, int socket)
+{
+    struct sandbox_settings settings = *keeper->settings;
+    pid_t self = getpid();
+
+    settings.level = SANDBOX_LEVEL_NONE;
+    keeper->had_bare = true;
+    if (fork() == 0)
+        holder_main(socket, &settings, self, "sandbox-bare");
 }
 
 static void obey(struct keeper *keeper)
 {
     struct launch_order order;
 
-    if (launch_receive(keeper->socket, &order) < 0 || order.kind != LAUNCH_HOLDER || order.launcher < 0)
+    if (launch_receive(keeper->socket, &order) < 0 || order.launcher < 0)
         end(keeper);
-    make_holder(keeper, order.launcher);
+    if (order.kind == LAUNCH_HOLDER)
+        make_holder(keeper, order.launcher);
+    else if (order.kind == LAUNCH_BARE)
+        make_bare(keeper, order.launcher);
+    else
+        end(keeper);
     launch_order_finish(&order);
     if (send(keeper->socket, "", 1, MSG_NOSIGNAL) != 1)
         end(keeper);

@@ -126,6 +126,11 @@ int launch_send_holder(int socket, int holder)
     return send_head(socket, (struct head){.kind = LAUNCH_HOLDER}, holder);
 }
 
+int launch_send_bare(int socket, int bare)
+{
+    return send_head(socket, (struct head){.kind = LAUNCH_BARE}, bare);
+}
+
 /* --- receiving --- */
 
 /* The descriptors that came, at the places that the head's bits name. */

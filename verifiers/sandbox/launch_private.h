@@ -30,7 +30,8 @@ enum launch_kind {
     LAUNCH_TASK,
     LAUNCH_KILL,   /* the tree of a task; its end is reported */
     LAUNCH_ZYGOTE, /* a holder: to make a zygote, which serves the socket that comes along */
-    LAUNCH_HOLDER  /* a keeper: the same for a holder */
+    LAUNCH_HOLDER, /* a keeper: the same for a holder, and what else it had is ended */
+    LAUNCH_BARE    /* a keeper: the same for a launcher of bare commands, beside the holder */
 };
 
 struct launch_order {
@@ -72,6 +73,7 @@ int launch_send_task(int socket, uint32_t index, const struct task *task, const 
 int launch_send_kill(int socket, uint32_t index);
 int launch_send_zygote(int socket, int zygote);
 int launch_send_holder(int socket, int holder);
+int launch_send_bare(int socket, int bare);
 /* Waits for it. *ret_order owns its descriptors and its mapping: it is to be finished. -1: the slot is gone, or nonsense. */
 int launch_receive(int socket, struct launch_order *ret_order);
 void launch_order_finish(struct launch_order *order);

@@ -46,7 +46,7 @@ struct runs {
 
 static int socket_of(const struct runs *runs, const struct run *run)
 {
-    return run->job->python ? runs->holder->zygote : runs->holder->socket;
+    return run->job->python ? runs->holder->zygote : run->job->bare ? runs->holder->bare : runs->holder->socket;
 }
 
 /* --- ends --- */
@@ -407,7 +407,7 @@ static bool all_ended(const struct runs *runs)
     return runs->list[0].ended && (runs->count < 2 || runs->list[1].ended);
 }
 
-enum { POLL_CLIENT, POLL_HOLDER, POLL_ZYGOTE, POLL_PUMPS };
+enum { POLL_CLIENT, POLL_HOLDER, POLL_ZYGOTE, POLL_BARE, POLL_PUMPS };
 
 static void move_pump(struct runs *runs, struct run *run, const struct pollfd *polled)
 {
@@ -436,6 +436,7 @@ static bool turn(struct runs *runs)
     polled[POLL_CLIENT] = (struct pollfd){runs->client, POLLRDHUP, 0};
     polled[POLL_HOLDER] = (struct pollfd){polled_socket(runs, runs->holder->socket), POLLIN, 0};
     polled[POLL_ZYGOTE] = (struct pollfd){polled_socket(runs, runs->holder->zygote), POLLIN, 0};
+    polled[POLL_BARE] = (struct pollfd){polled_socket(runs, runs->holder->bare), POLLIN, 0};
     for (size_t i = 0; i < runs->count; i++)
         pump_poll(&runs->list[i].finished->pump, polled + POLL_PUMPS + i * PUMP_POLLED);
     if (poll(polled, POLL_PUMPS + runs->count * PUMP_POLLED, timeout_ms(runs)) < 0)
@@ -448,6 +449,8 @@ static bool turn(struct runs *runs)
         see_reports(runs, runs->holder->socket);
     if (polled[POLL_ZYGOTE].revents)
         see_reports(runs, runs->holder->zygote);
+    if (polled[POLL_BARE].revents)
+        see_reports(runs, runs->holder->bare);
     now_us = clock_monotonic_us();
     for (size_t i = 0; i < runs->count; i++)
         check_time(runs, &runs->list[i], now_us);
@@ -471,6 +474,8 @@ static void start(struct runs *runs, struct run *run, int peer)
     theirs[4] = peer;
     if (result == 0 && job->python)
         result = holder_start_zygote(runs->holder);
+    if (result == 0 && job->bare)
+        result = holder_start_bare(runs->holder);
     run->sent_us = clock_monotonic_us();
     if (result == 0)
         result = launch_send_task(socket_of(runs, run), run->index, &job->task, theirs);

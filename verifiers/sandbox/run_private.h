@@ -10,6 +10,7 @@ struct job { /* what is to be run; the texts behind it must stay */
     struct task task;
     struct text input;
     bool python;  /* by the zygote */
+    bool bare;    /* by the launcher of bare commands */
     bool records; /* descriptor 3 is a pipe that is read */
     int target;   /* else: descriptor 3 is this one; -1: there is none */
 };

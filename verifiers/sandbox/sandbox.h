@@ -61,6 +61,7 @@ struct sandbox_program {
     struct sandbox_limits limits;
     bool records; /* descriptor 3 is a pipe whose bytes come back as `records`: no program is believed for them */
     bool include_testlib; /* c, cpp: the folder of testlib.h (settings) is on the include path */
+    bool bare;            /* without a sandbox: a command that the slot's settings know (slot.h), and no other */
 };
 
 enum sandbox_outcome {

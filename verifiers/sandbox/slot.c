@@ -45,13 +45,14 @@ static int drop_root(uid_t uid)
     return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent ? -1 : 0;
 }
 
-static void supervisor_main(int client, int keeper, pid_t parent, struct text testlib)
+static void supervisor_main(int client, int keeper, pid_t parent, struct text testlib,
+                            const struct sandbox_settings *settings)
 {
     prctl(PR_SET_NAME, "sandbox-slot", 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (getppid() != parent)
         _exit(1);
-    supervisor_serve(client, keeper, testlib);
+    supervisor_serve(client, keeper, testlib, settings);
 }
 
 void slot_main(int fd, const struct sandbox_settings *settings)
@@ -77,7 +78,7 @@ void slot_main(int fd, const struct sandbox_settings *settings)
         _exit(1);
     if (supervisor == 0) {
         close(pair[1]);
-        supervisor_main(fd, pair[0], self, testlib);
+        supervisor_main(fd, pair[0], self, testlib, settings);
     }
     close(fd);
     close(pair[0]);

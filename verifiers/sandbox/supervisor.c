@@ -18,6 +18,7 @@
 struct supervisor {
     int client;
     struct text testlib;
+    const struct sandbox_settings *settings;
     struct holder holder;
     struct binaries binaries;
 };
@@ -155,6 +156,7 @@ static void describe_job(const struct sandbox_program *program, int binary, stru
 
     *ret_job = (struct job){.input = program->input, .records = program->records, .target = -1};
     ret_job->python = program->language == SANDBOX_PYTHON;
+    ret_job->bare = program->bare;
     task->limits = program->limits;
     task->binary = binary;
     if (language->command)
@@ -208,6 +210,10 @@ static bool prepare(struct supervisor *supervisor, const struct sandbox_program 
     *ret_end = RUN_DONE;
     if (program->include_testlib && !supervisor->testlib.data) {
         answer_without_run(answer, SANDBOX_BROKEN, TEXT_NONE, "the settings name no folder with testlib.h");
+        return false;
+    }
+    if (program->bare && !sandbox_may_be_bare(supervisor->settings, program)) {
+        answer_without_run(answer, SANDBOX_BROKEN, TEXT_NONE, "the settings know no such command without a sandbox");
         return false;
     }
     if (languages[program->language].compiler) {
@@ -266,13 +272,13 @@ static void serve_one(struct supervisor *supervisor, const struct request *reque
     attempt_finish(&attempt);
 }
 
-void supervisor_serve(int client, int keeper, struct text testlib)
+void supervisor_serve(int client, int keeper, struct text testlib, const struct sandbox_settings *settings)
 {
     static struct supervisor supervisor;
     struct request request;
 
-    supervisor = (struct supervisor){.client = client, .testlib = testlib};
-    supervisor.holder = (struct holder){.keeper = keeper, .socket = -1, .zygote = -1};
+    supervisor = (struct supervisor){.client = client, .testlib = testlib, .settings = settings};
+    supervisor.holder = (struct holder){.keeper = keeper, .socket = -1, .zygote = -1, .bare = -1};
     for (size_t i = 0; i < BINARIES_MAX; i++)
         supervisor.binaries.list[i].fd = -1;
     if (holder_renew(&supervisor.holder) < 0)

@@ -2,9 +2,10 @@
 #ifndef VERIFIERS_SANDBOX_SUPERVISOR_PRIVATE_H
 #define VERIFIERS_SANDBOX_SUPERVISOR_PRIVATE_H
 
-#include "server/base/text.h"
+#include "verifiers/sandbox/slot.h"
 
 /* Serves the client until it is gone. testlib: the text of testlib.h, or TEXT_NONE. */
-void supervisor_serve(int client, int keeper, struct text testlib) __attribute__((noreturn));
+void supervisor_serve(int client, int keeper, struct text testlib, const struct sandbox_settings *settings)
+    __attribute__((noreturn));
 
 #endif

@@ -23,7 +23,8 @@ const char *wire_describe(const struct sandbox_program *program, struct wire_pro
 {
     *ret_wire = (struct wire_program){
         .language = program->language,
-        .flags = (program->records ? WIRE_RECORDS : 0) | (program->include_testlib ? WIRE_TESTLIB : 0),
+        .flags = (program->records ? WIRE_RECORDS : 0) | (program->include_testlib ? WIRE_TESTLIB : 0) |
+                 (program->bare ? WIRE_BARE : 0),
         .argument_count = bounded(program->argument_count),
         .file_count = bounded(program->file_count),
         .limits = program->limits,
@@ -92,7 +93,7 @@ const char *wire_check_program(const struct wire_program *wire)
 
     if (wire->language >= SANDBOX_LANGUAGES)
         return "no language";
-    if (wire->flags & ~(WIRE_RECORDS | WIRE_TESTLIB))
+    if (wire->flags & ~(WIRE_RECORDS | WIRE_TESTLIB | WIRE_BARE))
         return "no flag";
     if (wire->source_bytes > SANDBOX_TEXT_LIMIT_BYTES || wire->input_bytes > SANDBOX_TEXT_LIMIT_BYTES)
         return "the source or the input is too long";
@@ -139,6 +140,7 @@ bool wire_read_program(const struct wire_program *wire, const char *texts, struc
         .limits = wire->limits,
         .records = wire->flags & WIRE_RECORDS,
         .include_testlib = wire->flags & WIRE_TESTLIB,
+        .bare = wire->flags & WIRE_BARE,
     };
     ret_program->source = take(&texts, wire->source_bytes);
     ret_program->input = take(&texts, wire->input_bytes);

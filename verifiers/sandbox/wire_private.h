@@ -35,6 +35,7 @@ struct wire_program {
 
 #define WIRE_RECORDS 1u
 #define WIRE_TESTLIB 2u
+#define WIRE_BARE 4u
 
 struct wire_result {
     uint32_t outcome; /* enum sandbox_outcome */

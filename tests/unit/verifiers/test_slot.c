@@ -119,6 +119,58 @@ static void test_a_command_is_run_as_it_is(void **state)
 
 static char many[4 << 20];
 
+static void test_a_command_that_the_settings_do_not_know_runs_in_no_other_way(void **state)
+{
+    struct sandbox_program program = fixture_program(SANDBOX_COMMAND, NULL);
+    struct sandbox_result result;
+
+    (void)state;
+    program.source = TEXT_NONE;
+    program.arguments[0] = "/usr/bin/true";
+    program.argument_count = 1;
+    program.bare = true;
+    result = fixture_run(&slot, &program);
+    assert_int_equal(result.outcome, SANDBOX_BROKEN);
+    assert_false(result.began);
+    assert_non_null(strstr(result.message, "know no such command"));
+    sandbox_result_finish(&result);
+    program.language = SANDBOX_SH;
+    program.source = TEXT_LITERAL(":");
+    result = fixture_run(&slot, &program);
+    assert_int_equal(result.outcome, SANDBOX_BROKEN);
+    sandbox_result_finish(&result);
+}
+
+static void test_a_bare_command_is_its_words_and_its_files(void **state)
+{
+    struct sandbox_settings settings = {.bare_count = 0};
+    struct sandbox_program command = fixture_program(SANDBOX_COMMAND, NULL);
+    struct sandbox_program other;
+
+    (void)state;
+    command.arguments[0] = "/usr/bin/env";
+    command.arguments[1] = "python3";
+    command.argument_count = 2;
+    command.files[0] = (struct sandbox_file){"score.py", TEXT_LITERAL("print(1)")};
+    command.file_count = 1;
+    sandbox_allow_bare(&settings, &command);
+    other = command;
+    other.input = TEXT_LITERAL("whatever");
+    assert_true(sandbox_may_be_bare(&settings, &other));
+    other.files[0].bytes = TEXT_LITERAL("print(2)");
+    assert_false(sandbox_may_be_bare(&settings, &other));
+    other = command;
+    other.files[0].name = "other.py";
+    assert_false(sandbox_may_be_bare(&settings, &other));
+    other = command;
+    other.arguments[2] = "-x";
+    other.argument_count = 3;
+    assert_false(sandbox_may_be_bare(&settings, &other));
+    other = command;
+    other.language = SANDBOX_SH;
+    assert_false(sandbox_may_be_bare(&settings, &other));
+}
+
 static void test_four_mebibytes_of_input_and_as_much_output_stream_at_once(void **state)
 {
     struct sandbox_program program = fixture_program(SANDBOX_SH, "cat; exec cat /dev/null");
@@ -498,6 +550,8 @@ int main(void)
         cmocka_unit_test(test_a_signal_of_its_own_is_told),
         cmocka_unit_test(test_records_come_from_descriptor_3),
         cmocka_unit_test(test_a_command_is_run_as_it_is),
+        cmocka_unit_test(test_a_command_that_the_settings_do_not_know_runs_in_no_other_way),
+        cmocka_unit_test(test_a_bare_command_is_its_words_and_its_files),
         cmocka_unit_test(test_four_mebibytes_of_input_and_as_much_output_stream_at_once),
         cmocka_unit_test(test_input_that_nobody_reads_is_no_fault),
         cmocka_unit_test(test_output_may_be_as_long_as_its_limit_and_one_byte_more_ends_it),
