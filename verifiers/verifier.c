@@ -95,6 +95,23 @@ void verdict_note_extracted(struct verdict *verdict, struct text completion, str
     }
 }
 
+bool verdict_misses_length(struct verdict *verdict, const struct verifier_input *input)
+{
+    if (input->completion_tokens < 0) {
+        verdict_fail(verdict, "missing_field",
+                     "the number of tokens is unknown: no completion_ids, no completion_tokens");
+        return true;
+    }
+    verdict->detail = json_pack("{s:I}", "length", (json_int_t)input->completion_tokens);
+    return false;
+}
+
+struct settled settle_correct_alone(const json_t *options, double own, double of)
+{
+    (void)options;
+    return of > 0 ? (struct settled){own, NULL} : (struct settled){0, "of_wrong"};
+}
+
 int verifier_refuse(struct verifier_problem *problem, const char *name, const char *format, ...)
 {
     va_list arguments;

@@ -68,6 +68,10 @@ struct verifier_input {
     size_t piece_count; /* 1 to PIECES_MAX */
 };
 
+/* Where the verifier needs the number of tokens: fails the verdict with missing_field if it is unknown, else notes it as
+ * `length` of the detail. True: it is missing. */
+bool verdict_misses_length(struct verdict *verdict, const struct verifier_input *input);
+
 enum option_kind {
     OPTION_BOOL,
     OPTION_INT,
@@ -101,6 +105,12 @@ struct verifier_problem {
 /* Fills the problem; returns -1 always, so that `return verifier_refuse(…)` reads well. */
 int verifier_refuse(struct verifier_problem *problem, const char *name, const char *format, ...) _printf_(3, 4);
 
+/* The last word of a verifier about a score that it gave before. */
+struct settled {
+    double score;
+    const char *reason; /* static text; NULL: as judge said it */
+};
+
 struct verifier {
     const char *name;
     const char *version; /* changes whenever the same input could get another verdict */
@@ -128,7 +138,14 @@ struct verifier {
     /* Called through registry_judge() only: the options are complete, a needed reference is there, but unchecked. With a
      * plan: the replies to its calls are there, one for each. */
     void (*judge)(const struct verifier_input *input, struct verdict *ret_verdict);
+    /* Second stage, of a verifier with an option `of`, a text that names another verifier of its list. own: the score
+     * that judge gave; of: the other's. Pure arithmetic, called in the service once both are known, and not where `of`
+     * is null. NULL: judge says all. */
+    struct settled (*settle)(const json_t *options, double own, double of);
 };
+
+/* A second stage: 0 where the other one's score is not above 0. */
+struct settled settle_correct_alone(const json_t *options, double own, double of);
 
 /* Options of a complete object, for the verifiers' own use. */
 bool option_is_true(const json_t *options, const char *name);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "server/verify/externals.h"
+#include "server/verify/of_private.h"
 #include "verifiers/registry.h"
 
 #define WEIGHT_MAX 1e9
@@ -177,6 +178,8 @@ struct verifier_list *verifier_list_read(struct json_input *input, const json_t 
         if (read_spec(input, json_array_get(value, i), where, list) < 0)
             return NULL;
     }
+    if (of_find(input->call, path, list) < 0)
+        return NULL;
     return TAKE_PTR(list);
 }
 

@@ -24,6 +24,7 @@ struct verifier_spec {
     const struct verifier *verifier;
     const char *version;             /* the verifier's, or its external's */
     const struct external *external; /* the one that the options name; NULL: the verifier asks none */
+    size_t of; /* the place in the list, from 1 on, of the one whose score it depends on; 0: on none */
     char *id;
     double weight; /* 0 if heldout */
     bool heldout;

@@ -4,6 +4,7 @@
 
 #include "server/base/sum.h"
 #include "server/verify/externals.h"
+#include "server/verify/of_private.h"
 #include "server/verify/pool.h"
 #include "server/verify/spec.h"
 #include "verifiers/registry.h"
@@ -225,6 +226,7 @@ void verdict_set_read(const struct verify_job *job, struct verdict_set *ret_set)
     allocate(job->list, ret_set);
     for (int kind = 0; kind < WORKER_KINDS; kind++)
         read_part(job, (enum worker_kind)kind, ret_set);
+    of_settle(job->list, ret_set);
 }
 
 size_t verdict_set_undecided(const struct verdict_set *set)

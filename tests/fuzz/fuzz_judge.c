@@ -22,10 +22,21 @@ static void check_verdict(const struct verdict *verdict)
     }
 }
 
+/* The second stage of a score, whatever the other verifier said. */
+static void check_settled(const struct verifier *verifier, const json_t *options, const struct verdict *verdict)
+{
+    static const double others[] = {-1e9, 0, 1e-300, 1};
+
+    if (!verifier->settle || verdict->kind == VERDICT_UNSCORED)
+        return;
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
+        FUZZ_CHECK(isfinite(verifier->settle(options, verdict->score, others[i]).score));
+}
+
 static void judge(const struct verifier *verifier, const json_t *options, const json_t *reference,
                   struct text completion)
 {
-    struct verifier_input input = {completion, TEXT_NONE, reference, options, -1, -1};
+    struct verifier_input input = {completion, TEXT_NONE, reference, options, (int64_t)completion.length_bytes - 1, -1};
     struct verifier_problem problem = {"", ""};
     struct verdict verdict;
     bool readable =
@@ -34,6 +45,7 @@ static void judge(const struct verifier *verifier, const json_t *options, const 
     FUZZ_CHECK(readable || problem.message[0]);
     registry_judge(verifier, &input, &verdict);
     check_verdict(&verdict);
+    check_settled(verifier, options, &verdict);
     verdict_finish(&verdict);
 }
 

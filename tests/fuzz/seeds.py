@@ -169,6 +169,10 @@ def judge():
     yield bytes([VERIFIERS.index("countdown")]) + PART.join([text({"allow_equals": True, "unary_minus": True}), b'{"numbers":[7,2],"target":"-7/2"}',
                                                              b"<answer>-\\frac{7}{2}=-3.5</answer>"])
     yield bytes([VERIFIERS.index("exact")]) + PART.join([b"{}", b'["a","b"]', b"<answer>b</answer>"])
+    for name in set(VERIFIERS) - {"math", "format", "countdown", "code"}:  # cases of a format of their own, above and below
+        path = os.path.join(CASES, "own", name + ".jsonl")
+        for row in lines(path, 4) if os.path.exists(path) else []:
+            yield bytes([VERIFIERS.index(name)]) + PART.join([text(row.get("options", {})), text(row.get("reference")), row["completion"].encode()])
     for row in lines("code.jsonl", 2):
         reference = row.get("reference", {key: row[key] for key in ("tests", "asserts", "entry", "calls", "checker") if key in row})
         options = {"language": row["lang"], **{key: value for key, value in row.get("options", {}).items() if value is not None}}
@@ -272,8 +276,13 @@ def code():
         yield bytes([way + 4]) + end(b"7") + end(b"0.5\n") + end(b"nan\n") + end(b"1\n")
 
 
+def ngrams():
+    for row in lines(os.path.join("own", "repetition.jsonl"), 2):
+        yield bytes([min(row["options"]["ngram"] - 1, 31)]) + row["completion"].encode()
+
+
 # The name of the target is that of its function up to the first underscore.
-TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths, heads, slot, code, lean]
+TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths, heads, slot, code, lean, ngrams]
 
 
 def write_words(path):

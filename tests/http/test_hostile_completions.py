@@ -26,11 +26,16 @@ def reasons(service, verifier, reference, options=None):
 
 
 def first_case(verifier):
-    """Options and reference that the verifier takes: of the first case in the file of its name that has a score."""
+    """A case that the verifier takes: the first one in the file of its name that has a score."""
     path = os.path.join(ROOT, "tests", "cases", "own", verifier + ".jsonl")
     with open(path, encoding="utf-8") as file:
-        case = next(case for case in map(json.loads, file) if case["expected"] != "unscored")
-    return {key: case[key] for key in ("options", "reference") if key in case}
+        return next(case for case in map(json.loads, file) if case["expected"] != "unscored")
+
+
+def entries(verifier):
+    """The verifier as that case has it, behind those that its `of` names."""
+    case = first_case(verifier)
+    return [*case.get("beside", []), {"name": verifier, **{key: case[key] for key in ("options", "reference") if key in case}}]
 
 
 # -- F09 ---------------------------------------------------------------------------------------------------------------------------
@@ -124,8 +129,9 @@ def test_a_mebibyte_of_the_same_is_judged_by_every_verifier(patient, name):
                   {"name": "countdown", "reference": {"numbers": [1, 2], "target": 3}}]
     verifiers += [{"name": "regex", "id": f"regex {index}", "options": {"pattern": pattern}} for index, pattern in enumerate(BACKTRACKING)]
     named = {verifier["name"] for verifier in verifiers}
-    verifiers += [{"name": row["name"], **first_case(row["name"])} for row in patient.read("/v1/verifiers")["verifiers"] if row["name"] not in named and not row["asks_external"]]
-    item, = verify(patient, [{"id": "1", "completion": DEGENERATE[name], "reference": "42"}], verifiers)
+    others = [row["name"] for row in patient.read("/v1/verifiers")["verifiers"] if row["name"] not in named and not row["asks_external"]]
+    verifiers += {entry.get("id", entry["name"]): entry for other in others for entry in entries(other)}.values()
+    item, = verify(patient, [{"id": "1", "completion": DEGENERATE[name], "completion_tokens": 7, "reference": "42"}], verifiers)
     assert item["failure"] is None and item["reward"] is not None
     assert all(verdict["score"] is not None and verdict["failure"] is None for verdict in item["verdicts"])
 

@@ -239,7 +239,8 @@ def map_own(name):
         missing = [key for key in ("id", "completion", "expected") if key not in case]
         if missing:
             refuse(f"{name}.jsonl: case {case.get('id', 'without an id')} has no {' and no '.join(missing)}")
-        return Mapped(case, name, outcome, case["completion"], case.get("reference"), case.get("options"))
+        fields = {key: case[key] for key in ("prompt", "completion_tokens") if key in case}
+        return Mapped(case, name, outcome, case["completion"], case.get("reference"), case.get("options"), case.get("beside", ()), **fields)
     return map_case
 
 

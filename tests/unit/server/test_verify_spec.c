@@ -203,6 +203,97 @@ static void test_nothing_that_a_worker_says_is_believed_unless_it_fits(void **st
     verifier_list_unref(list);
 }
 
+/* --- verifiers whose score depends on another one's --- */
+
+#define SHAPED(of, truth)                                                                                              \
+    "{\"verifiers\":[{\"name\":\"cosine_length\",\"options\":{\"of\":\"" of                                            \
+    "\",\"max_length\":10}},{\"name\":\"exact\",\"id\":\"truth\"" truth "}]}"
+#define CHAIN(first, second)                                                                                           \
+    "{\"verifiers\":[{\"name\":\"overlong\",\"options\":{\"of\":\"" first                                              \
+    "\",\"max_length\":10,\"cache\":5}},{\"name\":\"repetition\",\"options\":{\"of\":\"" second                        \
+    "\",\"ngram\":1,\"max_penalty\":-1}},{\"name\":\"exact\",\"id\":\"truth\"}]}"
+
+static void test_a_name_that_no_score_can_be_taken_from_is_refused(void **state)
+{
+    (void)state;
+    expect_refusal(SHAPED("nobody", ""), 422, "\"verifier_options\"", "\"verifiers[0].options.of\"");
+    expect_refusal(SHAPED("cosine_length", ""), 422, "\"verifier_options\"", "\"verifiers[0].options.of\"");
+    expect_refusal(SHAPED("truth", ",\"heldout\":true"), 422, "\"verifier_options\"", "\"verifiers[0].options.of\"");
+    expect_refusal(SHAPED("", ""), 422, "\"verifier_options\"", "\"verifiers[0].options.of\"");
+    expect_refusal(CHAIN("repetition", "overlong"), 422, "\"verifier_options\"", "\"verifiers[0].options.of\"");
+}
+
+/* What a worker says of one that has a score, and of one that has none. */
+#define SAID(score) "{\"score\":" score ",\"verdict\":\"scored\",\"reason\":\"said\",\"failure\":null}"
+#define UNSAID                                                                                                         \
+    "{\"score\":null,\"verdict\":\"unscored\",\"reason\":\"x\",\"failure\":{\"code\":\"x\",\"message\":\"m\"}}"
+
+static void settle(const char *json, const char *reply, struct verdict_set *ret_set)
+{
+    struct verifier_list *list = read_list(json);
+
+    assert_non_null(list);
+    read_reply(list, text_of(reply), ret_set);
+    verifier_list_unref(list);
+}
+
+static void test_a_score_is_settled_by_one_that_stands_later(void **state)
+{
+    struct verdict_set set;
+
+    (void)state;
+    settle(SHAPED("truth", ""), "{\"verdicts\":[" SAID("1") "," SAID("0.1") "]}", &set);
+    assert_true(set.verdicts[0].score == 1);
+    assert_string_equal(set.verdicts[0].reason, "of_correct");
+    verdict_set_finish(&set);
+    settle(SHAPED("truth", ""), "{\"verdicts\":[" SAID("0") "," SAID("0") "]}", &set);
+    assert_true(set.verdicts[0].score == -0.5);
+    assert_string_equal(set.verdicts[0].reason, "of_wrong");
+    verdict_set_finish(&set);
+}
+
+static void test_without_the_other_score_there_is_none(void **state)
+{
+    struct verdict_set set;
+
+    (void)state;
+    settle(SHAPED("truth", ""), "{\"verdicts\":[" SAID("1") "," UNSAID "]}", &set);
+    assert_int_equal(set.verdicts[0].kind, VERDICT_UNSCORED);
+    assert_true(isnan(set.verdicts[0].score));
+    assert_string_equal(set.verdicts[0].failure_code, "of_unscored");
+    verdict_set_finish(&set);
+    settle(SHAPED("truth", ""), "{\"verdicts\":[" UNSAID "," UNSAID "]}", &set);
+    assert_string_equal(set.verdicts[0].failure_code, "x"); /* its own failure stays */
+    verdict_set_finish(&set);
+}
+
+static void test_names_may_follow_names(void **state)
+{
+    struct verdict_set set;
+
+    (void)state;
+    settle(CHAIN("repetition", "truth"), "{\"verdicts\":[" SAID("-0.5") "," SAID("-0.25") "," SAID("1") "]}", &set);
+    assert_true(set.verdicts[1].score == -0.25);
+    assert_true(set.verdicts[0].score == 0); /* a penalty is not above 0 */
+    verdict_set_finish(&set);
+    settle(CHAIN("repetition", "truth"), "{\"verdicts\":[" SAID("-0.5") "," SAID("-0.25") "," UNSAID "]}", &set);
+    assert_string_equal(set.verdicts[0].failure_code, "of_unscored");
+    verdict_set_finish(&set);
+}
+
+static void test_a_settled_score_that_is_not_finite_is_not_believed(void **state)
+{
+    struct verdict_set set;
+
+    (void)state;
+    settle("{\"verifiers\":[{\"name\":\"cosine_length\",\"options\":{\"of\":\"exact\",\"max_length\":1,\"max_correct\":"
+           "1e9}},"
+           "{\"name\":\"exact\"}]}",
+           "{\"verdicts\":[" SAID("1e308") "," SAID("1") "]}", &set);
+    assert_string_equal(set.verdicts[0].failure_code, "verifier_crashed");
+    verdict_set_finish(&set);
+}
+
 /* --- the reward --- */
 
 #define MISSING NAN
@@ -361,6 +452,11 @@ int main(void)
         cmocka_unit_test(test_a_frame_is_answered_by_a_worker_and_read_back),
         cmocka_unit_test(test_a_frame_too_large_is_refused),
         cmocka_unit_test(test_nothing_that_a_worker_says_is_believed_unless_it_fits),
+        cmocka_unit_test(test_a_name_that_no_score_can_be_taken_from_is_refused),
+        cmocka_unit_test(test_a_score_is_settled_by_one_that_stands_later),
+        cmocka_unit_test(test_without_the_other_score_there_is_none),
+        cmocka_unit_test(test_names_may_follow_names),
+        cmocka_unit_test(test_a_settled_score_that_is_not_finite_is_not_believed),
         cmocka_unit_test(test_the_reward_is_the_weighted_sum),
         cmocka_unit_test(test_a_missing_score_makes_the_reward_null_with_its_failure),
         cmocka_unit_test(test_skip_sums_the_rest_and_does_not_renormalise),

@@ -4,25 +4,86 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* *ret_filled: all options of the verifier; owned. */
+static struct verdict judge_input(const struct verifier *verifier, const json_t *given, struct verifier_input input,
+                                  json_t **ret_filled)
+{
+    struct verifier_problem problem;
+    struct verdict verdict;
+
+    assert_non_null(verifier);
+    input.options = *ret_filled = registry_fill_options(verifier, given, &problem);
+    if (!input.options)
+        fail_msg("options of %s: %s %s", verifier->name, problem.name, problem.message);
+    registry_judge(verifier, &input, &verdict);
+    return verdict;
+}
+
 struct verdict judge_beside(const char *name, const char *options, const char *reference, struct text prompt,
                             struct text completion)
 {
-    const struct verifier *verifier = registry_find(text_of(name));
     json_t *given = options ? json_loads(options, JSON_ALLOW_NUL, NULL) : NULL;
     json_t *wanted = reference ? json_loads(reference, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
-    struct verifier_problem problem;
+    struct verifier_input input = {completion, prompt, wanted, NULL, -1, -1};
     struct verdict verdict;
     json_t *filled;
 
-    assert_non_null(verifier);
     assert_true(!options || given);
-    filled = registry_fill_options(verifier, given, &problem);
-    if (!filled)
-        fail_msg("options %s: %s %s", options, problem.name, problem.message);
-    struct verifier_input input = {completion, prompt, wanted, filled, -1, -1};
-    registry_judge(verifier, &input, &verdict);
+    verdict = judge_input(registry_find(text_of(name)), given, input, &filled);
     json_decref(given);
     json_decref(wanted);
+    json_decref(filled);
+    return verdict;
+}
+
+static const json_t *find_beside(const struct case_of_file *one, struct text id)
+{
+    size_t i;
+    const json_t *entry;
+
+    json_array_foreach (one->beside, i, entry) {
+        const json_t *own = json_object_get(entry, "id");
+        struct text known = json_text_of(own ? own : json_object_get(entry, "name"));
+        if (known.data && text_same(id, known))
+            return entry;
+    }
+    return NULL;
+}
+
+/* As the service does it (server/verify/of.c). */
+static void settle(const struct verifier *verifier, const json_t *filled, const struct verdict *of,
+                   struct verdict *verdict)
+{
+    if (verdict->kind == VERDICT_UNSCORED)
+        return;
+    if (of->kind == VERDICT_UNSCORED) {
+        verdict_fail(verdict, "of_unscored", "%s", of->failure_code);
+        return;
+    }
+    struct settled settled = verifier->settle(filled, verdict->score, of->score);
+    verdict_set_score(verdict, settled.score, settled.reason ? settled.reason : verdict->reason);
+}
+
+struct verdict judge_case(const struct case_of_file *one)
+{
+    const struct verifier *verifier = registry_find(text_of(one->name));
+    struct verifier_input input = {one->completion, one->prompt, one->reference, NULL, one->completion_tokens, -1};
+    json_t *filled;
+    struct verdict verdict = judge_input(verifier, one->options, input, &filled);
+    struct text id = verifier->settle ? option_text(filled, "of") : TEXT_NONE;
+
+    if (id.data) {
+        const json_t *entry = find_beside(one, id);
+        const json_t *own = json_object_get(entry, "reference");
+        json_t *others;
+        assert_non_null(entry);
+        input.reference = own ? own : one->reference;
+        struct verdict of = judge_input(registry_find(json_text_of(json_object_get(entry, "name"))),
+                                        json_object_get(entry, "options"), input, &others);
+        settle(verifier, filled, &of, &verdict);
+        verdict_finish(&of);
+        json_decref(others);
+    }
     json_decref(filled);
     return verdict;
 }
@@ -119,6 +180,9 @@ static bool map_own(const char *name, const json_t *line, struct case_of_file *o
     one->options = json_deep_copy(json_object_get(line, "options"));
     one->reference = json_object_get(line, "reference");
     one->completion = json_text_of(json_object_get(line, "completion"));
+    if (json_object_get(line, "completion_tokens"))
+        one->completion_tokens = json_integer_value(json_object_get(line, "completion_tokens"));
+    one->beside = json_object_get(line, "beside");
     one->score = score_expected(name, one->id, json_object_get(line, "expected"));
     one->reason = json_string_value(json_object_get(line, "reason"));
     return true;
@@ -177,7 +241,7 @@ size_t each_case(const char *file, void (*check)(const struct case_of_file *one,
     for (size_t number = 1; getline(&line, &room, stream) > 0; number++) {
         json_error_t error;
         json_t *root = json_loads(line, JSON_ALLOW_NUL, &error);
-        struct case_of_file one = {.id = json_string_value(json_object_get(root, "id"))};
+        struct case_of_file one = {.id = json_string_value(json_object_get(root, "id")), .completion_tokens = -1};
 
         if (!root)
             fail_msg("tests/cases/%s.jsonl, line %zu: %s", file, number, error.text);

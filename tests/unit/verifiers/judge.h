@@ -31,9 +31,14 @@ struct case_of_file {
     const json_t *reference;
     struct text prompt; /* TEXT_NONE: unknown */
     struct text completion;
-    double score;       /* NAN: unscored */
-    const char *reason; /* NULL: any */
+    int64_t completion_tokens; /* -1: unknown */
+    const json_t *beside;      /* verifiers of the same list, as in a request; NULL: none */
+    double score;              /* NAN: unscored */
+    const char *reason;        /* NULL: any */
 };
+
+/* The case's verdict. Where an option `of` names one of those beside, that one is judged, too, and the score settled. */
+struct verdict judge_case(const struct case_of_file *one);
 
 /* Calls `check` for every case of a file that this build has a verifier for; returns how many. */
 size_t each_case(const char *file, void (*check)(const struct case_of_file *one, void *arg), void *arg);
