@@ -90,8 +90,9 @@ static void read_verdicts(struct job *job, struct store_reader *reader)
     verification->verify.list = asked; /* also where the verifiers were not asked */
     verdict_set_read(&verification->verify, &verification->verdicts);
     if (verification->given)
-        verdict_set_add_given(&verification->verdicts, verification->given->given_scores,
-                              verification->given->given_count);
+        verdict_set_add_given(&verification->verdicts, verification->given->given, verification->given->given_count);
+    verdict_set_place_steps(&verification->verdicts, verification->given ? verification->given->token_ends : NULL,
+                            verification->given ? verification->given->token_count : 0);
     verdict_set_count(&verification->verdicts, list);
     metric_add(METRIC_VERDICTS_UNDECIDED, 0, (int64_t)verdict_set_undecided(&verification->verdicts));
     verification->has_verdicts = true;

@@ -230,6 +230,8 @@ static json_t *without_record(const json_t *kept, size_t index)
     json_object_set(verifier, "name", json_object_get(kept, "name"));
     json_object_set(verifier, "options", json_object_get(kept, "options"));
     json_object_set_new(verifier, "id", json_string(id));
+    if (json_object_get(kept, "steps"))
+        json_object_set(verifier, "steps", json_object_get(kept, "steps"));
     if (reference)
         json_object_set(verifier, "reference", (json_t *)(uintptr_t)reference);
     return verifier;

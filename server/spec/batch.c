@@ -17,7 +17,8 @@
 #define JSON_MAX_BYTES ((size_t)1 << 30)
 
 static const char *const lifted_names[] = {"prompt_ids", "stop_token_ids", NULL};
-static const char *const lifted_of_score[] = {"prompt_ids", "completion_ids", "logprobs", "completion_mask", NULL};
+static const char *const lifted_of_score[] = {"prompt_ids",      "completion_ids", "logprobs",
+                                              "completion_mask", "token_ends",     NULL};
 
 /* --- memory ---------------------------------------------------------------------------------------- */
 

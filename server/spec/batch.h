@@ -19,18 +19,19 @@
 
 /* A completion that the request brings itself. */
 struct completion_spec {
-    struct text text;        /* TEXT_NONE: none */
-    struct text packed_text; /* batch_spec_make_contents(): as the record keeps it; TEXT_NONE: plain */
-    const uint32_t *ids;     /* NULL: none, and no log-probabilities: part of no loss */
-    const float *logprobs;   /* finite; 0 where the mask is 0 */
-    const uint8_t *mask;     /* NULL: all ones */
+    struct text text;           /* TEXT_NONE: none */
+    struct text packed_text;    /* batch_spec_make_contents(): as the record keeps it; TEXT_NONE: plain */
+    const uint32_t *ids;        /* NULL: none, and no log-probabilities: part of no loss */
+    const float *logprobs;      /* finite; 0 where the mask is 0 */
+    const uint8_t *mask;        /* NULL: all ones */
+    const uint32_t *token_ends; /* [token_count]: bytes of the text; NULL: not said */
     size_t token_count;
     struct text finish_reason; /* TEXT_NONE: not said, as the next three */
     struct text engine;
     int64_t seed;                    /* -1 */
     struct store_failure failure;    /* code TEXT_NONE: none. It is stored as failed */
     struct verifier_list *verifiers; /* the group's, and a `given` for each of the next */
-    const double *given_scores;      /* [given_count]; NAN: null */
+    const struct given_score *given; /* [given_count] */
     size_t given_count;
 };
 

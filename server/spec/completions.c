@@ -5,6 +5,7 @@
 #include "server/base/logprob.h"
 #include "server/base/words.h"
 #include "server/settings/settings.h"
+#include "server/spec/completion_steps_private.h"
 #include "verifiers/registry.h"
 
 #include <math.h>
@@ -20,6 +21,7 @@ struct completion_fields {
     struct numbers completion_ids;
     struct numbers logprobs;
     struct numbers completion_mask;
+    struct numbers token_ends;
     int finish_reason; /* -1: not said */
     json_t *messages;
     int64_t seed;
@@ -39,6 +41,7 @@ static const struct field completion_table[] = {
     {"completion_ids", FIELD_NUMBERS, FIELD_NULLABLE, COMPLETION(completion_ids), 0, 0, NULL},
     {"logprobs", FIELD_NUMBERS, FIELD_NULLABLE, COMPLETION(logprobs), 0, 0, NULL},
     {"completion_mask", FIELD_NUMBERS, FIELD_NULLABLE, COMPLETION(completion_mask), 0, 0, NULL},
+    {"token_ends", FIELD_NUMBERS, FIELD_NULLABLE, COMPLETION(token_ends), 0, 0, NULL},
     {"finish_reason", FIELD_CHOICE, FIELD_NULLABLE, COMPLETION(finish_reason), 0, 0, finish_reasons},
     {"messages", FIELD_ARRAY, FIELD_NULLABLE, COMPLETION(messages), 0, 0, NULL},
     {"seed", FIELD_INT, FIELD_NULLABLE, COMPLETION(seed), 0, 9223372036854775807.0, NULL},
@@ -246,11 +249,13 @@ static int read_failure(const struct place *place, const struct completion_field
 struct reward_fields {
     double score; /* NAN: null */
     double weight;
+    json_t *steps;
 };
 
 static const struct field reward_table[] = {
     {"score", FIELD_DOUBLE, FIELD_NULLABLE, offsetof(struct reward_fields, score), -SCORE_MAX, SCORE_MAX, NULL},
     {"weight", FIELD_DOUBLE, 0, offsetof(struct reward_fields, weight), -WEIGHT_MAX, WEIGHT_MAX, NULL},
+    {"steps", FIELD_ARRAY, FIELD_NULLABLE, offsetof(struct reward_fields, steps), 0, 0, NULL},
 };
 
 /* As the id of a verifier. */
@@ -262,8 +267,9 @@ static bool is_name(const char *name)
     return length > 0 && length <= NAME_MAX_BYTES && !name[length];
 }
 
-static int read_reward(const struct place *place, const char *name, const json_t *value, struct given_reward *reward,
-                       double *score)
+static int read_reward(const struct place *place, const char *name, const json_t *value,
+                       const struct completion_spec *completion, struct given_reward *reward,
+                       struct given_score *ret_score)
 {
     struct reward_fields read = {.score = NAN, .weight = 1};
     char where[PATH_BYTES];
@@ -280,8 +286,8 @@ static int read_reward(const struct place *place, const char *name, const json_t
     if (!json_object_get(value, "score"))
         return call_refuse(place->spec->input.call, ERR_MISSING_FIELD, where, "a reward has a score (or null)");
     *reward = (struct given_reward){name, read.weight};
-    *score = read.score;
-    return 0;
+    *ret_score = (struct given_score){.score = read.score};
+    return completion_read_steps(place->spec, where, read.steps, completion, ret_score);
 }
 
 /* Most completions of a request name the same rewards: they share one list. */
@@ -306,15 +312,15 @@ static int read_rewards(const struct place *place, const struct completion_field
     if (count > VERIFIER_LIST_LIMIT)
         return refuse(place, "rewards", ERR_INVALID_FIELD, "these are too many");
     _cleanup_free_ struct given_reward *rewards = xcalloc(count + 1, sizeof(*rewards));
-    double *scores = own(place, count, sizeof(double));
+    struct given_score *scores = own(place, count, sizeof(*scores));
     if (!scores)
         return -1;
     json_object_foreach (fields->rewards, name, value) {
-        if (read_reward(place, name, value, &rewards[at], &scores[at]) < 0)
+        if (read_reward(place, name, value, completion, &rewards[at], &scores[at]) < 0)
             return -1;
         at++;
     }
-    completion->given_scores = scores;
+    completion->given = scores;
     completion->given_count = count;
     completion->verifiers = share_list(place, rewards, count);
     return 0;
@@ -332,7 +338,8 @@ static int read_completion(const struct place *place, const json_t *object, stru
     completion->seed = fields.seed;
     completion->engine = fields.engine;
     if (read_failure(place, &fields, completion) < 0 || read_tokens(place, &fields, completion) < 0 ||
-        read_text(place, &fields, completion) < 0)
+        read_text(place, &fields, completion) < 0 ||
+        completion_read_token_ends(place->spec, place->path, &fields.token_ends, completion) < 0)
         return -1;
     return read_rewards(place, &fields, completion);
 }

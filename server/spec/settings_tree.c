@@ -21,6 +21,8 @@ static json_t *verifier_tree(const struct verifier_spec *spec)
     json_object_set_new(tree, "weight", json_real(spec->weight));
     json_object_set_new(tree, "heldout", json_boolean(spec->heldout));
     json_object_set_new(tree, "gate", json_boolean(spec->gate));
+    if (spec->steps)
+        json_object_set_new(tree, "steps", json_string(pieces_kind_names[spec->steps]));
     json_object_set_new(tree, "options", json_deep_copy(spec->options));
     if (spec->reference)
         json_object_set_new(tree, "reference", json_deep_copy(spec->reference));

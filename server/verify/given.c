@@ -56,17 +56,25 @@ bool verifier_list_gives(const struct verifier_list *list, const struct verifier
     return true;
 }
 
-void verdict_set_add_given(struct verdict_set *set, const double *scores, size_t count)
+static void add_given(const struct given_score *given, struct verdict_record *record)
 {
-    set->verdicts = xrealloc(set->verdicts, (set->count + count + 1) * sizeof set->verdicts[0]);
-    for (size_t i = 0; i < count; i++) {
-        struct verdict_record *record = &set->verdicts[set->count++];
-        bool scored = isfinite(scores[i]) != 0;
-        *record = (struct verdict_record){.kind = scored ? VERDICT_SCORED : VERDICT_UNSCORED, .score = scores[i]};
-        snprintf(record->reason, sizeof record->reason, "%s", scored ? "given" : "not_given");
-        if (scored)
-            continue;
+    bool scored = isfinite(given->score) != 0;
+
+    *record = (struct verdict_record){.kind = scored ? VERDICT_SCORED : VERDICT_UNSCORED, .score = given->score};
+    snprintf(record->reason, sizeof record->reason, "%s", scored ? "given" : "not_given");
+    if (!scored) {
         snprintf(record->failure_code, sizeof record->failure_code, "not_given");
         snprintf(record->failure_message, sizeof record->failure_message, "the request gives null for this reward");
+    } else if (given->steps) {
+        record->steps = xcalloc(given->step_count + 1, sizeof record->steps[0]);
+        record->step_count = given->step_count;
+        memcpy(record->steps, given->steps, given->step_count * sizeof record->steps[0]);
     }
+}
+
+void verdict_set_add_given(struct verdict_set *set, const struct given_score *given, size_t count)
+{
+    set->verdicts = xrealloc(set->verdicts, (set->count + count + 1) * sizeof set->verdicts[0]);
+    for (size_t i = 0; i < count; i++)
+        add_given(&given[i], &set->verdicts[set->count++]);
 }

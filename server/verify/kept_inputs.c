@@ -29,6 +29,8 @@ static void write_verifier(struct json_write *json, const struct verifier_spec *
     json_put_string(json, "version", spec->version);
     json_put_string(json, "options_sha256", spec->options_sha256);
     json_put_raw(json, "options", text_of(spec->options_json));
+    if (spec->steps)
+        json_put_string(json, "steps", pieces_kind_names[spec->steps]);
     if (spec->reference_json)
         json_put_raw(json, "reference", text_of(spec->reference_json));
     json_object_end(json);

@@ -17,9 +17,12 @@ struct verifier_fields {
     double weight; /* NAN: not given */
     bool heldout;
     bool gate;
+    int steps; /* in step_names; -1: not given */
     json_t *options;
     json_t *reference;
 };
+
+static const char *const step_names[] = {"per_line", "per_paragraph", NULL};
 
 static const struct field fields[] = {
     {"name", FIELD_TEXT, FIELD_REQUIRED, offsetof(struct verifier_fields, name), 0, ID_TEXT_BYTES, NULL},
@@ -27,6 +30,7 @@ static const struct field fields[] = {
     {"weight", FIELD_DOUBLE, 0, offsetof(struct verifier_fields, weight), -WEIGHT_MAX, WEIGHT_MAX, NULL},
     {"heldout", FIELD_BOOL, 0, offsetof(struct verifier_fields, heldout), 0, 0, NULL},
     {"gate", FIELD_BOOL, 0, offsetof(struct verifier_fields, gate), 0, 0, NULL},
+    {"steps", FIELD_CHOICE, FIELD_NULLABLE, offsetof(struct verifier_fields, steps), 0, 0, step_names},
     {"options", FIELD_OBJECT, 0, offsetof(struct verifier_fields, options), 0, 0, NULL},
     {"reference", FIELD_ANY, 0, offsetof(struct verifier_fields, reference), 0, 0, NULL},
 };
@@ -98,8 +102,27 @@ static int read_options(struct call *call, const char *path, const json_t *given
     spec->options_json = json_dumps(spec->options, JSON_COMPACT | JSON_SORT_KEYS);
     if (!spec->options_json)
         return call_refuse(call, ERR_INTERNAL, NULL, "the options do not fit into memory");
-    sha256_of(spec->options_json, strlen(spec->options_json), digest);
+    _cleanup_free_ char *hashed =
+        spec->steps ? xasprintf("%s\n%s", spec->options_json, pieces_kind_names[spec->steps]) : NULL;
+    const char *text = hashed ? hashed : spec->options_json;
+    sha256_of(text, strlen(text), digest);
     sha256_hex(digest, spec->options_sha256);
+    return 0;
+}
+
+/* A program has no lines that could be run one by one. */
+static int read_steps(struct call *call, const char *path, int steps, struct verifier_spec *spec)
+{
+    char where[PATH_BYTES];
+
+    if (steps < 0)
+        return 0;
+    if (spec->verifier->runs_programs) {
+        path_join(where, path, "steps");
+        return call_refuse(call, ERR_VERIFIER_OPTIONS, where, "%s runs programs: it judges whole completions",
+                           spec->verifier->name);
+    }
+    spec->steps = pieces_kind_of(text_of(step_names[steps]));
     return 0;
 }
 
@@ -135,7 +158,7 @@ static int read_reference(struct call *call, const json_t *reference, struct ver
 
 static int read_spec(struct json_input *input, const json_t *value, const char *path, struct verifier_list *list)
 {
-    struct verifier_fields read = {.weight = NAN};
+    struct verifier_fields read = {.weight = NAN, .steps = -1};
     struct verifier_spec *spec = &list->specs[list->count];
     struct text id;
 
@@ -152,7 +175,8 @@ static int read_spec(struct json_input *input, const json_t *value, const char *
     spec->heldout = read.heldout;
     spec->gate = read.gate;
     spec->weight = read.heldout ? 0 : isnan(read.weight) ? 1 : read.weight;
-    if (read_options(input->call, path, read.options, spec) < 0 || find_external(input->call, path, spec) < 0)
+    if (read_steps(input->call, path, read.steps, spec) < 0 ||
+        read_options(input->call, path, read.options, spec) < 0 || find_external(input->call, path, spec) < 0)
         return -1;
     return read_reference(input->call, read.reference, spec);
 }

@@ -29,8 +29,10 @@ struct verifier_spec {
     double weight; /* 0 if heldout */
     bool heldout;
     bool gate;
-    json_t *options;    /* complete; read only */
-    char *options_json; /* the same, keys sorted, compact: what options_sha256 is over */
+    enum pieces_kind steps; /* PIECES_NONE: it judges the completion as a whole */
+    json_t *options;        /* complete; read only */
+    char *options_json; /* the same, keys sorted, compact: what options_sha256 is over; with steps "\n" and their name
+                             * stand behind it */
     char options_sha256[SHA256_HEX_BYTES];
     json_t *reference;    /* its own, read only; NULL: the task's */
     char *reference_json; /* NULL as above */
@@ -80,6 +82,19 @@ struct given_reward {
     double weight;
 };
 
+/* A step of a completion, with its grade. */
+struct verdict_step {
+    uint32_t end;      /* index after its last token; 0: not known */
+    uint32_t byte_end; /* in the text, behind its last byte; 0: not known */
+    double score;      /* finite */
+};
+
+struct given_score {
+    double score;                     /* NAN: null */
+    const struct verdict_step *steps; /* one of their ends is known; NULL: it brings none */
+    size_t step_count;
+};
+
 /* True if a verifier of the list has this id. */
 bool verifier_list_has(const struct verifier_list *list, struct text id);
 /* The verifiers of base (which it keeps) and then one `given` for each reward. */
@@ -120,7 +135,9 @@ struct verdict_record {
     char failure_code[VERIFY_CODE_BYTES]; /* "" if scored */
     char failure_message[VERDICT_MESSAGE_BYTES];
     bool retryable;
-    char *detail_json; /* NULL: null */
+    char *detail_json;          /* NULL: null */
+    struct verdict_step *steps; /* NULL: it grades none, or is unscored */
+    size_t step_count;
     int64_t duration_us;
 };
 
@@ -136,16 +153,21 @@ void verdict_set_fail(const struct verifier_list *list, const char *code, const 
  * becomes VERDICT_UNSCORED with verifier_crashed. Any thread. */
 void verdict_set_read(const struct verify_job *job, struct verdict_set *ret_set);
 /* Appends what `given` says: the score, or for NAN unscored with not_given. */
-void verdict_set_add_given(struct verdict_set *set, const double *scores, size_t count);
+void verdict_set_add_given(struct verdict_set *set, const struct given_score *given, size_t count);
+/* The ends of all steps as indexes of tokens, by the bytes where each token ends (never falling; NULL: not known). A step's
+ * end inside of a token moves to the end of that. Without them a verdict whose ends are bytes becomes unscored,
+ * no_token_offsets. verify/steps.c */
+void verdict_set_place_steps(struct verdict_set *set, const uint32_t *token_ends, size_t token_count);
 void verdict_set_finish(struct verdict_set *set);
 /* Counts those on programs in the metrics. */
 void verdict_set_count(const struct verdict_set *set, const struct verifier_list *list);
 /* The number of verdicts that reached a limit of the verifier. */
 size_t verdict_set_undecided(const struct verdict_set *set);
 
-/* {"id","name","version","options_sha256","score","verdict","reason","detail","failure","duration_us"} */
+/* {"id","name","version","options_sha256","score","verdict","reason","detail","steps","failure","duration_us"}; "steps":
+ * [{"end","score","byte_end"}] where it grades them; an end that is not known is null */
 void verdict_write(struct json_write *json, const struct verifier_spec *spec, const struct verdict_record *record);
-/* [{"id","name","version","options_sha256","score","verdict","reason","detail","failure","duration_us"}] */
+/* The same of each, in a list. */
 void verdict_set_write(struct json_write *json, const struct verifier_list *list, const struct verdict_set *set);
 
 /* --- the reward --- */
@@ -176,7 +198,7 @@ struct reward reward_combine(const struct verifier_list *list, const struct verd
                              enum reward_missing missing);
 
 void rewards_write(struct json_write *json, const struct verifier_list *list,
-                   const struct verdict_set *set); /* {"math":{"score","weight"}} */
+                   const struct verdict_set *set); /* {"math":{"score","weight","gate"}} */
 void heldout_write(struct json_write *json, const struct verifier_list *list,
                    const struct verdict_set *set); /* {"correct":{"score"}} */
 

@@ -41,6 +41,8 @@ static void write_verifier(struct json_write *json, const struct verifier_spec *
     json_put_raw(json, "options", text_of(spec->options_json));
     if (spec->external)
         json_put_raw(json, "external", text_of(spec->external->entry_json));
+    if (spec->steps)
+        json_put_string(json, "steps", pieces_kind_names[spec->steps]);
     if (spec->reference_json)
         json_put_raw(json, "reference", text_of(spec->reference_json));
     json_object_end(json);
@@ -96,6 +98,7 @@ int verify_request_build(const struct verifier_list *list, const struct verify_s
 static void fail(struct verdict_record *record, const char *code, const char *message, bool retryable)
 {
     free(record->detail_json);
+    free(record->steps);
     *record = (struct verdict_record){.kind = VERDICT_UNSCORED, .score = NAN, .retryable = retryable};
     snprintf(record->reason, sizeof record->reason, "%s", code);
     snprintf(record->failure_code, sizeof record->failure_code, "%s", code);
@@ -159,7 +162,29 @@ static bool read_failure(const json_t *value, struct verdict_record *record)
     return true;
 }
 
-static bool read_verdict(const json_t *value, struct verdict_record *record)
+/* [[end in bytes, score], …], each end behind the one before. */
+static bool read_steps(const json_t *value, struct verdict_record *record)
+{
+    size_t count = json_array_size(value);
+    size_t i;
+    const json_t *step;
+
+    if (!json_is_array(value) || count > PIECES_MAX)
+        return false;
+    record->steps = xcalloc(count + 1, sizeof record->steps[0]);
+    record->step_count = count;
+    json_array_foreach (value, i, step) {
+        json_int_t end = json_integer_value(json_array_get(step, 0));
+        const json_t *score = json_array_get(step, 1);
+        if (end <= (i > 0 ? record->steps[i - 1].byte_end : 0) || end > UINT32_MAX || !json_is_real(score))
+            return false;
+        record->steps[i] = (struct verdict_step){.byte_end = (uint32_t)end, .score = json_real_value(score)};
+    }
+    return true;
+}
+
+/* steps: it was asked for a grade of each. */
+static bool read_verdict(const json_t *value, bool steps, struct verdict_record *record)
 {
     const json_t *score = json_object_get(value, "score");
     const json_t *failure = json_object_get(value, "failure");
@@ -172,6 +197,8 @@ static bool read_verdict(const json_t *value, struct verdict_record *record)
     record->kind = (enum verdict_kind)kind;
     record->score = kind == VERDICT_UNSCORED ? NAN : json_number_value(score);
     if (kind == VERDICT_UNSCORED ? !read_failure(failure, record) : !json_is_null(failure))
+        return false;
+    if (steps && kind != VERDICT_UNSCORED && !read_steps(json_object_get(value, "steps"), record))
         return false;
     if (json_is_object(detail))
         record->detail_json = json_dumps(detail, JSON_COMPACT);
@@ -188,7 +215,8 @@ static void parse(const struct verifier_list *list, uint64_t share, struct text 
     bool fits = json_array_size(verdicts) == list->count;
 
     for (size_t i = 0; i < list->count; i++)
-        if (share >> i & 1 && (!fits || !read_verdict(json_array_get(verdicts, i), &set->verdicts[i])))
+        if (share >> i & 1 && (!fits || !read_verdict(json_array_get(verdicts, i), list->specs[i].steps != PIECES_NONE,
+                                                      &set->verdicts[i])))
             fail(&set->verdicts[i], "verifier_crashed", "the worker's reply cannot be read", true);
     json_decref(root);
 }
@@ -241,8 +269,10 @@ size_t verdict_set_undecided(const struct verdict_set *set)
 
 void verdict_set_finish(struct verdict_set *set)
 {
-    for (size_t i = 0; i < set->count; i++)
+    for (size_t i = 0; i < set->count; i++) {
         free(set->verdicts[i].detail_json);
+        free(set->verdicts[i].steps);
+    }
     free(set->verdicts);
     *set = (struct verdict_set){0, NULL};
 }
@@ -264,6 +294,21 @@ void verify_failure_write(struct json_write *json, const struct verdict_record *
     json_object_end(json);
 }
 
+static void write_steps(struct json_write *json, const struct verdict_record *record)
+{
+    json_key(json, "steps");
+    json_array_begin(json);
+    for (size_t i = 0; i < record->step_count; i++) {
+        const struct verdict_step *step = &record->steps[i];
+        json_object_begin(json);
+        json_put_int_or_null(json, "end", step->end ? (int64_t)step->end : -1);
+        json_put_double(json, "score", step->score);
+        json_put_int_or_null(json, "byte_end", step->byte_end ? (int64_t)step->byte_end : -1);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
 void verdict_write(struct json_write *json, const struct verifier_spec *spec, const struct verdict_record *record)
 {
     json_object_begin(json);
@@ -275,6 +320,8 @@ void verdict_write(struct json_write *json, const struct verifier_spec *spec, co
     json_put_string(json, "verdict", verdict_kind_names[record->kind]);
     json_put_string(json, "reason", record->reason);
     json_put_raw(json, "detail", text_of(record->detail_json));
+    if (record->steps)
+        write_steps(json, record);
     json_key(json, "failure");
     verify_failure_write(json, record);
     json_put_int(json, "duration_us", record->duration_us);
@@ -299,6 +346,8 @@ void rewards_write(struct json_write *json, const struct verifier_list *list, co
         json_object_begin(json);
         json_put_double(json, "score", set->verdicts[i].score);
         json_put_double(json, "weight", list->specs[i].weight);
+        if (list->specs[i].gate)
+            json_put_bool(json, "gate", true);
         json_object_end(json);
     }
     json_object_end(json);

@@ -348,11 +348,18 @@ void verdict_set_count(const struct verdict_set *set, const struct verifier_list
     (void)list;
 }
 
-void verdict_set_add_given(struct verdict_set *set, const double *scores, size_t count)
+void verdict_set_add_given(struct verdict_set *set, const struct given_score *given, size_t count)
 {
     (void)set;
-    (void)scores;
+    (void)given;
     (void)count;
+}
+
+void verdict_set_place_steps(struct verdict_set *set, const uint32_t *token_ends, size_t token_count)
+{
+    (void)set;
+    (void)token_ends;
+    (void)token_count;
 }
 
 void verdict_set_finish(struct verdict_set *set)

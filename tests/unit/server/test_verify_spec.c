@@ -425,7 +425,7 @@ static struct reward combine_given(double env, double style, enum reward_missing
     struct verifier_list *base = read_list("{\"verifiers\":[]}");
     struct verifier_list *list = verifier_list_with_given(base, two_given, 2);
     struct verdict_set set = {0};
-    verdict_set_add_given(&set, (const double[]){env, style}, 2);
+    verdict_set_add_given(&set, (const struct given_score[]){{.score = env}, {.score = style}}, 2);
     struct reward reward = reward_combine(list, &set, missing);
     verdict_set_finish(&set);
     verifier_list_unref(list);
