@@ -15,7 +15,8 @@ import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..", "..")
-sys.path[:0] = [os.path.join(HERE, "..", "..", "http")]
+sys.path[:0] = [os.path.join(HERE, "..", "..", "http"), os.path.join(ROOT, "client", "python")]
+import rolloutd.torch  # noqa: E402
 RANKS, MICRO_BATCHES, VOCABULARY = 2, 3, 12
 
 
@@ -42,7 +43,6 @@ def log_probabilities(model, rollout):
 
 def sample(url):
     """Completions of a policy that has moved since, judged by a reward of our own."""
-    import requests
     model, draw, groups = make_model(), random.Random(3), []
     for task in range(5):
         completions = []
@@ -53,9 +53,8 @@ def sample(url):
             completions.append({"completion_ids": ids, "logprobs": values, "finish_reason": "stop", "completion_mask": [int(draw.random() < 0.9) for _ in ids],
                                 "rewards": {"env": {"score": draw.random(), "weight": 1}}})
         groups.append({"task": f"t{task}", "completions": completions})
-    reply = requests.post(f"{url}/v1/score", json={"run": "ranks", "verifiers": [], "objective": {"preset": "grpo"}, "groups": groups})
-    assert reply.status_code == 200, reply.text
-    return reply.json()
+    with rolloutd.Client(url) as client:
+        return client.score(run="ranks", verifiers=[], objective={"preset": "grpo"}, groups=groups)
 
 
 def gradient(model):
@@ -68,7 +67,7 @@ def one_rank(url, rank, path, port):
     with open(path, encoding="utf-8") as file:
         batch = json.load(file)
     model = torch.nn.parallel.DistributedDataParallel(make_model())
-    loss = load_page()["optimizer_step"](url, model, log_probabilities, batch, rank, RANKS, MICRO_BATCHES, step=0)
+    loss = load_page()["optimizer_step"](rolloutd.Client(url), model, log_probabilities, batch, rank, RANKS, MICRO_BATCHES, step=0)
     torch.save({"loss": loss, "gradient": gradient(model)}, f"{path}.{rank}")
     torch.distributed.destroy_process_group()
 
@@ -86,7 +85,7 @@ def compare(url, folder):
     assert [rank.wait() for rank in ranks] == [0] * RANKS, "a rank failed"
     rollouts = [rollout for group in batch["groups"] for rollout in group["rollouts"]]
     model = make_model()
-    loss = load_page()["backward"](url, [{"rollout": rollout["id"]} for rollout in rollouts], [log_probabilities(model, rollout) for rollout in rollouts], 1)
+    loss = rolloutd.torch.backward(rolloutd.Client(url), rollouts, [log_probabilities(model, rollout) for rollout in rollouts])
     whole, parts = gradient(model), [torch.load(f"{path}.{rank}") for rank in range(RANKS)]
     worst = max(((part["gradient"] - whole).abs().max() / whole.abs().max()).item() for part in parts)
     return worst, abs(sum(part["loss"] for part in parts) - loss)
