@@ -62,12 +62,15 @@ struct closing {
     bool evaluated;
     struct objective_error error;
     struct pass_tally *pass; /* NULL: not asked for */
+    struct verdict_tally *verdicts;
+    bool has_verdicts;
     struct close_revisions revisions;
 };
 
 static void closing_finish(struct closing *closing)
 {
     pass_tally_destroy(closing->pass);
+    verdict_tally_destroy(closing->verdicts);
     store_members_finish(&closing->members);
     free(closing->sequences);
     free(closing->groups);
@@ -99,6 +102,7 @@ static void count_member(struct closing *closing, const struct store_member *mem
     }
     if (member->failure_code.data)
         tally_add(&closing->failures, member->failure_code, 0, 1);
+    closing->has_verdicts = closing->has_verdicts || member->heldout.data;
     count_heldout(closing, member);
 }
 
@@ -182,28 +186,34 @@ static enum store_status evaluate(struct closing *closing, const struct close_jo
     return evaluate_groups(closing, close, &knobs, reader);
 }
 
-/* pass@k: group by group, so that the verdicts of one group are in memory at a time. */
-static enum store_status count_passes(struct closing *closing, const struct close_job *close,
-                                      struct store_reader *reader)
+static void count_group(struct closing *closing, struct text task, const struct store_rollout *rollouts, size_t count)
+{
+    if (closing->pass)
+        pass_tally_add(closing->pass, task, rollouts, count);
+    verdict_tally_add(closing->verdicts, rollouts, count);
+}
+
+/* pass@k and what each verifier said: group by group, so that the verdicts of one group are in memory at a time. */
+static enum store_status count_verdicts(struct closing *closing, const struct close_job *close,
+                                        struct store_reader *reader)
 {
     const struct batch_spec *spec = close->spec;
     char id[ID_BYTES];
 
-    if (spec->pass.count == 0)
-        return STORE_OK;
-    closing->pass = pass_tally_create(&spec->pass, spec->group_count);
-    for (uint32_t g = 0; g < spec->group_count; g++) {
+    closing->verdicts = verdict_tally_create();
+    if (spec->pass.count > 0)
+        closing->pass = pass_tally_create(&spec->pass, spec->group_count);
+    for (uint32_t g = 0; (closing->pass || closing->has_verdicts) && g < spec->group_count; g++) {
         const struct batch_group *members = &close->live->batch.groups[g];
         struct store_group group;
         if (close->live->unstored) {
-            pass_tally_add(closing->pass, spec->groups[g].task, unstored_rollouts(close->live) + members->first,
-                           members->count);
+            count_group(closing, spec->groups[g].task, unstored_rollouts(close->live) + members->first, members->count);
             continue;
         }
         id_of_group(close->batch_id, g, id);
         enum store_status status = store_read_group(reader, text_of(id), STORE_WITH_VERDICTS, &group);
         if (status == STORE_OK)
-            pass_tally_add(closing->pass, spec->groups[g].task, group.rollouts, group.rollout_count);
+            count_group(closing, spec->groups[g].task, group.rollouts, group.rollout_count);
         store_group_finish(&group);
         if (status != STORE_OK)
             return status;
@@ -248,6 +258,7 @@ static void write_summary(const struct closing *closing, const struct batch_spec
         json_object_end(&json);
     }
     json_object_end(&json);
+    verdict_tally_write(closing->verdicts, &json);
     if (closing->pass)
         pass_tally_write(closing->pass, &json);
     json_object_end(&json);
@@ -344,7 +355,7 @@ static void close_compute(struct job *job, struct store_reader *reader)
         return;
     close->status = evaluate(&closing, close, reader);
     if (close->status == STORE_OK)
-        close->status = count_passes(&closing, close, reader);
+        close->status = count_verdicts(&closing, close, reader);
     if (close->status == STORE_OK)
         close->status = close_read_revisions(close->live, reader, &closing.members, &closing.revisions);
     if (close->status != STORE_OK)

@@ -50,6 +50,15 @@ enum store_status live_read_group(const struct live_batch *live, struct store_re
 /* closing_logprobs.c. Worker: texts of an open array, one for each fault of the members' log-probabilities. */
 void close_note_logprobs(struct json_write *json, const struct batch_spec *spec, const struct store_members *members);
 
+/* closing_verdicts.c. Worker: what each verifier said over the batch. Rollouts have their verdicts; those without are in
+ * no count. */
+struct verdict_tally;
+struct verdict_tally *verdict_tally_create(void);
+void verdict_tally_destroy(struct verdict_tally *tally); /* NULL is fine */
+void verdict_tally_add(struct verdict_tally *tally, const struct store_rollout *rollouts, size_t count);
+/* "verifiers": {id: {"mean","std","scored","unscored","reasons": {code: count}}}, of an open object. std: of a sample. */
+void verdict_tally_write(const struct verdict_tally *tally, struct json_write *json);
+
 /* closing_revisions.c: the members' revisions beside the run's and the batch's. Worker: read, then write texts of an open
  * array. */
 #define CLOSE_MOVES_MAX 16

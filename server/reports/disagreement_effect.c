@@ -26,8 +26,7 @@ static double reward_with(const struct effect_part *part, json_t *rewards, const
         reward_sum_add(&sum, value, json_number_value(json_object_get(entry, "weight")),
                        json_object_get(gates, name) != NULL);
     }
-    return sum.scored + sum.missing > 0 ? reward_sum_value(&sum, skip ? REWARD_MISSING_SKIP : REWARD_MISSING_NULL)
-                                        : NAN;
+    return reward_sum_value(&sum, skip ? REWARD_MISSING_SKIP : REWARD_MISSING_NULL);
 }
 
 /* A member keeps its reward if one of the two did not judge it, or if a has no part in its reward. */

@@ -177,10 +177,12 @@ extern const char *const reward_missing_names[]; /* "null", "skip", NULL: for FI
 
 /* Their rule for scores alone, of a verdict or of the record. Zero-initialised. */
 struct reward_sum {
-    double value; /* of weight * score */
-    double size;  /* of |weight * score| */
-    size_t scored, missing;
+    double value;  /* of weight * score */
+    double size;   /* of |weight * score| */
+    size_t scored; /* of a weight other than 0 */
+    size_t missing;
     bool shut; /* by a gate */
+    bool held; /* by a gate without a score, which nothing opens */
 };
 /* Of each verifier that rewards. score: NAN: none. */
 void reward_sum_add(struct reward_sum *sum, double score, double weight, bool gate);

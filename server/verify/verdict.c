@@ -377,18 +377,19 @@ void reward_sum_add(struct reward_sum *sum, double score, double weight, bool ga
         return;
     if (isnan(score)) {
         sum->missing++;
+        sum->held = sum->held || gate;
         return;
     }
-    sum->scored++;
+    sum->scored += weight != 0;
     sum->value += weight * score;
     sum->size += fabs(weight * score);
     sum->shut = sum->shut || (gate && score == 0);
 }
 
-/* A missing score wins over a shut gate: a failure is never a number. */
+/* A missing score wins over a shut gate, and that of a gate over everything: a failure is never a number. */
 double reward_sum_value(const struct reward_sum *sum, enum reward_missing missing)
 {
-    if (sum->missing > 0 && (missing == REWARD_MISSING_NULL || sum->scored == 0))
+    if (sum->held || (sum->missing > 0 && (missing == REWARD_MISSING_NULL || sum->scored == 0)))
         return NAN;
     return sum->shut ? 0 : sum_or_nothing(sum->value, sum->size);
 }

@@ -370,6 +370,8 @@ static void test_a_gate_of_score_zero_makes_the_whole_reward_zero(void **state)
     assert_true(combine(GATE, (double[]){1, 1}, REWARD_MISSING_NULL).value == 2);
     assert_true(isnan(combine(GATE, (double[]){MISSING, 1}, REWARD_MISSING_NULL).value));
     assert_true(isnan(combine(GATE, (double[]){0, MISSING}, REWARD_MISSING_NULL).value));
+    assert_true(isnan(combine(GATE, (double[]){MISSING, 1}, REWARD_MISSING_SKIP).value));
+    assert_true(isnan(combine(GATE, (double[]){1, MISSING}, REWARD_MISSING_SKIP).value)); /* no weight is left */
 }
 
 static void test_a_verifier_of_weight_zero_may_be_missing(void **state)
