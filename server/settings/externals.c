@@ -13,6 +13,8 @@ enum {
     MOST_EXTERNALS = 64,
     LONGEST_WORD_BYTES = 4096,
     LONGEST_NAME_BYTES = 63,
+    MOST_VENVS = 8, /* that differ: programs of a slot see all of them */
+    LONGEST_VENV_BYTES = 255,
     FILES_BYTES = 256 * 1024 /* of an entry: they go to a slot with every call */
 };
 #define TIMEOUT_US (10 * US_PER_S)
@@ -35,6 +37,7 @@ void raw_external_finish(struct raw_external *external)
     free(external->sandbox);
     free(external->timeout);
     free(external->memory);
+    free(external->venv);
 }
 
 void settings_finish_externals(struct settings *settings)
@@ -49,6 +52,7 @@ void settings_finish_externals(struct settings *settings)
             free(external->files[file].bytes);
         }
         free(external->name);
+        free(external->venv);
     }
     free(settings->externals);
 }
@@ -178,6 +182,45 @@ static int read_words(const struct entry *entry)
     return 0;
 }
 
+static size_t count_venvs(const struct settings *settings)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < settings->external_count; i++) {
+        size_t before = 0;
+        while (before < i && (!settings->externals[i].venv || !settings->externals[before].venv ||
+                              strcmp(settings->externals[before].venv, settings->externals[i].venv) != 0))
+            before++;
+        count += settings->externals[i].venv && before == i;
+    }
+    return count;
+}
+
+/* As it is mounted: no link or step back in the path that is written. */
+static bool is_plain(const char *path)
+{
+    size_t length = strlen(path);
+
+    return path[0] == '/' && length > 1 && length <= LONGEST_VENV_BYTES && path[length - 1] != '/' &&
+           !strstr(path, "//") && !strstr(path, "/./") && !strstr(path, "/../") &&
+           strcmp(path + length - 2, "/.") != 0 && (length < 3 || strcmp(path + length - 3, "/..") != 0);
+}
+
+static int read_venv(const struct entry *entry, const struct settings *settings)
+{
+    const char *venv = entry->raw->venv;
+    _cleanup_free_ char *config = venv ? xasprintf("%s/pyvenv.cfg", venv) : NULL;
+
+    if (!venv || !*venv)
+        return 0;
+    if (!is_plain(venv) || access(config, R_OK) < 0)
+        return refuse(entry, "venv", venv, "expected the absolute path of a virtual environment");
+    entry->external->venv = xstrdup(venv);
+    if (count_venvs(settings) > MOST_VENVS)
+        return refuse(entry, "venv", venv, "expected at most 8 different ones");
+    return 0;
+}
+
 static int read_entry(const struct entry *entry, const struct settings *settings)
 {
     *entry->external = (struct external_settings){.timeout_us = TIMEOUT_US, .memory_bytes = MEMORY_BYTES};
@@ -187,7 +230,7 @@ static int read_entry(const struct entry *entry, const struct settings *settings
     for (size_t i = 0; &settings->externals[i] != entry->external; i++)
         if (strcmp(settings->externals[i].name, entry->external->name) == 0)
             return refuse(entry, "name", entry->external->name, "expected a name that no other entry has");
-    if (read_place(entry) < 0 || read_limits(entry) < 0)
+    if (read_place(entry) < 0 || read_limits(entry) < 0 || read_venv(entry, settings) < 0)
         return -1;
     return read_words(entry);
 }

@@ -44,7 +44,8 @@ struct external_settings {
     size_t file_count;
     int64_t timeout_us;
     int64_t memory_bytes;
-    bool bare; /* sandbox: none */
+    bool bare;  /* sandbox: none */
+    char *venv; /* folder of a virtual environment; NULL: none */
 };
 
 /* The C type of each kind of setting; table.h says what the value is. */

@@ -61,6 +61,7 @@ const struct external_field external_fields[EXTERNAL_FIELD_COUNT] = {
     {FIELD_TEXT(sandbox), "full", "none: as a process of the service, without walls"},
     {FIELD_TEXT(timeout), "10s", "of one call"},
     {FIELD_TEXT(memory), "512MiB", "of all its processes"},
+    {FIELD_TEXT(venv), "/opt/rewards/venv", "a virtual environment: its bin is first in PATH"},
 };
 #undef FIELD_TEXT
 #undef FIELD_TEXTS

@@ -75,6 +75,7 @@ struct raw_external {
     char *sandbox;
     char *timeout;
     char *memory;
+    char *venv;
     unsigned command_count;
     unsigned files_count;
 };
@@ -87,7 +88,7 @@ struct external_field {
     const char *help;
 };
 
-#define EXTERNAL_FIELD_COUNT 8
+#define EXTERNAL_FIELD_COUNT 9
 extern const struct external_field external_fields[EXTERNAL_FIELD_COUNT];
 
 /* A value before it is understood, and where it came from ("--listen", "ROLLOUTD_LISTEN", "rolloutd.yaml line 3"). */

@@ -5,6 +5,7 @@
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
 #include "server/settings/settings.h"
+#include "server/verify/packages_private.h"
 #include "verifiers/sandbox/slot.h"
 
 #define ENTRY_BYTES ((size_t)1 << 20)
@@ -36,6 +37,8 @@ static void set_version(struct external *external)
         add_text(sha256, settings->files[i].name, strlen(settings->files[i].name));
         add_text(sha256, settings->files[i].bytes, settings->files[i].length_bytes);
     }
+    if (settings->venv)
+        packages_add(sha256, settings->venv);
     sha256_finish(sha256, digest);
     sha256_hex(digest, hex);
     snprintf(external->version, sizeof external->version, "sha256:%s", hex);
@@ -61,6 +64,7 @@ static void write_entry(struct json_write *json, const struct external_settings 
     json_put_int(json, "timeout_ms", settings->timeout_us / US_PER_MS);
     json_put_int(json, "memory_bytes", settings->memory_bytes);
     json_put_bool(json, "bare", settings->bare);
+    json_put_string(json, "venv", settings->venv);
     json_key(json, "command");
     json_array_begin(json);
     for (size_t i = 0; i < settings->word_count; i++)
@@ -89,7 +93,8 @@ static void set_entry(struct external *external)
 
 static void allow(const struct external_settings *settings, struct sandbox_settings *sandbox)
 {
-    struct sandbox_program command = {.language = SANDBOX_COMMAND, .argument_count = settings->word_count};
+    struct sandbox_program command = {
+        .language = SANDBOX_COMMAND, .argument_count = settings->word_count, .venv = settings->venv};
 
     for (size_t i = 0; i < settings->word_count; i++)
         command.arguments[i] = settings->command[i];
@@ -99,11 +104,26 @@ static void allow(const struct external_settings *settings, struct sandbox_setti
     sandbox_allow_bare(sandbox, &command);
 }
 
+/* Each once; the settings have no more of them than there are places. */
+static void show_venv(const char *venv, struct sandbox_settings *sandbox)
+{
+    size_t i = 0;
+
+    while (i < SANDBOX_VENVS_MAX && *sandbox->venvs[i] && strcmp(sandbox->venvs[i], venv) != 0)
+        i++;
+    if (i < SANDBOX_VENVS_MAX)
+        snprintf(sandbox->venvs[i], sizeof sandbox->venvs[i], "%s", venv);
+}
+
 void externals_tell_slots(const struct settings *settings, struct sandbox_settings *sandbox)
 {
-    for (size_t i = 0; i < settings->external_count; i++)
-        if (settings->externals[i].bare)
-            allow(&settings->externals[i], sandbox);
+    for (size_t i = 0; i < settings->external_count; i++) {
+        const struct external_settings *external = &settings->externals[i];
+        if (external->bare)
+            allow(external, sandbox);
+        else if (external->venv)
+            show_venv(external->venv, sandbox);
+    }
 }
 
 /* --- the list --- */

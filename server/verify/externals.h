@@ -23,7 +23,8 @@ struct external {
 
 void externals_setup(const struct settings *settings);
 void externals_finish(void);
-/* What a slot must know beforehand: the commands that run without a sandbox. */
+/* What a slot must know beforehand: the commands that run without a sandbox, and
+ * the virtual environments of the others. */
 void externals_tell_slots(const struct settings *settings, struct sandbox_settings *sandbox);
 /* NULL: there is none of this name. */
 const struct external *externals_find(struct text name);

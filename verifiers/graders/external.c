@@ -6,7 +6,7 @@
  * external_invalid_reply; what the function itself says of a failure is external_failed.
  *
  * The service puts the function beside the options, as "external": {"command": texts, "files": [{"name", "base64"}],
- * "timeout_ms", "memory_bytes", "bare": without a sandbox}. */
+ * "timeout_ms", "memory_bytes", "venv": NULL or a path, "bare": without a sandbox}. */
 #include <math.h>
 #include <stdio.h>
 
@@ -96,6 +96,7 @@ static int describe_program(const json_t *external, struct buffer *bytes, struct
                    .output_bytes = OUTPUT_BYTES,
                    .disk_bytes = DISK_BYTES,
                    .processes = PROCESSES},
+        .venv = json_string_value(json_object_get(external, "venv")),
         .bare = json_is_true(json_object_get(external, "bare")),
     };
     if (json_array_size(json_object_get(external, "command")) > SANDBOX_ARGUMENTS_MAX)

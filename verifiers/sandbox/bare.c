@@ -25,6 +25,8 @@ static void digest(const struct sandbox_program *command, uint8_t ret_digest[SHA
         add(sha256, text_of(command->files[i].name));
         add(sha256, command->files[i].bytes);
     }
+    if (command->venv)
+        add(sha256, text_of(command->venv));
     sha256_finish(sha256, ret_digest);
 }
 

@@ -346,6 +346,29 @@ static void fail(int status, enum cage_step step)
 
 static char *const *environment; /* of this program */
 
+/* Its programs come first. Only in the holder's copies, or until the next one is started: an exec'ed one takes its own along. */
+static void set_environment(struct cage *cage, const char *venv)
+{
+    static char *own[ARRAY_LENGTH(cage->environment) + 1];
+    size_t count = 0;
+
+    environment = cage->environment;
+    if (!venv)
+        return;
+    while (cage->environment[count]) {
+        own[count] = cage->environment[count];
+        count++;
+    }
+    snprintf(cage->search_path, sizeof cage->search_path, "PATH=%.*s/bin:%s", SANDBOX_PATH_BYTES - 1, venv,
+             cage->environment[0] + strlen("PATH="));
+    snprintf(cage->virtual_environment, sizeof cage->virtual_environment, "VIRTUAL_ENV=%.*s", SANDBOX_PATH_BYTES - 1,
+             venv);
+    own[0] = cage->search_path; /* where the other one's stands */
+    own[count] = cage->virtual_environment;
+    own[count + 1] = NULL;
+    environment = own;
+}
+
 void cage_enter(struct cage *cage, const struct cage_program *program, int slot, int status)
 {
     const struct entry_step *steps = steps_of[cage->level].steps;
@@ -354,7 +377,7 @@ void cage_enter(struct cage *cage, const struct cage_program *program, int slot,
     for (size_t i = 0; i < steps_of[cage->level].count; i++)
         if (steps[i].take(&entry) < 0)
             fail(entry.status, steps[i].step);
-    environment = cage->environment;
+    set_environment(cage, program->venv);
     if (!command_of(program))
         close(CAGE_STATUS_FD); /* it begins */
     program->run(program->arg);

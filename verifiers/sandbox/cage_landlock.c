@@ -80,6 +80,9 @@ static int allow_files(int ruleset, int box, uint64_t known, const struct sandbo
     for (size_t i = 0; i < ARRAY_LENGTH(own); i++)
         if (*own[i].path && allow_place(ruleset, &own[i]) < 0)
             return -1;
+    for (size_t i = 0; i < SANDBOX_VENVS_MAX; i++)
+        if (*settings->venvs[i] && allow_place(ruleset, &(struct place){settings->venvs[i], READ_AND_RUN}) < 0)
+            return -1;
     return allow(ruleset, box, known & ~(uint64_t)(MAKE_DEVICE | IOCTL_OF_DEVICE));
 }
 

@@ -49,6 +49,8 @@ struct cage {
     int64_t foreign_processes; /* reduced, none: of this user, when the holder was made */
     struct sock_fprog filter;
     char *environment[16];
+    char search_path[SANDBOX_PATH_BYTES + 64]; /* of a program with a virtual environment: made anew for each */
+    char virtual_environment[SANDBOX_PATH_BYTES + 16];
     char home[96];
     char temporary[96];
     bool busy[CAGE_CHILDREN_MAX];

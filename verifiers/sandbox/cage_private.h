@@ -100,6 +100,7 @@ struct cage_program {
                                      caller's */
     const struct cage_file *files;
     size_t file_count;
+    const char *venv; /* an exec'ed program finds what is in its bin first; NULL */
     /* Called in the program's process once it is caged, in its box. Must not return: what does is a status of 127.
      * cage_exec, or a function of the holder's own (Python). */
     void (*run)(void *arg);

@@ -190,6 +190,14 @@ static int bind_setting(const char *path)
     return make_parents(path) < 0 ? -1 : bind_folder(path, path + 1);
 }
 
+/* One that cannot be had fails its own command, and no other program. */
+static void bind_venvs(const struct sandbox_settings *settings)
+{
+    for (size_t i = 0; i < SANDBOX_VENVS_MAX; i++)
+        if (strcmp(settings->venvs[i], settings->venv) != 0)
+            (void)bind_setting(settings->venvs[i]);
+}
+
 /* --- the whole --- */
 
 /* /proc is of the holder's pid namespace: a kernel lets a program mount its own only where one can be seen. */
@@ -242,6 +250,7 @@ enum cage_step cage_root_enter(const struct sandbox_settings *settings)
         return CAGE_DEVICES;
     if (bind_setting(settings->venv) < 0 || bind_setting(settings->testlib) < 0)
         return CAGE_SETTINGS;
+    bind_venvs(settings);
     if (make_places() < 0)
         return CAGE_ROOT;
     if (make_proc() < 0)

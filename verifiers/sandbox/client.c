@@ -45,6 +45,7 @@ static void put_program(struct writer *writer, const struct sandbox_program *pro
     put(writer, wire, sizeof *wire);
     put(writer, program->source.data, program->source.length_bytes);
     put(writer, program->input.data, program->input.length_bytes);
+    put(writer, program->venv, wire->venv_bytes);
     for (size_t i = 0; i < program->argument_count; i++)
         put(writer, program->arguments[i], wire->argument_bytes[i]);
     for (size_t i = 0; i < program->file_count; i++) {

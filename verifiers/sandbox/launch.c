@@ -17,6 +17,7 @@ struct head {
     uint32_t kind, index;
     uint32_t fds; /* bits: 0 to 4 of the task, enum fd_bit */
     uint32_t argument_count, file_count;
+    uint32_t venv_bytes;                         /* with its NUL; 0: there is none */
     uint32_t argument_bytes[TASK_ARGUMENTS_MAX]; /* with their NUL */
     uint32_t name_bytes[TASK_FILES_MAX];
     uint64_t file_bytes[TASK_FILES_MAX];
@@ -27,7 +28,7 @@ struct head {
 
 /* The texts of a task, in the order of the head's sizes. */
 struct parts {
-    struct iovec list[TASK_ARGUMENTS_MAX + 2 * TASK_FILES_MAX];
+    struct iovec list[1 + TASK_ARGUMENTS_MAX + 2 * TASK_FILES_MAX];
     int count;
     size_t sum_bytes;
 };
@@ -44,6 +45,8 @@ static void describe_task(const struct task *task, struct head *head, struct par
     head->argument_count = (uint32_t)task->argument_count;
     head->file_count = (uint32_t)task->file_count;
     head->limits = task->limits;
+    if (task->venv)
+        head->venv_bytes = (uint32_t)add_part(parts, task->venv, strlen(task->venv) + 1);
     for (size_t i = 0; i < task->argument_count; i++)
         head->argument_bytes[i] = (uint32_t)add_part(parts, task->arguments[i], strlen(task->arguments[i]) + 1);
     for (size_t i = 0; i < task->file_count; i++) {
@@ -155,7 +158,7 @@ static int place_fds(struct msghdr *message, const struct head *head, int *ret_f
 
 static size_t bytes_of(const struct head *head)
 {
-    size_t sum_bytes = 0;
+    size_t sum_bytes = head->venv_bytes;
 
     for (size_t i = 0; i < head->argument_count; i++)
         sum_bytes += head->argument_bytes[i];
@@ -184,6 +187,8 @@ static void read_task(const struct head *head, struct launch_order *order)
     task->argument_count = head->argument_count;
     task->file_count = head->file_count;
     task->limits = head->limits;
+    task->venv = head->venv_bytes ? at : NULL;
+    at += head->venv_bytes;
     for (size_t i = 0; i < task->argument_count; at += head->argument_bytes[i++])
         task->arguments[i] = at;
     for (size_t i = 0; i < task->file_count; i++) {

@@ -23,7 +23,8 @@ struct task {
     struct sandbox_file files[TASK_FILES_MAX];
     size_t file_count;
     struct sandbox_limits limits;
-    int binary; /* executed; -1: the file that arguments[0] names (a zygote: its Python) */
+    const char *venv; /* NULL: none */
+    int binary;       /* executed; -1: the file that arguments[0] names (a zygote: its Python) */
 };
 
 enum launch_kind {

@@ -72,8 +72,11 @@ static int start_task(struct launcher *launcher, const struct launch_order *orde
     const struct task *task = &order->task;
     struct cage_file files[TASK_FILES_MAX];
     struct start start = {.task = task};
-    struct cage_program program = {
-        .limits = task->limits, .files = files, .file_count = describe_files(task, files), .run = cage_exec};
+    struct cage_program program = {.limits = task->limits,
+                                   .files = files,
+                                   .file_count = describe_files(task, files),
+                                   .venv = task->venv,
+                                   .run = cage_exec};
 
     memcpy(start.arguments, task->arguments, task->argument_count * sizeof *task->arguments);
     memcpy(program.fds, order->fds, sizeof program.fds);

@@ -48,6 +48,7 @@ struct sandbox_file { /* put into the box before the program starts */
 #define SANDBOX_TEXT_LIMIT_BYTES ((size_t)64 << 20)
 #define SANDBOX_ARGUMENT_LIMIT_BYTES 4096
 #define SANDBOX_NAME_LIMIT_BYTES 63
+#define SANDBOX_PATH_BYTES 256
 #define SANDBOX_OUTPUT_LIMIT_BYTES (INT64_C(64) << 20)
 
 struct sandbox_program {
@@ -61,7 +62,9 @@ struct sandbox_program {
     struct sandbox_limits limits;
     bool records; /* descriptor 3 is a pipe whose bytes come back as `records`: no program is believed for them */
     bool include_testlib; /* c, cpp: the folder of testlib.h (settings) is on the include path */
-    bool bare;            /* without a sandbox: a command that the slot's settings know (slot.h), and no other */
+    const char
+        *venv; /* of a command: a virtual environment of the slot's settings, whose programs are found first; NULL */
+    bool bare; /* without a sandbox: a command that the slot's settings know (slot.h), and no other */
 };
 
 enum sandbox_outcome {

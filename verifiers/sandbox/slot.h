@@ -28,11 +28,13 @@ enum sandbox_level {
     SANDBOX_LEVEL_FULL
 };
 
-#define SANDBOX_PATH_BYTES 256
 #define SANDBOX_BARE_MAX 64
+#define SANDBOX_VENVS_MAX 8
 
-struct sandbox_settings {             /* of fixed size: it travels in an order to the spawner */
-    char venv[SANDBOX_PATH_BYTES];    /* folder of a read-only virtual environment; empty: none */
+struct sandbox_settings {          /* of fixed size: it travels in an order to the spawner */
+    char venv[SANDBOX_PATH_BYTES]; /* folder of a read-only virtual environment; empty: none */
+    char venvs[SANDBOX_VENVS_MAX]
+              [SANDBOX_PATH_BYTES];   /* of commands, for programs to see: one that is away is left out */
     char testlib[SANDBOX_PATH_BYTES]; /* folder that holds testlib.h; empty: none */
     uid_t uid;                        /* root drops to it (user and group) before anything else */
     enum sandbox_level min_level;     /* below it nothing is run */
@@ -41,7 +43,7 @@ struct sandbox_settings {             /* of fixed size: it travels in an order t
     uint8_t bare[SANDBOX_BARE_MAX][SHA256_BYTES];
 };
 
-/* Lets this command run bare: its words and its files, whatever its input. At most SANDBOX_BARE_MAX are taken. */
+/* Lets this command run bare: its words, its files and its environment, whatever its input. At most SANDBOX_BARE_MAX are taken. */
 void sandbox_allow_bare(struct sandbox_settings *settings, const struct sandbox_program *command);
 bool sandbox_may_be_bare(const struct sandbox_settings *settings, const struct sandbox_program *program);
 

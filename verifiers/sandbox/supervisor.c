@@ -159,6 +159,7 @@ static void describe_job(const struct sandbox_program *program, int binary, stru
     ret_job->bare = program->bare;
     task->limits = program->limits;
     task->binary = binary;
+    task->venv = program->venv;
     if (language->command)
         add_argument(task, language->command);
     if (language->file)

@@ -27,6 +27,7 @@ const char *wire_describe(const struct sandbox_program *program, struct wire_pro
                  (program->bare ? WIRE_BARE : 0),
         .argument_count = bounded(program->argument_count),
         .file_count = bounded(program->file_count),
+        .venv_bytes = bounded(string_bytes(program->venv)),
         .limits = program->limits,
         .source_bytes = program->source.length_bytes,
         .input_bytes = program->input.length_bytes,
@@ -97,6 +98,8 @@ const char *wire_check_program(const struct wire_program *wire)
         return "no flag";
     if (wire->source_bytes > SANDBOX_TEXT_LIMIT_BYTES || wire->input_bytes > SANDBOX_TEXT_LIMIT_BYTES)
         return "the source or the input is too long";
+    if (wire->venv_bytes > SANDBOX_PATH_BYTES)
+        return "the path of a virtual environment is too long";
     if (!wrong)
         wrong = check_arguments(wire);
     return wrong ? wrong : check_files(wire);
@@ -104,7 +107,7 @@ const char *wire_check_program(const struct wire_program *wire)
 
 size_t wire_program_text_bytes(const struct wire_program *wire)
 {
-    size_t sum_bytes = wire->source_bytes + wire->input_bytes;
+    size_t sum_bytes = wire->source_bytes + wire->input_bytes + wire->venv_bytes;
 
     for (size_t i = 0; i < wire->argument_count; i++)
         sum_bytes += wire->argument_bytes[i];
@@ -144,6 +147,10 @@ bool wire_read_program(const struct wire_program *wire, const char *texts, struc
     };
     ret_program->source = take(&texts, wire->source_bytes);
     ret_program->input = take(&texts, wire->input_bytes);
+    if (wire->venv_bytes) {
+        ret_program->venv = take_string(&texts, wire->venv_bytes);
+        good = ret_program->venv;
+    }
     for (size_t i = 0; i < wire->argument_count; i++) {
         ret_program->arguments[i] = take_string(&texts, wire->argument_bytes[i]);
         good = good && ret_program->arguments[i];

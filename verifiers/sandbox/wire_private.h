@@ -24,6 +24,7 @@ struct wire_program {
     uint32_t flags;
     uint32_t argument_count;
     uint32_t file_count;
+    uint32_t venv_bytes; /* with a NUL; 0: there is none */
     struct sandbox_limits limits;
     /* Sizes in bytes. An argument and a name of a file have a NUL behind them that is counted. */
     uint64_t source_bytes;
