@@ -1,4 +1,4 @@
-#include "verifiers/sandbox/run_private.h"
+#include "verifiers/sandbox/run_parts_private.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -11,47 +11,17 @@
 #include "server/base/clock.h"
 #include "verifiers/sandbox/usage_private.h"
 
-#define WATCH_US (20 * US_PER_MS)
-#define BEGIN_GRACE_US (60 * US_PER_S)  /* for the set-up; with that of a zygote */
-#define KILL_GRACE_US (10 * US_PER_S)   /* from the kill to the end */
-#define WAIT_FACTOR 9                   /* of its wall time: so much longer may it take on a machine that is busy */
 #define MAPPED_BYTES (64 << 20)         /* of a resident peak: files of /usr, and what was the launcher's */
 #define PEER_GRACE_US (100 * US_PER_MS) /* for the first of a pair, once the second has ended */
 
-enum reason { REASON_NONE, REASON_WALL, REASON_CPU, REASON_MEMORY, REASON_OUTPUT, REASON_PEER, REASON_BROKEN };
-
-struct run {
-    const struct job *job;
-    struct finished *finished;
-    uint32_t index;
-    bool sent, began, ended, odd;
-    enum reason reason; /* for which it was killed */
-    int64_t sent_us, began_us, kill_us, watch_us;
-    int64_t late_us, late_cpu_us; /* when its time was up, and what it had computed */
-    int64_t waited_us;            /* for a processor that others had: no part of its wall time */
-    int64_t give_up_us;           /* of the first of a pair */
-    pid_t launcher;               /* as this process sees it */
-    pid_t init, program;          /* as the launcher sees them */
-    pid_t init_root, root;        /* the same as this process sees them; 0: not known */
-    int64_t own_bytes;            /* of memory that each Python program has from its zygote */
-    struct usage peak;
-};
-
-struct runs {
-    struct holder *holder;
-    int client;
-    size_t count;
-    struct run list[LAUNCH_TASKS_MAX];
-};
-
-static int socket_of(const struct runs *runs, const struct run *run)
+int run_socket(const struct runs *runs, const struct run *run)
 {
     return run->job->python ? runs->holder->zygote : run->job->bare ? runs->holder->bare : runs->holder->socket;
 }
 
 /* --- ends --- */
 
-static void end_broken(struct run *run, const char *message)
+void run_end_broken(struct run *run, const char *message)
 {
     run->ended = true;
     run->odd = true;
@@ -61,26 +31,16 @@ static void end_broken(struct run *run, const char *message)
         snprintf(run->finished->message, sizeof run->finished->message, "%s", message);
 }
 
-static void kill_run(const struct runs *runs, struct run *run, enum reason reason)
+void run_kill(const struct runs *runs, struct run *run, enum reason reason)
 {
     if (run->reason != REASON_NONE || run->ended)
         return;
     run->reason = reason;
     run->kill_us = clock_monotonic_us();
     if (!run->sent)
-        end_broken(run, "not started");
-    else if (launch_send_kill(socket_of(runs, run), run->index) < 0)
-        end_broken(run, "the holder is gone");
-}
-
-/* Its own processes may be the ones that have the processors, and hide what they compute by ending soon: so waiting has an
- * end, too. */
-static int64_t wall_limit_us(const struct run *run)
-{
-    int64_t limit_us = run->job->task.limits.wall_ms * US_PER_MS;
-    int64_t most_us = WAIT_FACTOR * limit_us;
-
-    return limit_us + (run->waited_us < most_us ? run->waited_us : most_us);
+        run_end_broken(run, "not started");
+    else if (launch_send_kill(run_socket(runs, run), run->index) < 0)
+        run_end_broken(run, "the holder is gone");
 }
 
 /* It failed, and had next to all that it may have: the kernel gave it no more, and what a program makes of that is its
@@ -128,7 +88,7 @@ static void end_unbegun(struct run *run, const struct launch_report *report)
         report->step >= 0 && report->step < CAGE_STEP_COUNT ? (enum cage_step)report->step : CAGE_NONE;
 
     snprintf(finished->message, sizeof finished->message, "%s: %s", cage_step_names[step], strerror(report->error));
-    end_broken(run, "");
+    run_end_broken(run, "");
     run->odd = step != CAGE_EXEC;
     if (step == CAGE_EXEC && run->job->task.binary >= 0) {
         finished->outcome = SANDBOX_ENDED;
@@ -164,7 +124,7 @@ static void see_end(struct holder *holder, struct run *run, const struct launch_
     finished->cpu_us = report->cpu_us > run->peak.cpu_us ? report->cpu_us : run->peak.cpu_us;
     finished->peak_bytes = report->peak_bytes > run->peak.memory_bytes ? report->peak_bytes : run->peak.memory_bytes;
     if (fell_to_the_machine(holder, run, report->status)) {
-        end_broken(run, "the kernel ended a program: the machine has no memory left");
+        run_end_broken(run, "the kernel ended a program: the machine has no memory left");
         return;
     }
     finished->outcome = judge(run, report->status);
@@ -179,8 +139,8 @@ static void see_end(struct holder *holder, struct run *run, const struct launch_
 static void launcher_is_gone(struct runs *runs, int socket, const char *message)
 {
     for (size_t i = 0; i < runs->count; i++)
-        if (!runs->list[i].ended && socket_of(runs, &runs->list[i]) == socket)
-            end_broken(&runs->list[i], message);
+        if (!runs->list[i].ended && run_socket(runs, &runs->list[i]) == socket)
+            run_end_broken(&runs->list[i], message);
 }
 
 static void see_report(struct runs *runs, int socket, const struct launch_report *report)
@@ -189,7 +149,7 @@ static void see_report(struct runs *runs, int socket, const struct launch_report
 
     if (report->kind == LAUNCH_FAILED)
         launcher_is_gone(runs, socket, report->message);
-    if (!run || run->ended || socket_of(runs, run) != socket)
+    if (!run || run->ended || run_socket(runs, run) != socket)
         return;
     run->launcher = report->sender;
     if (report->kind == LAUNCH_BEGAN) {
@@ -213,166 +173,6 @@ static void see_reports(struct runs *runs, int socket)
         launcher_is_gone(runs, socket, "the holder is gone");
 }
 
-/* --- watching --- */
-
-/* The program and the first process of its namespace, among the launcher's children. */
-static void find_roots(struct run *run)
-{
-    pid_t children[256];
-    size_t count = usage_children(run->launcher, children, ARRAY_LENGTH(children));
-    struct usage own = {0};
-
-    for (size_t i = 0; i < count; i++) {
-        pid_t inner = usage_inner_pid(run->launcher, children[i]);
-        if (inner && inner == run->program)
-            run->root = children[i];
-        if (inner && inner == run->init)
-            run->init_root = children[i];
-    }
-    if (run->job->python)
-        usage_add_process(run->launcher, &own);
-    run->own_bytes = own.memory_bytes;
-}
-
-/* Processes that have lost their parent: children of the first process of the namespace, which has the launcher's memory
- * itself; without namespaces, of the launcher, and in the program's group still. */
-static size_t find_orphans(const struct run *run, pid_t *ret_pids, size_t room)
-{
-    size_t count = usage_children(run->init_root ? run->init_root : run->launcher, ret_pids, room);
-    size_t kept = 0;
-
-    for (size_t i = 0; i < count; i++)
-        if (run->init_root || (ret_pids[i] != run->root && usage_group(ret_pids[i]) == run->root))
-            ret_pids[kept++] = ret_pids[i];
-    return kept;
-}
-
-static struct usage look(const struct run *run, const pid_t *orphans, size_t count)
-{
-    struct usage usage = {0};
-    int64_t own_bytes;
-
-    usage_add_tree(run->root, &usage);
-    for (size_t i = 0; i < count; i++)
-        usage_add_tree(orphans[i], &usage);
-    own_bytes = (int64_t)usage.processes * run->own_bytes;
-    usage.memory_bytes -= own_bytes < usage.memory_bytes ? own_bytes : usage.memory_bytes;
-    return usage;
-}
-
-/* Shared pages have been counted once for each process: what is beyond the limit then is counted with care. */
-static int64_t exact_memory(const struct run *run, const pid_t *orphans, size_t count, int64_t memory_bytes)
-{
-    int64_t sum_bytes = usage_exact_memory(run->root);
-
-    for (size_t i = 0; i < count && sum_bytes >= 0; i++) {
-        int64_t part_bytes = usage_exact_memory(orphans[i]);
-        sum_bytes = part_bytes < 0 ? -1 : sum_bytes + part_bytes;
-    }
-    return sum_bytes < 0 ? memory_bytes : sum_bytes;
-}
-
-/* Shared memory that no resident set shows. All that is mapped is more than it, and costs nothing to know. */
-static bool has_too_much_mapped(const struct run *run, const pid_t *orphans, size_t count, int64_t mapped_bytes)
-{
-    int64_t limit_bytes = run->job->task.limits.memory_bytes;
-
-    return mapped_bytes > limit_bytes &&
-           usage_shared_mappings(&run->root, 1) + usage_shared_mappings(orphans, count) > limit_bytes;
-}
-
-static void watch(struct runs *runs, struct run *run)
-{
-    const struct sandbox_limits *limits = &run->job->task.limits;
-    pid_t orphans[256];
-    size_t count;
-    struct usage usage;
-
-    run->watch_us = clock_monotonic_us() + WATCH_US;
-    if (!run->root)
-        find_roots(run);
-    if (!run->root)
-        return;
-    count = find_orphans(run, orphans, ARRAY_LENGTH(orphans));
-    usage = look(run, orphans, count);
-    if (usage.memory_bytes > limits->memory_bytes)
-        usage.memory_bytes = exact_memory(run, orphans, count, usage.memory_bytes);
-    if (usage.cpu_us > run->peak.cpu_us)
-        run->peak.cpu_us = usage.cpu_us;
-    if (usage.memory_bytes > run->peak.memory_bytes)
-        run->peak.memory_bytes = usage.memory_bytes;
-    if (usage.memory_bytes > limits->memory_bytes || has_too_much_mapped(run, orphans, count, usage.mapped_bytes))
-        kill_run(runs, run, REASON_MEMORY);
-    if (usage.cpu_us > limits->cpu_ms * US_PER_MS)
-        kill_run(runs, run, REASON_CPU);
-}
-
-/* When something must be looked at again. */
-static int64_t next_of(const struct run *run)
-{
-    int64_t next_us;
-
-    if (run->ended)
-        return NEVER_US;
-    if (run->reason != REASON_NONE)
-        return run->kill_us + KILL_GRACE_US;
-    if (!run->began)
-        return run->sent_us + BEGIN_GRACE_US;
-    next_us = run->began_us + wall_limit_us(run);
-    if (run->give_up_us && run->give_up_us < next_us)
-        next_us = run->give_up_us;
-    return run->watch_us < next_us ? run->watch_us : next_us;
-}
-
-/* The kernel adds what a process has waited when it gets its processor: one that waits now gets another moment, as long
- * as it computes for less than half of it. */
-static bool is_waiting(struct run *run, int64_t now_us)
-{
-    struct usage usage = {0};
-    bool computes;
-
-    if (!usage_is_ready(run->root))
-        return false;
-    usage_add_process(run->root, &usage);
-    computes = run->late_us && 2 * (usage.cpu_us - run->late_cpu_us) > now_us - run->late_us;
-    run->late_us = now_us;
-    run->late_cpu_us = usage.cpu_us;
-    return !computes;
-}
-
-/* A machine that is too slow is no fault of the program. What it can do to seem slow costs it processor time. */
-static bool is_late(struct run *run, int64_t now_us)
-{
-    int64_t waited_us;
-
-    if (now_us < run->began_us + wall_limit_us(run) || !run->root)
-        return now_us >= run->began_us + wall_limit_us(run);
-    waited_us = usage_waited_us(run->root);
-    if (waited_us > run->waited_us)
-        run->waited_us = waited_us;
-    if (now_us >= run->began_us + wall_limit_us(run) && is_waiting(run, now_us))
-        run->waited_us += now_us - run->began_us - wall_limit_us(run) + WATCH_US;
-    return now_us >= run->began_us + wall_limit_us(run);
-}
-
-static void check_time(struct runs *runs, struct run *run, int64_t now_us)
-{
-    if (run->ended)
-        return;
-    if (run->reason != REASON_NONE) {
-        if (now_us >= run->kill_us + KILL_GRACE_US)
-            end_broken(run, "a program did not end when it was killed");
-    } else if (!run->began) {
-        if (now_us >= run->sent_us + BEGIN_GRACE_US)
-            kill_run(runs, run, REASON_BROKEN);
-    } else if (is_late(run, now_us))
-        kill_run(runs, run, REASON_WALL);
-    else if (run->give_up_us && now_us >= run->give_up_us)
-        kill_run(runs, run, REASON_PEER);
-    else if (now_us >= run->watch_us)
-        watch(runs, run);
-}
-
 /* A pair ends soon after its second one; neither is of use without the other one. */
 static void check_pair(struct runs *runs)
 {
@@ -384,9 +184,9 @@ static void check_pair(struct runs *runs)
     if (second->ended && !first->ended && !first->give_up_us)
         first->give_up_us = clock_monotonic_us() + PEER_GRACE_US;
     if (second->ended && second->finished->outcome == SANDBOX_BROKEN)
-        kill_run(runs, first, REASON_BROKEN);
+        run_kill(runs, first, REASON_BROKEN);
     if (first->ended && first->finished->outcome == SANDBOX_BROKEN)
-        kill_run(runs, second, REASON_BROKEN);
+        run_kill(runs, second, REASON_BROKEN);
 }
 
 /* --- the loop --- */
@@ -397,7 +197,7 @@ static int timeout_ms(const struct runs *runs)
     int64_t left_us;
 
     for (size_t i = 0; i < runs->count; i++)
-        next_us = next_of(&runs->list[i]) < next_us ? next_of(&runs->list[i]) : next_us;
+        next_us = run_next_us(&runs->list[i]) < next_us ? run_next_us(&runs->list[i]) : next_us;
     left_us = next_us - clock_monotonic_us();
     return next_us == NEVER_US ? -1 : left_us <= 0 ? 0 : (int)(left_us / US_PER_MS) + 1;
 }
@@ -415,20 +215,20 @@ static void move_pump(struct runs *runs, struct run *run, const struct pollfd *p
         return;
     pump_move(&run->finished->pump, polled);
     if (run->finished->pump.over)
-        kill_run(runs, run, REASON_OUTPUT);
+        run_kill(runs, run, REASON_OUTPUT);
 }
 
 /* A launcher that no program waits for may be gone already. */
 static int polled_socket(const struct runs *runs, int socket)
 {
     for (size_t i = 0; i < runs->count; i++)
-        if (!runs->list[i].ended && socket_of(runs, &runs->list[i]) == socket)
+        if (!runs->list[i].ended && run_socket(runs, &runs->list[i]) == socket)
             return socket;
     return -1;
 }
 
 /* False: the client is gone. */
-static bool turn(struct runs *runs)
+bool run_turn(struct runs *runs)
 {
     struct pollfd polled[POLL_PUMPS + LAUNCH_TASKS_MAX * PUMP_POLLED];
     int64_t now_us;
@@ -453,7 +253,7 @@ static bool turn(struct runs *runs)
         see_reports(runs, runs->holder->bare);
     now_us = clock_monotonic_us();
     for (size_t i = 0; i < runs->count; i++)
-        check_time(runs, &runs->list[i], now_us);
+        run_check_time(runs, &runs->list[i], now_us);
     check_pair(runs);
     return true;
 }
@@ -461,7 +261,7 @@ static bool turn(struct runs *runs)
 /* --- starting --- */
 
 /* peer: -1, or the program's end of the socket between a pair. */
-static void start(struct runs *runs, struct run *run, int peer)
+void run_start(struct runs *runs, struct run *run, int peer)
 {
     const struct job *job = run->job;
     int theirs[CAGE_FDS];
@@ -478,13 +278,13 @@ static void start(struct runs *runs, struct run *run, int peer)
         result = holder_start_bare(runs->holder);
     run->sent_us = clock_monotonic_us();
     if (result == 0)
-        result = launch_send_task(socket_of(runs, run), run->index, &job->task, theirs);
+        result = launch_send_task(run_socket(runs, run), run->index, &job->task, theirs);
     for (size_t i = 0; i < 3; i++)
         closep(&theirs[i]);
     closep(&own);
     run->sent = result == 0;
     if (result < 0)
-        end_broken(run, strerror(errno));
+        run_end_broken(run, strerror(errno));
 }
 
 static void start_all(struct runs *runs)
@@ -492,10 +292,10 @@ static void start_all(struct runs *runs)
     int pair[2] = {-1, -1};
 
     if (runs->count == 2 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        end_broken(&runs->list[0], "no socket for a pair");
+        run_end_broken(&runs->list[0], "no socket for a pair");
     for (size_t i = 0; i < runs->count; i++)
         if (!runs->list[i].ended)
-            start(runs, &runs->list[i], pair[i]);
+            run_start(runs, &runs->list[i], pair[i]);
     closep(&pair[0]);
     closep(&pair[1]);
     runs->holder->launched += (unsigned)runs->count;
@@ -527,7 +327,7 @@ enum run_end run_jobs(struct holder *holder, int client, const struct job *jobs,
     start_all(&runs);
     check_pair(&runs);
     while (!all_ended(&runs))
-        if (!turn(&runs))
+        if (!run_turn(&runs))
             return RUN_CLIENT_GONE;
     return sum_up(&runs);
 }
