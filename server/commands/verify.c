@@ -26,8 +26,11 @@ enum { EXIT_CORRECT, EXIT_INCORRECT, EXIT_UNSCORED = 3 };
 /* --- what is asked --- */
 
 struct arguments {
-    const char *verifier;
-    const char *options;
+    struct {
+        const char *name; /* NULL: math */
+        const char *options;
+    } verifiers[VERIFIER_LIST_LIMIT];
+    size_t verifier_count; /* --verifier; of none there is one without a name */
     const char *reference;
     const char *reference_json;
     const char *completion;
@@ -48,8 +51,6 @@ struct arguments {
         ((struct arguments *)target)->field = value;                                                                   \
         return 0;                                                                                                      \
     }
-TAKE_TEXT(verifier)
-TAKE_TEXT(options)
 TAKE_TEXT(reference)
 TAKE_TEXT(reference_json)
 TAKE_TEXT(completion)
@@ -57,6 +58,31 @@ TAKE_TEXT(completion_file)
 TAKE_TEXT(prompt)
 TAKE_TEXT(replay)
 TAKE_TEXT(config)
+
+static int take_verifier(void *target, const char *value, char *ret_message)
+{
+    struct arguments *arguments = target;
+
+    if (arguments->verifier_count == VERIFIER_LIST_LIMIT) {
+        snprintf(ret_message, COMMAND_MESSAGE_BYTES, "--verifier: given more than %d times", VERIFIER_LIST_LIMIT);
+        return -1;
+    }
+    arguments->verifiers[arguments->verifier_count++].name = value;
+    return 0;
+}
+
+static int take_options(void *target, const char *value, char *ret_message)
+{
+    struct arguments *arguments = target;
+    size_t place = arguments->verifier_count ? arguments->verifier_count - 1 : 0;
+
+    if (arguments->verifiers[place].options) {
+        snprintf(ret_message, COMMAND_MESSAGE_BYTES, "--options: given twice for one verifier");
+        return -1;
+    }
+    arguments->verifiers[place].options = value;
+    return 0;
+}
 
 static int take_tokens(void *target, const char *value, char *ret_message)
 {
@@ -91,12 +117,14 @@ static int take_json(void *target, const char *value, char *ret_message)
 }
 
 const struct command_option verify_options[] = {
-    {"--verifier", "NAME", take_verifier, "Which verifier; math."},
+    {"--verifier", "NAME", take_verifier,
+     "Which verifier; may be repeated, for an option `of` that names another one; math."},
     {"--reference", "TEXT", take_reference, "The reference, as a text."},
     {"--reference-json", "JSON", take_reference_json, "The reference, as any JSON: a list of texts, an object."},
     {"--completion", "TEXT", take_completion, "What is judged; - reads standard input."},
     {"--completion-file", "FILE", take_completion_file, "The same, from a file."},
-    {"--options", "JSON", take_options, "The verifier's options, as an object; see GET /v1/verifiers."},
+    {"--options", "JSON", take_options,
+     "The options of the --verifier before it, as an object; see GET /v1/verifiers."},
     {"--prompt", "TEXT", take_prompt, "What the completion answers, for verifiers that look at it."},
     {"--completion-tokens", "N", take_tokens, "How many tokens it had, likewise."},
     {"--replay", "FILE", take_replay, "All of this from a file that the service kept when a verifier crashed or hung."},
@@ -199,20 +227,33 @@ static int read_completion(const struct arguments *arguments, struct question *q
     return 0;
 }
 
+/* The place-th --verifier as an entry of a request. NULL: refused. */
+static json_t *read_verifier(const struct arguments *arguments, size_t place)
+{
+    const char *name = arguments->verifiers[place].name;
+    const char *options = arguments->verifiers[place].options;
+    json_t *verifier = json_object();
+
+    if (json_object_set_new(verifier, "name", json_string(name ? name : "math")) < 0) {
+        refuse("--verifier: no UTF-8");
+        json_decref(verifier);
+        return NULL;
+    }
+    if (options && json_object_set_new(verifier, "options", read_json("--options", text_of(options))) < 0) {
+        json_decref(verifier);
+        return NULL;
+    }
+    return verifier;
+}
+
 static int read_words(const struct arguments *arguments, struct question *question)
 {
-    json_t *options = NULL;
-    json_t *name = json_string(arguments->verifier ? arguments->verifier : "math");
+    size_t count = arguments->verifier_count ? arguments->verifier_count : 1;
 
-    if (!name)
-        return refuse("--verifier: no UTF-8");
-    question->verifiers = json_pack("[{s:o}]", "name", name);
-    if (arguments->options) {
-        options = read_json("--options", text_of(arguments->options));
-        if (!options)
+    question->verifiers = json_array();
+    for (size_t i = 0; i < count; i++)
+        if (json_array_append_new(question->verifiers, read_verifier(arguments, i)) < 0)
             return -1;
-        json_object_set_new(json_array_get(question->verifiers, 0), "options", options);
-    }
     question->completion_tokens = arguments->completion_tokens;
     question->prompt = arguments->prompt ? xstrdup(arguments->prompt) : NULL;
     return read_reference(arguments, question) < 0 ? -1 : read_completion(arguments, question);
@@ -222,14 +263,15 @@ static int read_words(const struct arguments *arguments, struct question *questi
 
 static json_t *without_record(const json_t *kept, size_t index)
 {
-    char id[32];
+    char made[32];
+    const char *id = json_string_value(json_object_get(kept, "id"));
     const json_t *reference = json_object_get(kept, "reference");
     json_t *verifier = json_object();
 
-    snprintf(id, sizeof id, "%.*s-%zu", 20, json_string_value(json_object_get(kept, "name")) ?: "", index);
+    snprintf(made, sizeof made, "%.*s-%zu", 20, json_string_value(json_object_get(kept, "name")) ?: "", index);
     json_object_set(verifier, "name", json_object_get(kept, "name"));
     json_object_set(verifier, "options", json_object_get(kept, "options"));
-    json_object_set_new(verifier, "id", json_string(id));
+    json_object_set_new(verifier, "id", json_string(id ? id : made));
     if (json_object_get(kept, "steps"))
         json_object_set(verifier, "steps", json_object_get(kept, "steps"));
     if (reference)
@@ -483,7 +525,10 @@ static int read_sandbox(struct arguments *arguments)
 static int read_externals(const struct arguments *arguments)
 {
     char message[SETTINGS_MESSAGE_BYTES];
-    bool asked = arguments->verifier && strcmp(arguments->verifier, "external") == 0;
+    bool asked = false;
+
+    for (size_t i = 0; i < arguments->verifier_count; i++)
+        asked = asked || strcmp(arguments->verifiers[i].name, "external") == 0;
 
     if (!asked && !arguments->replay)
         return 0;

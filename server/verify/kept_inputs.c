@@ -25,6 +25,7 @@ static void put_value(struct json_write *json, const char *key, const json_t *va
 static void write_verifier(struct json_write *json, const struct verifier_spec *spec)
 {
     json_object_begin(json);
+    json_put_string(json, "id", spec->id);
     json_put_string(json, "name", spec->verifier->name);
     json_put_string(json, "version", spec->version);
     json_put_string(json, "options_sha256", spec->options_sha256);
@@ -34,6 +35,16 @@ static void write_verifier(struct json_write *json, const struct verifier_spec *
     if (spec->reference_json)
         json_put_raw(json, "reference", text_of(spec->reference_json));
     json_object_end(json);
+}
+
+/* Without an index all are kept; else the one at it, and those that its `of` leads to: a list of less is refused. */
+static bool is_kept(const struct kept_input *input, size_t index)
+{
+    size_t at = input->index < 0 ? index : (size_t)input->index;
+
+    while (at != index && input->list->specs[at].of)
+        at = input->list->specs[at].of - 1;
+    return at == index;
 }
 
 static void write_input(struct json_write *json, const struct kept_input *input, const json_t *request)
@@ -46,7 +57,7 @@ static void write_input(struct json_write *json, const struct kept_input *input,
     json_key(json, "verifiers");
     json_array_begin(json);
     for (size_t i = 0; i < input->list->count; i++)
-        if (input->index < 0 || (size_t)input->index == i)
+        if (is_kept(input, i))
             write_verifier(json, &input->list->specs[i]);
     json_array_end(json);
     put_value(json, "reference", json_object_get(request, "reference"));

@@ -67,6 +67,27 @@ def test_a_score_in_between_is_no_failure():
     assert (done["verdict"], done["score"], code) == ("scored", 0.5, 0)
 
 
+SHAPED = ("--verifier", "cosine_length", "--options", '{"of":"exact","max_length":100}', "--verifier", "exact", "--reference", "yes", "--completion-tokens", "50")
+
+
+def test_verify_judges_a_verifier_beside_the_one_that_its_of_names():
+    found, code = judge(*SHAPED, "--completion", "yes")
+    assert ([verdict["id"] for verdict in found], [verdict["score"] for verdict in found], code) == (["cosine_length", "exact"], [0.75, 1], 0)
+    found, code = judge(*SHAPED, "--completion", "no")
+    assert ([verdict["score"] for verdict in found], code) == ([-0.75, 0], 1)
+    done = run("verify", *SHAPED, "--completion", "yes")
+    assert [line.split()[1] for line in done.out.splitlines() if line.startswith("verifier ")] == ["cosine_length", "exact"]
+    refused("verify", "--verifier", "cosine_length", "--options", '{"of":"exact","max_length":100}', "--completion", "yes", names=["options.of", "no verifier of this list"])
+    refused("verify", "--options", "{}", "--options", "{}", "--completion", "yes", names=["--options", "twice"])
+
+
+def test_a_kept_file_has_the_ids_that_an_of_names(tmp_path):
+    verifiers = [{"id": "c", "name": "cosine_length", "options": {"of": "truth", "max_length": 100}}, {"id": "truth", "name": "exact", "options": {}}]
+    (tmp_path / "kept.json").write_text(json.dumps({"verifiers": verifiers, "completion": "yes", "completion_tokens": 50, "reference": "yes"}))
+    found, _ = judge("--replay", tmp_path / "kept.json")
+    assert [(verdict["id"], verdict["score"]) for verdict in found] == [("c", 0.75), ("truth", 1)]
+
+
 def test_a_completion_that_cannot_be_judged_ends_with_3():
     found, code = judge("--reference", "\\frac{1}{", "--completion", "\\boxed{1}")
     assert (code, found["verdict"], found["failure"]["code"]) == (3, "unscored", "reference_unreadable")
