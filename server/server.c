@@ -16,6 +16,7 @@
 #include "server/runtime/memory.h"
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
+#include "server/verify/calls.h"
 #include "server/verify/externals.h"
 #include "server/verify/incidents.h"
 #include "server/verify/sandbox.h"
@@ -188,12 +189,28 @@ static void make_verify_pools(struct server *server, const struct spawner *spawn
     verify_pool_join(server->verify_pool, server->code_pool);
 }
 
+static void judge_called(void *arg, const struct engine *engine, enum engine_state before, bool failed)
+{
+    struct server *server = arg;
+    engine_log_change(engine, before);
+    if (failed)
+        engines_probe(server->engines);
+}
+
 static void make_verifiers(struct server *server, const struct spawner *spawner)
 {
     const struct settings *settings = server->settings;
     struct verify_observer observer;
 
     make_verify_pools(server, spawner);
+    server->calls = verify_calls_create(&(struct verify_calls_uses){.settings = settings,
+                                                                    .loop = server->loop,
+                                                                    .workers = server->workers,
+                                                                    .transport = server->transport,
+                                                                    .engines = server->pool,
+                                                                    .called = judge_called,
+                                                                    .called_arg = server},
+                                        server->verify_pool);
     server->verify = (struct verify_context){.loop = server->loop,
                                              .workers = server->workers,
                                              .pool = server->verify_pool,
@@ -265,6 +282,7 @@ static void unmake_parts(struct server *server)
     store_close(server->store);
     verify_pool_destroy(server->verify_pool);
     verify_pool_destroy(server->code_pool);
+    verify_calls_destroy(server->calls);
     incidents_destroy(server->incidents);
     engines_destroy(server->engines);
     free(TAKE_PTR(server->token));

@@ -26,6 +26,7 @@ extern const char *const verdict_kind_names[VERDICT_KINDS + 1];
 
 #define VERDICT_MESSAGE_BYTES 200
 #define VERDICT_REASON_BYTES 48 /* of a-z 0-9 _ */
+#define VERDICT_VERSION_BYTES 72
 
 struct verdict {
     enum verdict_kind kind;
@@ -34,6 +35,8 @@ struct verdict {
     char own_reason[VERDICT_REASON_BYTES];
     const char *failure_code; /* static text; NULL unless kind is VERDICT_UNSCORED */
     char failure_message[VERDICT_MESSAGE_BYTES];
+    bool retryable;                          /* the same could be judged another time: a server was away */
+    char own_version[VERDICT_VERSION_BYTES]; /* of what judged, where that says one; "": the verifier's */
     json_t *detail; /* an object or NULL: what was read from the text, never the reference. verdict_finish() frees it */
     double *step_scores; /* [step_count], finite: of input->pieces, freed likewise; NULL: it grades no steps */
     size_t step_count;
@@ -60,7 +63,7 @@ struct verifier_input {
     const json_t *request;     /* the whole of it, as it came (worker.h): for one that asks an external */
     const json_t *external;    /* likewise: what the settings say of it */
     /* One for each call of `plan`, in their order: {"status", "body": text, "engine", "model", "version"} or {"failure":
-     * {"code", "message", "retryable"}}. NULL: no call was made. */
+     * {"code", "message", "retryable"}, "engine", …}; "mended": true beside a body that was no UTF-8. NULL: no call was made. */
     const json_t *replies;
     /* The steps of the completion, if its list entry says "steps": for a verifier that grades_pieces itself. NULL: none
      * are asked for. */

@@ -227,6 +227,10 @@ bool exchange_build_abort(const struct exchange *exchange, struct engine_call *r
 enum exchange_outcome exchange_parse(struct exchange *exchange, const struct engine_reply *reply,
                                      struct sample *ret_sample, struct sample_error *ret_error);
 
+/* True unless the reply is a success (2xx); then ret_error says what the refusal means. For a request that no adapter
+ * built: what is in a reply of 2xx is the caller's to judge. */
+bool engine_reply_refuses(const struct engine_reply *reply, struct sample_error *ret_error);
+
 /* The largest reply: the most that an honest engine writes per token, and a margin. */
 size_t exchange_reply_limit_bytes(const struct exchange *exchange);
 

@@ -329,3 +329,11 @@ bool status_is_success(int status)
 {
     return status >= 200 && status < 300;
 }
+
+bool engine_reply_refuses(const struct engine_reply *reply, struct sample_error *ret_error)
+{
+    *ret_error = (struct sample_error){.status = reply->status};
+    if (!status_is_success(reply->status))
+        refuse_status(ret_error, reply);
+    return !status_is_success(reply->status);
+}

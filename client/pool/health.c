@@ -59,6 +59,10 @@ static void open_or_up(struct engine *engine, int64_t now_us)
 
 void engine_refresh(struct engine *engine, int64_t now_us)
 {
+    if (engine->unasked && engine->state == ENGINE_DOWN && engine->paused_until_us <= now_us) {
+        engine->broken = true;
+        open_or_up(engine, now_us);
+    }
     if (engine->state == ENGINE_COOLING && engine->paused_until_us <= now_us)
         open_or_up(engine, now_us);
 }

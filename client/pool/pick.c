@@ -51,7 +51,7 @@ static size_t trial_room(const struct engine *engine, bool is_alone, int64_t now
 static bool is_too_short(const struct pool *pool, const struct engine *engine, const struct pool_want *want,
                          int64_t now_us)
 {
-    return pool->rules.ask_samples && !engine_has_time(engine, want) &&
+    return pool->rules.ask_samples && !engine->unasked && !engine_has_time(engine, want) &&
            now_us - engine->since_us < pool->rules.down_timeout_us;
 }
 

@@ -70,6 +70,7 @@ struct pool_engine {
     size_t in_flight_limit; /* 0: 256; an engine that tells its slots gets at most twice as many */
     bool in_flight_learned; /* the limit is found by trying: more while it answers well, less when it is overloaded */
     bool shared;            /* several runs may use it at once */
+    bool unasked;           /* a server that is no engine: it gets no probe; lost, it comes back for single requests */
     enum engine_source source;
 };
 
@@ -111,6 +112,7 @@ struct engine {
     char *model;                          /* NULL: unknown, not sent */
     const struct engine_adapter *adapter; /* NULL until probed */
     bool shared;
+    bool unasked;
     enum engine_source source;
 
     enum engine_state state;

@@ -244,7 +244,7 @@ bool engine_probe_reply(struct engine *engine, const struct engine_reply *reply,
 
 static int64_t due_at_us(const struct pool *pool, const struct engine *engine)
 {
-    if (engine->probing)
+    if (engine->probing || engine->unasked)
         return NEVER_US;
     if (engine_is_lost(engine))
         return engine->paused_until_us;

@@ -243,6 +243,8 @@ static int admit(struct server *server, struct call *call, const struct batch_sp
     struct batches *batches = server->batches;
     if (spec->origin == BATCH_SAMPLED && admission_check(batches, call, spec) < 0)
         return -1;
+    if (admission_check_judges(batches, call, spec) < 0)
+        return -1;
     if (http_is_draining(server->http))
         return call_refuse(call, ERR_DRAINING, NULL, "the service is shutting down");
     if (batches->count + batches->creations >= (size_t)server->settings->batches_limit)

@@ -23,6 +23,7 @@ struct pool;
 struct settings;
 struct store;
 struct transport;
+struct verify_calls;
 struct verify_pool;
 
 struct server {
@@ -37,6 +38,7 @@ struct server {
     struct engines *engines;
     struct verify_pool *verify_pool; /* of text workers: jobs are submitted here */
     struct verify_pool *code_pool;   /* what it does not judge goes there */
+    struct verify_calls *calls;      /* that verifiers make */
     struct verify_context verify;
     struct incidents *incidents;
     struct batches *batches;

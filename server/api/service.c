@@ -14,6 +14,7 @@
 #include "server/render/render.h"
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
+#include "server/verify/calls.h"
 #include "server/verify/incidents.h"
 
 #include <math.h>
@@ -171,6 +172,34 @@ static void write_slots(struct json_write *json, const struct verify_pool *pool,
     json_array_end(json);
 }
 
+/* What each run has at judges and externals. */
+static void write_calls(struct json_write *json, const struct verify_calls *calls, struct text run)
+{
+    struct verify_calls_share share;
+    json_key(json, "calls");
+    json_array_begin(json);
+    for (size_t place = 0; verify_calls_share(calls, place, &share); place++) {
+        if (run.data && (!share.run || !text_equals(run, share.run)))
+            continue;
+        json_object_begin(json);
+        json_put_string(json, "run", share.run);
+        json_put_string(json, "engine", share.external ? NULL : share.pool);
+        json_put_string(json, "external", share.external ? share.pool : NULL);
+        json_put_int(json, "waiting", (int64_t)share.waiting);
+        json_put_int(json, "in_flight", (int64_t)share.in_flight);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void set_call_gauges(const struct verify_calls *calls)
+{
+    size_t waiting, in_flight;
+    verify_calls_count(calls, &waiting, &in_flight);
+    metric_set(METRIC_CALLS_WAITING, 0, (int64_t)waiting);
+    metric_set(METRIC_CALLS_IN_FLIGHT, 0, (int64_t)in_flight);
+}
+
 static size_t in_phase(const struct batches *batches, enum rollout_phase first, enum rollout_phase last)
 {
     size_t sum = 0;
@@ -218,6 +247,7 @@ void service_set_gauges(struct server *server)
     metric_set(METRIC_MEMORY_LIMIT_BYTES, 0, server->batches->bytes_max);
     metric_set(METRIC_VERIFIER_ALARMS, 0, (int64_t)incidents_alarms(server->incidents));
     set_slot_gauges(server->code_pool);
+    set_call_gauges(server->calls);
     metric_set(METRIC_TEXT_WORKERS_ALIVE, 0, (int64_t)counts.workers_alive);
     /* Those that are gone, and did not go because they had served enough. */
     metric_set(METRIC_TEXT_WORKERS_REPLACED, 0,
@@ -320,6 +350,7 @@ void get_pending(void *owner, struct request *request)
     json_put_int(&json, "count", (int64_t)server->batches->count);
     write_updates(&json, server->batches, run);
     write_slots(&json, server->code_pool, run);
+    write_calls(&json, server->calls, run);
     incidents_write(&json, server->incidents, run);
     alarms_write(server->alarms, run, &json);
     end(&json, request, 200);

@@ -31,8 +31,9 @@ struct verify_request {
     enum reward_missing missing;
     size_t count;
     struct verify_item *items;
-    size_t next;    /* the first that was not started */
-    size_t running; /* in the pool */
+    size_t next;      /* the first that was not started */
+    size_t running;   /* in the pool */
+    int64_t calls_us; /* what the calls of its verifiers add to its time; 0: they make none */
     bool rendering;
     void (*write)(const struct verify_request *request, struct call *call); /* the reply */
     void *about;                                                            /* what else it needs; NULL: nothing */

@@ -5,8 +5,11 @@
 #include "server/api/verify_private.h"
 #include "server/base/clock.h"
 #include "server/http/http.h"
+#include "server/verify/calls.h"
+#include "server/verify/judges.h"
 
 #define CONCURRENCY 64              /* items of one request in the pool at once */
+#define ASKING 256                  /* the same, where servers are asked about them */
 #define DEADLINE_US (30 * US_PER_S) /* beside the items' timeouts */
 #define LIGHT_ITEMS 512             /* a reply with more keeps a thread for milliseconds */
 #define AGAIN_US (5 * US_PER_MS)
@@ -90,7 +93,7 @@ static bool start_item(struct verify_request *request, struct verify_item *item)
 
 static void pump(struct verify_request *request)
 {
-    while (request->next < request->count && request->running < CONCURRENCY) {
+    while (request->next < request->count && request->running < (request->calls_us ? ASKING : CONCURRENCY)) {
         struct verify_item *item = &request->items[request->next];
         if (!item->failed && !start_item(request, item)) {
             wait_a_little(request);
@@ -126,13 +129,33 @@ static void expired(void *arg)
     submit_render(request);
 }
 
+/* How long its items may wait for servers that are asked about them; 0: none is. */
+static int64_t calls_time_us(const struct verify_request *request)
+{
+    const struct verifier_list *list = NULL;
+    int64_t longest_us = 0, sum_us = 0, time_us = 0, share_us = 0;
+
+    for (size_t i = 0; i < request->count; i++) {
+        const struct verify_item *item = &request->items[i];
+        if (!item->list)
+            continue;
+        if (item->list != list)
+            time_us = verify_calls_time_us(item->list, &share_us);
+        list = item->list;
+        longest_us = time_us > longest_us ? time_us : longest_us;
+        sum_us += share_us;
+    }
+    return longest_us + sum_us;
+}
+
 static int64_t time_allowed_us(const struct verify_request *request)
 {
     struct verify_pool_counts counts;
 
     verify_pool_count(request->context->pool, &counts);
-    return DEADLINE_US + request->context->item_timeout_us * (int64_t)request->count /
-                             (int64_t)(counts.workers_at_once ? counts.workers_at_once : 1);
+    return DEADLINE_US + request->calls_us +
+           request->context->item_timeout_us * (int64_t)request->count /
+               (int64_t)(counts.workers_at_once ? counts.workers_at_once : 1);
 }
 
 /* The client is gone. While a worker renders, the request is answered after all. */
@@ -146,6 +169,29 @@ static bool hung_up(struct request *client, void *arg)
     loop_timer_clear(request->context->loop, &request->deadline);
     loop_timer_clear(request->context->loop, &request->again);
     stop_items(request);
+    return true;
+}
+
+/* The pools that judges are asked in: of the shared verifiers the request's own error, of an item's its failure. False:
+ * the call is refused. */
+static bool check_judges(struct pool *engines, struct verify_request *request, struct call *call)
+{
+    struct verifier_problem problem;
+    char path[PATH_BYTES];
+    size_t index;
+
+    if (request->shared && judges_check(engines, request->shared, TEXT_NONE, &index, &problem) < 0) {
+        path_index(path, "", "verifiers", index);
+        path_join(path, path, "options.engine");
+        call_refuse(call, ERR_VERIFIER_OPTIONS, path, "%s", problem.message);
+        return false;
+    }
+    for (size_t i = 0; i < request->count; i++) {
+        struct verify_item *item = &request->items[i];
+        if (item->list && item->list != request->shared && !item->failed &&
+            judges_check(engines, item->list, TEXT_NONE, &index, &problem) < 0)
+            verify_item_fail(item, "verifier_options", problem.message, false);
+    }
     return true;
 }
 
@@ -167,11 +213,16 @@ void verify_on_loop(void *owner, struct request *client)
     struct call *call = request_call(client);
     struct verify_request *request = call->parsed;
 
+    if (!check_judges(server->pool, request, call)) {
+        request_answer(client);
+        return;
+    }
     if (!request_hold_parsed(client, verify_bytes(request)))
         return;
     request->context = &server->verify;
     request->client = client;
     request->call = call;
+    request->calls_us = calls_time_us(request);
     request_on_hangup(client, hung_up, request);
     loop_timer_set(request->context->loop, &request->deadline, clock_monotonic_us() + time_allowed_us(request), expired,
                    request);

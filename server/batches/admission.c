@@ -3,6 +3,7 @@
 #include "server/base/clock.h"
 #include "server/base/nearest.h"
 #include "server/engines/engines.h"
+#include "server/verify/judges.h"
 
 #include <stdio.h>
 
@@ -96,6 +97,42 @@ static int check_model(struct batches *batches, const struct named_pool *named, 
     pool_advise_model(pool, named, model, advice);
     return call_refuse(call, ERR_INVALID_FIELD, "model", "no engine of pool \"%s\" serves this model; %s",
                        named_pool_name(named), advice);
+}
+
+/* --- judges ------------------------------------------------------------------------------------------ */
+
+/* where: "" or a group's path. */
+static int check_list(struct pool *pool, struct call *call, const struct batch_spec *spec,
+                      const struct verifier_list *list, const char *where)
+{
+    struct text default_pool = text_of(POOL_DEFAULT);
+    struct text own = spec->origin == BATCH_GIVEN ? TEXT_NONE : spec->pool.data ? spec->pool : default_pool;
+    struct verifier_problem problem;
+    char path[PATH_BYTES];
+    size_t index;
+
+    if (judges_check(pool, list, own, &index, &problem) == 0)
+        return 0;
+    path_join(path, where, "verifiers");
+    path_index(path, "", path, index);
+    path_join(path, path, "options.engine");
+    return call_refuse(call, ERR_VERIFIER_OPTIONS, path, "%s", problem.message);
+}
+
+int admission_check_judges(struct batches *batches, struct call *call, const struct batch_spec *spec)
+{
+    struct pool *pool = batches->uses.pool;
+    char path[PATH_BYTES];
+
+    if (spec->verifiers && check_list(pool, call, spec, spec->verifiers, "") < 0)
+        return -1;
+    for (size_t g = 0; g < spec->group_count; g++) {
+        const struct verifier_list *list = spec->groups[g].verifiers;
+        path_index(path, "", "groups", g);
+        if (list && list != spec->verifiers && check_list(pool, call, spec, list, path) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* --- the whole ---------------------------------------------------------------------------------------- */

@@ -5,9 +5,12 @@
 #include "server/batches/live.h"
 #include "server/verify/spec.h"
 
-static bool runs_programs(struct live_batch *live, uint32_t rollout)
+/* It may be with its verifiers for long: they run programs, or ask servers. */
+static bool is_slow(struct live_batch *live, uint32_t rollout)
 {
-    return verifier_list_runs_programs(live_group(live, rollout)->verifiers);
+    const struct verifier_list *list = live_group(live, rollout)->verifiers;
+
+    return verifier_list_runs_programs(list) || verifier_list_asks(list);
 }
 
 /* A batch may hold as many places for programs as are free: the first one at most half of them, so that others find some
@@ -21,7 +24,7 @@ enum reserved reservation_take(struct live_batch *live, uint32_t rollout, size_t
                                struct reservation *ret_reservation)
 {
     struct batches *batches = live->batches;
-    bool program = runs_programs(live, rollout);
+    bool program = is_slow(live, rollout);
 
     if (program && !has_share(batches, live))
         return NO_SHARE;

@@ -1,6 +1,7 @@
 /* Reward functions of the user's own: the entries of the list `externals`. */
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
+#include "server/base/number.h"
 #include "server/settings/table.h"
 
 #include <errno.h>
@@ -13,9 +14,12 @@ enum {
     MOST_EXTERNALS = 64,
     LONGEST_WORD_BYTES = 4096,
     LONGEST_NAME_BYTES = 63,
+    FILES_BYTES = 256 * 1024, /* of an entry: they go to a slot with every call */
+    LONGEST_PATH_BYTES = 2048,
+    IN_FLIGHT = 64,
+    MOST_IN_FLIGHT = 65536,
     MOST_VENVS = 8, /* that differ: programs of a slot see all of them */
     LONGEST_VENV_BYTES = 255,
-    FILES_BYTES = 256 * 1024 /* of an entry: they go to a slot with every call */
 };
 #define TIMEOUT_US (10 * US_PER_S)
 #define TIMEOUT_MAX_US (3600 * US_PER_S)
@@ -38,6 +42,8 @@ void raw_external_finish(struct raw_external *external)
     free(external->timeout);
     free(external->memory);
     free(external->venv);
+    free(external->in_flight);
+    free(external->token_file);
 }
 
 void settings_finish_externals(struct settings *settings)
@@ -53,6 +59,9 @@ void settings_finish_externals(struct settings *settings)
         }
         free(external->name);
         free(external->venv);
+        free(external->url);
+        free(external->path);
+        free(external->token);
     }
     free(settings->externals);
 }
@@ -143,15 +152,81 @@ static int read_command(const struct entry *entry)
     return read_files(entry);
 }
 
+static bool is_path(const char *path)
+{
+    for (const char *at = path; *at; at++)
+        if (*at <= ' ' || *at > '~' || *at == '#')
+            return false;
+    return strlen(path) <= LONGEST_PATH_BYTES;
+}
+
+/* http://HOST:PORT and the rest: the path and query of a request, as they were written. */
+static int read_url(const struct entry *entry)
+{
+    const char *url = entry->raw->url;
+    const char *host = strstr(url, "://");
+    size_t length_bytes = host ? (size_t)(host + 3 - url) + strcspn(host + 3, "/?") : strlen(url);
+    const char *path = url + length_bytes;
+
+    entry->external->url = xstrndup(url, length_bytes);
+    entry->external->path = xasprintf("%s%s", *path == '/' ? "" : "/", path);
+    if (!engine_url_is_sane(entry->external->url) || !is_path(path))
+        return refuse(entry, "url", url, "expected http://HOST:PORT/PATH or https://HOST:PORT/PATH, without a user");
+    return 0;
+}
+
+static int read_token(const struct entry *entry)
+{
+    const char *path = entry->raw->token_file;
+
+    return path ? settings_read_token("externals: token_file", path, &entry->external->token, entry->message) : 0;
+}
+
+/* What is of a command alone, or of a URL alone. */
+static int check_kind(const struct entry *entry, bool is_url)
+{
+    const struct raw_external *raw = entry->raw;
+    const struct {
+        const char *key, *value;
+    } of_a_command[] = {{"memory", raw->memory}, {"sandbox", raw->sandbox}, {"venv", raw->venv}};
+
+    if (is_url && raw->command_count)
+        return refuse(entry, "url", raw->url, "expected a command or a url, not both");
+    if (is_url && raw->files_count)
+        return refuse(entry, "files", raw->files[0], "belongs to a command");
+    for (size_t i = 0; i < ARRAY_LENGTH(of_a_command) && is_url; i++)
+        if (of_a_command[i].value)
+            return refuse(entry, of_a_command[i].key, of_a_command[i].value, "belongs to a command");
+    if (!is_url && (raw->in_flight || raw->token_file))
+        return refuse(entry, raw->in_flight ? "in_flight" : "token_file",
+                      raw->in_flight ? raw->in_flight : raw->token_file, "belongs to a url");
+    return 0;
+}
+
 static int read_place(const struct entry *entry)
 {
     const struct raw_external *raw = entry->raw;
+    bool is_url = raw->url && *raw->url;
 
-    if (raw->url && *raw->url)
-        return refuse(entry, "url", raw->url, "is not there yet; expected a command");
-    if (raw->command_count == 0)
-        return refuse(entry, "command", "", "expected at least one word");
-    return read_command(entry);
+    if (!is_url && raw->command_count == 0)
+        return refuse(entry, "command", "", "expected at least one word, or a url");
+    if (check_kind(entry, is_url) < 0)
+        return -1;
+    if (!is_url)
+        return read_command(entry);
+    return read_url(entry) < 0 ? -1 : read_token(entry);
+}
+
+static bool read_in_flight(const char *text, int64_t *ret_value)
+{
+    const char *end = text + strlen(text);
+    struct number number;
+
+    if (number_parse(text, end, &number) != end || !number.is_integer || number.integer < 1 ||
+        number.integer > MOST_IN_FLIGHT)
+        return false;
+    *ret_value = number.integer;
+    return true;
 }
 
 static int read_limits(const struct entry *entry)
@@ -165,6 +240,8 @@ static int read_limits(const struct entry *entry)
     if (raw->memory && (!size_parse(text_of(raw->memory), &external->memory_bytes) ||
                         external->memory_bytes < MEMORY_MIN_BYTES || external->memory_bytes > MEMORY_MAX_BYTES))
         return refuse(entry, "memory", raw->memory, "expected a size from 16MiB to 1TiB");
+    if (raw->in_flight && !read_in_flight(raw->in_flight, &external->in_flight))
+        return refuse(entry, "in_flight", raw->in_flight, "expected an integer from 1 to 65536");
     return 0;
 }
 
@@ -223,7 +300,8 @@ static int read_venv(const struct entry *entry, const struct settings *settings)
 
 static int read_entry(const struct entry *entry, const struct settings *settings)
 {
-    *entry->external = (struct external_settings){.timeout_us = TIMEOUT_US, .memory_bytes = MEMORY_BYTES};
+    *entry->external =
+        (struct external_settings){.in_flight = IN_FLIGHT, .timeout_us = TIMEOUT_US, .memory_bytes = MEMORY_BYTES};
     entry->external->name = xstrdup(entry->raw->name ? entry->raw->name : "");
     if (!engine_name_is_sane(entry->external->name))
         return refuse(entry, "name", entry->external->name, "expected " ENGINE_NAME_FORM);

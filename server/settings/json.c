@@ -101,11 +101,22 @@ static void write_command(struct json_write *json, const struct external_setting
     write_unit(json, external->memory_bytes, size_format);
 }
 
+static void write_url(struct json_write *json, const struct external_settings *external)
+{
+    _cleanup_free_ char *url = xasprintf("%s%s", external->url, external->path);
+
+    json_put_string(json, "url", url);
+    json_put_int(json, "in_flight", external->in_flight);
+}
+
 static void write_external(struct json_write *json, const struct external_settings *external)
 {
     json_object_begin(json);
     json_put_string(json, "name", external->name);
-    write_command(json, external);
+    if (external->url)
+        write_url(json, external);
+    else
+        write_command(json, external);
     json_put_string(json, "scope", "rollout");
     json_key(json, "timeout");
     write_unit(json, external->timeout_us, duration_format);

@@ -42,6 +42,10 @@ struct external_settings {
     size_t word_count;
     struct external_file files[EXTERNAL_FILES_MAX]; /* beside the command, in its box */
     size_t file_count;
+    char *url;   /* scheme, host and port of a server that is asked instead of a command; NULL: a command is run */
+    char *path;  /* what follows in its URL */
+    char *token; /* its key; NULL: none */
+    int64_t in_flight; /* requests that it gets at once */
     int64_t timeout_us;
     int64_t memory_bytes;
     bool bare;  /* sandbox: none */

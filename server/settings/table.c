@@ -54,13 +54,15 @@ const char *setting_group_help(const char *name, size_t name_bytes)
 #member, offsetof(struct raw_external, member), offsetof(struct raw_external, member##_count)
 const struct external_field external_fields[EXTERNAL_FIELD_COUNT] = {
     {FIELD_TEXT(name), "style", "required; a request names it"},
-    {FIELD_TEXTS(command), "[/usr/bin/python3, style.py]", "required; run in a sandbox for each verdict"},
-    {FIELD_TEXT(url), "http://127.0.0.1:9000/style", "not there yet"},
+    {FIELD_TEXTS(command), "[/usr/bin/python3, style.py]", "run in a sandbox for each verdict; or a url"},
+    {FIELD_TEXT(url), "http://127.0.0.1:9000/style", "asked for each verdict; or a command"},
     {FIELD_TEXTS(files), "[/opt/rewards/style.py]", "put beside it; at most 4, 256KiB in all"},
     {FIELD_TEXT(scope), "rollout", "group is not there yet"},
     {FIELD_TEXT(sandbox), "full", "none: as a process of the service, without walls"},
-    {FIELD_TEXT(timeout), "10s", "of one call"},
-    {FIELD_TEXT(memory), "512MiB", "of all its processes"},
+    {FIELD_TEXT(timeout), "10s", "of one verdict, repeats of a url's included"},
+    {FIELD_TEXT(memory), "512MiB", "of all processes of a command"},
+    {FIELD_TEXT(in_flight), "64", "requests that a url gets at once"},
+    {FIELD_TEXT(token_file), "FILE", "holds the key of a url"},
     {FIELD_TEXT(venv), "/opt/rewards/venv", "a virtual environment: its bin is first in PATH"},
 };
 #undef FIELD_TEXT

@@ -76,6 +76,8 @@ struct raw_external {
     char *timeout;
     char *memory;
     char *venv;
+    char *in_flight;
+    char *token_file;
     unsigned command_count;
     unsigned files_count;
 };
@@ -88,7 +90,7 @@ struct external_field {
     const char *help;
 };
 
-#define EXTERNAL_FIELD_COUNT 9
+#define EXTERNAL_FIELD_COUNT 11
 extern const struct external_field external_fields[EXTERNAL_FIELD_COUNT];
 
 /* A value before it is understood, and where it came from ("--listen", "ROLLOUTD_LISTEN", "rolloutd.yaml line 3"). */

@@ -31,6 +31,10 @@ static void set_version(struct external *external)
     uint8_t digest[SHA256_BYTES];
     char hex[SHA256_HEX_BYTES];
 
+    if (settings->url) {
+        add_text(sha256, settings->url, strlen(settings->url));
+        add_text(sha256, settings->path, strlen(settings->path));
+    }
     for (size_t i = 0; i < settings->word_count; i++)
         add_text(sha256, settings->command[i], strlen(settings->command[i]));
     for (size_t i = 0; i < settings->file_count; i++) {
@@ -61,6 +65,7 @@ static void write_file(struct json_write *json, const struct external_file *file
 static void write_entry(struct json_write *json, const struct external_settings *settings)
 {
     json_object_begin(json);
+    json_put_bool(json, "asked", settings->url != NULL);
     json_put_int(json, "timeout_ms", settings->timeout_us / US_PER_MS);
     json_put_int(json, "memory_bytes", settings->memory_bytes);
     json_put_bool(json, "bare", settings->bare);
@@ -171,7 +176,8 @@ static void write_external(struct json_write *json, const struct external *exter
     json_put_string(json, "name", external->name);
     json_put_string(json, "version", external->version);
     json_put_string(json, "scope", "rollout");
-    json_put_string(json, "sandbox", external->settings->bare ? "none" : "full");
+    json_put_string(json, "sandbox", external->settings->url ? NULL : external->settings->bare ? "none" : "full");
+    json_put_bool(json, "asked", external->settings->url != NULL);
     json_put_double(json, "timeout_s", (double)external->settings->timeout_us / US_PER_S);
     json_object_end(json);
 }

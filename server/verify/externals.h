@@ -17,7 +17,7 @@ struct settings;
 struct external {
     const char *name;
     const struct external_settings *settings;
-    char version[EXTERNAL_VERSION_BYTES]; /* "sha256:…" over the command and its files */
+    char version[EXTERNAL_VERSION_BYTES]; /* "sha256:…" over the command and its files, or the URL */
     char *entry_json;                     /* what the grader gets of it (graders/external.c) */
 };
 

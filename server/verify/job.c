@@ -24,26 +24,30 @@ void verify_job_ask(struct verify_job *job, const struct verifier_list *list, in
 {
     job->list = list;
     job->verifier_count = list->count;
-    job->programs = 0;
-    job->parts[WORKER_TEXT].timeout_us = text_timeout_us;
+    job->programs = job->asks = 0;
+    job->parts[WORKER_TEXT].timeout_us = job->parts[VERIFY_ANSWERS].timeout_us = text_timeout_us;
     job->parts[WORKER_CODE].timeout_us = MARGIN_US;
-    for (size_t i = 0; i < list->count; i++)
-        if (list->specs[i].verifier->runs_programs) {
-            job->programs |= UINT64_C(1) << i;
-            job->parts[WORKER_CODE].timeout_us += programs_us(&list->specs[i]);
-        }
+    for (size_t i = 0; i < list->count; i++) {
+        if (verifier_spec_asks(&list->specs[i]))
+            job->asks |= UINT64_C(1) << i;
+        if (!verifier_spec_runs_programs(&list->specs[i]))
+            continue;
+        job->programs |= UINT64_C(1) << i;
+        job->parts[WORKER_CODE].timeout_us += programs_us(&list->specs[i]);
+    }
 }
 
 void verify_job_fail(struct verify_job *job, const char *code, const char *message)
 {
-    for (size_t kind = 0; kind < WORKER_KINDS; kind++) {
-        job->parts[kind].failure_code = code;
-        job->parts[kind].failure_message = message;
+    for (size_t part = 0; part < VERIFY_PARTS; part++) {
+        job->parts[part].failure_code = code;
+        job->parts[part].failure_message = message;
     }
 }
 
 void verify_job_finish(struct verify_job *job)
 {
-    for (size_t kind = 0; kind < WORKER_KINDS; kind++)
-        free(TAKE_PTR(job->parts[kind].reply));
+    for (size_t part = 0; part < VERIFY_PARTS; part++)
+        free(TAKE_PTR(job->parts[part].reply));
+    free(TAKE_PTR(job->answers_frame));
 }

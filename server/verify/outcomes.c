@@ -6,6 +6,6 @@
 void verdict_set_count(const struct verdict_set *set, const struct verifier_list *list)
 {
     for (size_t i = 0; i < set->count; i++)
-        if (list->specs[i].verifier->runs_programs)
+        if (verifier_spec_runs_programs(&list->specs[i]))
             metric_add_named(METRIC_CODE_VERDICTS, set->verdicts[i].reason, 1);
 }

@@ -42,7 +42,9 @@ static void restart_part(struct verify_part *part)
 
 static bool judges(const struct verify_pool *pool, const struct verify_job *job)
 {
-    return verify_job_share(job, pool->kind) && !job->parts[pool->kind].failure_code;
+    int part = verify_part_of(pool, job);
+
+    return (!job->answering || part == VERIFY_ANSWERS) && verify_job_share(job, part) && !job->parts[part].failure_code;
 }
 
 /* The first from this one on that judges something of it; NULL: none. */
@@ -66,7 +68,7 @@ static void fail_if_too_large(struct verify_job *job)
 
 static void enter(struct verify_pool *pool, struct verify_job *job)
 {
-    request_put_left_out(job->frame, ~verify_job_share(job, pool->kind));
+    request_put_left_out(job->frame, ~verify_job_share(job, verify_part_of(pool, job)));
     verify_flow_enter(pool, job);
     verify_queue_append(pool, job);
     verify_assign_jobs(pool);
@@ -79,6 +81,12 @@ static void done(struct verify_pool *pool, struct verify_job *job)
     job->done(job);
 }
 
+/* Its text workers may have named calls, and they can be made. */
+static bool has_to_ask(const struct verify_pool *pool, const struct verify_job *job)
+{
+    return pool->caller.make && !job->answering && job->asks && job->parts[WORKER_TEXT].reply;
+}
+
 void verify_end_job(struct verify_pool *pool, struct verify_job *job)
 {
     struct verify_flow *flow = TAKE_PTR(job->flow);
@@ -87,6 +95,8 @@ void verify_end_job(struct verify_pool *pool, struct verify_job *job)
     pool->counts.jobs_done++;
     if (next)
         enter(next, job);
+    else if (has_to_ask(pool, job))
+        pool->caller.make(pool->caller.arg, job);
     else
         done(pool, job);
     verify_flow_leave(flow); /* behind it: a run that submits the next job at once has used what it has used */
@@ -132,7 +142,7 @@ static void give_up_on_queued(struct verify_pool *pool)
 void verify_lose_verdict(struct verify_pool *pool, struct verify_job *job, int index, bool timed_out)
 {
     struct verify_part *part = verify_part_in(pool, job);
-    uint64_t share = verify_job_share(job, pool->kind);
+    uint64_t share = verify_job_share(job, verify_part_of(pool, job));
 
     if (pool->observer.lost)
         pool->observer.lost(pool->observer.arg, job, index, timed_out);
@@ -371,6 +381,23 @@ void verify_pool_join(struct verify_pool *text, struct verify_pool *code)
     text->next = code;
 }
 
+void verify_pool_call_by(struct verify_pool *text, const struct verify_caller *caller)
+{
+    for (struct verify_pool *pool = text; pool; pool = pool->next)
+        pool->caller = *caller;
+}
+
+void verify_pool_judge_replies(struct verify_pool *text, struct verify_job *job)
+{
+    job->answering = true;
+    enter(text, job);
+}
+
+void verify_pool_end_asking(struct verify_pool *text, struct verify_job *job)
+{
+    done(text, job);
+}
+
 void verify_pool_observe(struct verify_pool *pool, const struct verify_observer *observer)
 {
     pool->observer = *observer;
@@ -393,8 +420,10 @@ bool verify_submit(struct verify_pool *pool, struct verify_job *job)
 {
     struct verify_pool *first;
 
-    for (size_t kind = 0; kind < WORKER_KINDS; kind++)
-        restart_part(&job->parts[kind]);
+    for (size_t part = 0; part < VERIFY_PARTS; part++)
+        restart_part(&job->parts[part]);
+    job->asked = 0;
+    job->answering = false;
     fail_if_too_large(job);
     first = judges(pool, job) ? pool : pool_for(pool->next, job);
     if (!first)
@@ -411,6 +440,8 @@ void verify_cancel_job(struct verify_pool *pool, struct verify_job *job)
 {
     struct verify_worker *worker = job->worker;
 
+    if (job->asking)
+        pool->caller.cancel(job);
     if (!job->flow)
         return;
     pool = job->flow->pool;

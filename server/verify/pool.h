@@ -2,7 +2,8 @@
  *
  * One job is one completion with all its verifiers, one frame there and one back. Verifiers that run programs are asked
  * of the code workers, all others of the text workers: a job with both goes through one pool after the other, each
- * leaves out what is not its own, and what happens in one spoils no verdict of the other. A worker is given a few small jobs at
+ * leaves out what is not its own, and what happens in one spoils no verdict of the other. Verifiers that have to ask a
+ * server first say so in their reply: the calls are made (calls.h), and the text workers judge what came back. A worker is given a few small jobs at
  * once and judges them one after the other; the others wait in a bounded queue. A job that passes its deadline gets its
  * worker killed and replaced; one whose worker died by itself is tried once more on another worker. After that the
  * verdict of the verifier that was judging is lost, and the job is judged again without it. Jobs behind it go back to the
@@ -25,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct asking;
 struct verify_flow;
 struct verify_pool;
 struct verify_worker;
@@ -37,7 +39,10 @@ enum verify_lane {
     VERIFY_LANES
 };
 
-/* What the workers of one kind said. */
+/* What the workers of one kind said; the last part: what the text workers said of the replies to calls. */
+#define VERIFY_ANSWERS WORKER_KINDS
+#define VERIFY_PARTS (WORKER_KINDS + 1)
+
 struct verify_part {
     int64_t timeout_us; /* given: from the moment a worker has nothing else before it, and again after a lost verdict */
 
@@ -59,27 +64,35 @@ struct verify_job {
     const struct verifier_list *list; /* whose frame it is; for the observer */
     size_t verifier_count;
     uint64_t programs;      /* a bit for each verifier that runs programs */
+    uint64_t asks;          /* a bit for each that may have to ask a server */
     const char *run;        /* whose worker judges it; NULL: none */
     const char *rollout;    /* where it belongs; for the observer */
     const char *request_id; /* that began it; for the log, NULL: not known */
     enum verify_lane lane;
     void (*done)(struct verify_job *job);
 
-    struct verify_part parts[WORKER_KINDS]; /* what came of it; verify_job_finish() */
+    struct verify_part parts[VERIFY_PARTS]; /* what came of it; verify_job_finish() */
+    uint64_t asked;                         /* a bit for each whose calls were made: its verdict is in the last part */
+    int64_t calls_us;                       /* from the first call sent to the last reply; 0: none was sent */
 
     /* private */
     struct verify_job *next;
     struct verify_job **link;
     struct verify_flow *flow;
     struct verify_worker *worker;
+    struct asking *asking; /* its calls, while they are made */
+    bool answering;        /* they were: the replies are judged */
+    char *answers_frame;   /* its frame then */
 };
 
-/* The bits of its verifiers that are asked of these workers. Of a job without verifiers none are. */
-static inline uint64_t verify_job_share(const struct verify_job *job, enum worker_kind kind)
+/* The bits of the verifiers whose verdicts are in this part. Of a job without verifiers none are. */
+static inline uint64_t verify_job_share(const struct verify_job *job, int part)
 {
     uint64_t all = job->verifier_count < 64 ? (UINT64_C(1) << job->verifier_count) - 1 : UINT64_MAX;
 
-    return all & (kind == WORKER_CODE ? job->programs : ~job->programs);
+    if (part == VERIFY_ANSWERS)
+        return all & job->asked;
+    return all & (part == WORKER_CODE ? job->programs : ~(job->programs | job->asked));
 }
 
 /* Whose frame it is: list, count, programs and timeouts. text_timeout_us is of the text workers; programs have the limits
@@ -120,6 +133,19 @@ void verify_pool_observe(struct verify_pool *pool, const struct verify_observer 
 
 /* What the one does not judge is asked of the other. Jobs are submitted to the first and cancelled with it. */
 void verify_pool_join(struct verify_pool *text, struct verify_pool *code);
+
+/* Who makes calls (calls.h): takes a job whose text workers have answered, or forgets one that it has. */
+struct verify_caller {
+    void *arg;
+    void (*make)(void *arg, struct verify_job *job);
+    void (*cancel)(struct verify_job *job);
+};
+/* From now on; without one no verdict that needs a call is given. Of the first pool, when it is joined. */
+void verify_pool_call_by(struct verify_pool *text, const struct verify_caller *caller);
+/* Its calls were made, and its frame has the replies: they are judged. It holds a place, so there is always room. */
+void verify_pool_judge_replies(struct verify_pool *text, struct verify_job *job);
+/* None of its calls could be made: it is done. */
+void verify_pool_end_asking(struct verify_pool *text, struct verify_job *job);
 
 struct json_write;
 /* Of code workers: "sandbox": {"level","min_level","programs_run","why"}; level and programs_run are null until the

@@ -73,7 +73,8 @@ struct verify_worker {
 
 struct verify_pool {
     enum worker_kind kind;
-    struct verify_pool *next; /* that judges what this one does not; NULL: none */
+    struct verify_pool *next;    /* that judges what this one does not; NULL: none */
+    struct verify_caller caller; /* functions NULL: no call can be made */
     struct sandbox_settings sandbox;
     struct sandbox_report probed;
     bool is_probed;
@@ -111,9 +112,14 @@ void verify_worker_become(struct verify_worker *worker, enum worker_state state)
 void verify_flows_destroy(struct verify_pool *pool);
 
 /* verify/pool.c */
+static inline int verify_part_of(const struct verify_pool *pool, const struct verify_job *job)
+{
+    return job->answering && pool->kind == WORKER_TEXT ? VERIFY_ANSWERS : (int)pool->kind;
+}
+
 static inline struct verify_part *verify_part_in(const struct verify_pool *pool, struct verify_job *job)
 {
-    return &job->parts[pool->kind];
+    return &job->parts[verify_part_of(pool, job)];
 }
 void verify_fail_queued(struct verify_pool *pool, const char *code, const char *message);
 /* The pool's share of it is judged, or has failed: it goes to the next pool, or it is done. */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "server/settings/settings.h"
 #include "server/verify/externals.h"
 #include "server/verify/of_private.h"
 #include "verifiers/registry.h"
@@ -139,6 +140,7 @@ static int find_external(struct call *call, const char *path, struct verifier_sp
     spec->external = externals_find(name);
     if (spec->external) {
         spec->version = spec->external->version;
+        spec->by_url = spec->external->settings->url;
         return 0;
     }
     externals_advise(name, advice);

@@ -24,6 +24,7 @@ struct verifier_spec {
     const struct verifier *verifier;
     const char *version;             /* the verifier's, or its external's */
     const struct external *external; /* the one that the options name; NULL: the verifier asks none */
+    bool by_url;                     /* and it is a server */
     size_t of; /* the place in the list, from 1 on, of the one whose score it depends on; 0: on none */
     char *id;
     double weight; /* 0 if heldout */
@@ -55,11 +56,32 @@ static inline void verifier_list_unrefp(struct verifier_list **list)
     verifier_list_unref(*list);
 }
 
+/* Its programs are run here. */
+static inline bool verifier_spec_runs_programs(const struct verifier_spec *spec)
+{
+    return spec->verifier->runs_programs && !spec->by_url;
+}
+
+/* It may have to ask a server before it can judge. */
+static inline bool verifier_spec_asks(const struct verifier_spec *spec)
+{
+    return spec->verifier->plan && (spec->by_url || !spec->verifier->asks_external);
+}
+
 /* One of them does. */
 static inline bool verifier_list_runs_programs(const struct verifier_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
-        if (list->specs[i].verifier->runs_programs)
+        if (verifier_spec_runs_programs(&list->specs[i]))
+            return true;
+    return false;
+}
+
+/* Likewise. */
+static inline bool verifier_list_asks(const struct verifier_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (verifier_spec_asks(&list->specs[i]))
             return true;
     return false;
 }
@@ -139,6 +161,7 @@ struct verdict_record {
     struct verdict_step *steps; /* NULL: it grades none, or is unscored */
     size_t step_count;
     int64_t duration_us;
+    char version[VERDICT_VERSION_BYTES]; /* "": that of its spec */
 };
 
 struct verdict_set {

@@ -159,6 +159,7 @@ static bool read_failure(const json_t *value, struct verdict_record *record)
         return false;
     snprintf(record->failure_message, sizeof record->failure_message, "%.*s", (int)message.length_bytes,
              message.data ? message.data : "");
+    record->retryable = json_is_true(json_object_get(value, "retryable"));
     return true;
 }
 
@@ -183,6 +184,20 @@ static bool read_steps(const json_t *value, struct verdict_record *record)
     return true;
 }
 
+/* Printable ASCII; anything else is none. */
+static void read_version(const json_t *value, struct verdict_record *record)
+{
+    struct text version = json_text_of(value);
+
+    if (version.length_bytes >= sizeof record->version)
+        return;
+    for (size_t i = 0; i < version.length_bytes; i++)
+        if (version.data[i] <= ' ' || version.data[i] > '~')
+            return;
+    snprintf(record->version, sizeof record->version, "%.*s", (int)version.length_bytes,
+             version.data ? version.data : "");
+}
+
 /* steps: it was asked for a grade of each. */
 static bool read_verdict(const json_t *value, bool steps, struct verdict_record *record)
 {
@@ -200,6 +215,7 @@ static bool read_verdict(const json_t *value, bool steps, struct verdict_record 
         return false;
     if (steps && kind != VERDICT_UNSCORED && !read_steps(json_object_get(value, "steps"), record))
         return false;
+    read_version(json_object_get(value, "version"), record);
     if (json_is_object(detail))
         record->detail_json = json_dumps(detail, JSON_COMPACT);
     record->duration_us =
@@ -236,10 +252,10 @@ static void lose(struct verdict_set *set, uint64_t lost, const char *code, const
             fail(&set->verdicts[i], code, message, true);
 }
 
-static void read_part(const struct verify_job *job, enum worker_kind kind, struct verdict_set *set)
+static void read_part(const struct verify_job *job, int index, struct verdict_set *set)
 {
-    const struct verify_part *part = &job->parts[kind];
-    uint64_t share = verify_job_share(job, kind);
+    const struct verify_part *part = &job->parts[index];
+    uint64_t share = verify_job_share(job, index);
 
     if (part->reply)
         parse(job->list, share, (struct text){part->reply, part->reply_bytes}, set);
@@ -252,8 +268,11 @@ static void read_part(const struct verify_job *job, enum worker_kind kind, struc
 void verdict_set_read(const struct verify_job *job, struct verdict_set *ret_set)
 {
     allocate(job->list, ret_set);
-    for (int kind = 0; kind < WORKER_KINDS; kind++)
-        read_part(job, (enum worker_kind)kind, ret_set);
+    for (int part = 0; part < VERIFY_PARTS; part++)
+        read_part(job, part, ret_set);
+    for (size_t i = 0; i < ret_set->count; i++)
+        if (job->asked >> i & 1)
+            ret_set->verdicts[i].duration_us += job->calls_us;
     of_settle(job->list, ret_set);
 }
 
@@ -314,7 +333,7 @@ void verdict_write(struct json_write *json, const struct verifier_spec *spec, co
     json_object_begin(json);
     json_put_string(json, "id", spec->id);
     json_put_string(json, "name", spec->verifier->name);
-    json_put_string(json, "version", spec->version);
+    json_put_string(json, "version", record->version[0] ? record->version : spec->version);
     json_put_string(json, "options_sha256", spec->options_sha256);
     json_put_double(json, "score", record->score);
     json_put_string(json, "verdict", verdict_kind_names[record->kind]);

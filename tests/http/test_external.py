@@ -153,7 +153,7 @@ def test_a_request_cannot_bring_a_command(service):
 
 @pytest.mark.parametrize("broken, message", [
     ({"name": "a"}, "at least one word"), ({"command": ["/bin/true"]}, "name"), ({"name": "a", "command": ["true"]}, "absolute path"),
-    ({"name": "a", "command": ["/bin/true"], "url": "http://h:1"}, "not there yet"), ({"name": "a", "command": ["/bin/true"], "files": ["/no/such/file"]}, "No such file"),
+    ({"name": "a", "command": ["/bin/true"], "url": "http://h:1"}, "not both"), ({"name": "a", "command": ["/bin/true"], "files": ["/no/such/file"]}, "No such file"),
     ({"name": "a", "command": ["/bin/true"], "files": ["etc"]}, "absolute path"), ({"name": "a", "command": ["/bin/true"], "files": ["/etc"]}, "regular file"),
     ({"name": "a", "command": ["/bin/true"], "timeout": "2 apples"}, "duration"), ({"name": "a", "command": ["/bin/true"], "memory": "1KiB"}, "size"),
     ({"name": "a", "command": ["/bin/true"], "scope": "batch"}, "scope"), ({"name": "a", "command": ["/bin/true"], "scope": "group"}, "not there yet"), ({"name": "a", "command": ["/bin/true"], "sandbox": "off"}, "sandbox"),

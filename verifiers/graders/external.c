@@ -5,8 +5,11 @@
  * exit code, the end of its time) is no number but a failure: verifier_crashed, verifier_timeout,
  * external_invalid_reply; what the function itself says of a failure is external_failed.
  *
- * The service puts the function beside the options, as "external": {"command": texts, "files": [{"name", "base64"}],
- * "timeout_ms", "memory_bytes", "venv": NULL or a path, "bare": without a sandbox}. */
+ * One with a URL is asked by the service: the object is the body of the call, and its reply is parsed here alike. What
+ * kept the call from an answer is external_unreachable, external_overloaded, verifier_timeout or external_failed.
+ *
+ * The service puts the function beside the options, as "external": {"asked": by its URL, "command": texts, "files":
+ * [{"name", "base64"}], "timeout_ms", "memory_bytes", "venv": NULL or a path, "bare": without a sandbox}. */
 #include <math.h>
 #include <stdio.h>
 
@@ -193,17 +196,19 @@ static void take_failure(const json_t *failure, struct verdict *verdict)
                  message.data ? message.data : "");
 }
 
-static const char *unknown_key(const json_t *reply)
+/* Only a server may say its version. */
+static const char *unknown_key(const json_t *reply, bool asked)
 {
-    static const char *const known[] = {"score", "reason", "detail", "failure"};
+    static const char *const known[] = {"score", "reason", "detail", "failure", "version"};
+    size_t count = ARRAY_LENGTH(known) - !asked;
     const char *key;
     const json_t *value;
 
     json_object_foreach ((json_t *)(uintptr_t)reply, key, value) {
         size_t i = 0;
-        while (i < ARRAY_LENGTH(known) && strcmp(key, known[i]) != 0)
+        while (i < count && strcmp(key, known[i]) != 0)
             i++;
-        if (i == ARRAY_LENGTH(known))
+        if (i == count)
             return key;
     }
     return NULL;
@@ -222,17 +227,36 @@ static void take_score(const json_t *score, const json_t *reason, struct verdict
     verdict_set_score(verdict, json_number_value(score), verdict->own_reason);
 }
 
-static void take_reply(const json_t *reply, struct verdict *verdict)
+/* False: it is none that can be put on record. */
+static bool take_version(const json_t *version, struct verdict *verdict)
+{
+    struct text text = json_text_of(version);
+    bool fits = text.length_bytes > 0 && text.length_bytes < sizeof verdict->own_version;
+
+    if (!is_given(version))
+        return true;
+    for (size_t i = 0; i < text.length_bytes && fits; i++)
+        fits = text.data[i] > ' ' && text.data[i] <= '~';
+    if (fits)
+        snprintf(verdict->own_version, sizeof verdict->own_version, "%.*s", (int)text.length_bytes, text.data);
+    else
+        verdict_fail(verdict, FAILURE_REPLY, "version must be 1 to 71 printable characters of ASCII without a blank");
+    return fits;
+}
+
+static void take_reply(const json_t *reply, bool asked, struct verdict *verdict)
 {
     const json_t *score = json_object_get(reply, "score");
     const json_t *failure = json_object_get(reply, "failure");
-    const char *unknown = unknown_key(reply);
+    const char *unknown = unknown_key(reply, asked);
 
     if (!json_is_object(reply))
         verdict_fail(verdict, FAILURE_REPLY, "the reply is no object");
     else if (unknown)
-        verdict_fail(verdict, FAILURE_REPLY, "the reply has a key %.40s; known are score, reason, detail, failure",
-                     unknown);
+        verdict_fail(verdict, FAILURE_REPLY, "the reply has a key %.40s; known are score, reason, detail, failure%s",
+                     unknown, asked ? ", version" : "");
+    else if (!take_version(json_object_get(reply, "version"), verdict))
+        return;
     else if (is_given(score) && is_given(failure))
         verdict_fail(verdict, FAILURE_REPLY, "the reply has a score and a failure: one of them");
     else if (!take_detail(json_object_get(reply, "detail"), verdict))
@@ -245,15 +269,16 @@ static void take_reply(const json_t *reply, struct verdict *verdict)
         verdict_fail(verdict, FAILURE_REPLY, "the reply has neither a score that is a number nor a failure");
 }
 
-static void read_reply(struct text output, struct verdict *verdict)
+static void read_reply(struct text output, bool asked, struct verdict *verdict)
 {
     json_error_t error;
     json_t *reply = json_loadb(output.data, output.length_bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
 
     if (reply)
-        take_reply(reply, verdict);
+        take_reply(reply, asked, verdict);
     else
-        verdict_fail(verdict, FAILURE_REPLY, "standard output is not one JSON object: %.100s", error.text);
+        verdict_fail(verdict, FAILURE_REPLY, "%s is not one JSON object: %.100s",
+                     asked ? "the reply" : "standard output", error.text);
     json_decref(reply);
 }
 
@@ -272,7 +297,71 @@ static void run(const struct verifier_input *input, struct sandbox_program *prog
     else if (sandbox_run(input->sandbox_fd, program, 1, &result) < 0)
         verdict_fail(verdict, SANDBOX_UNAVAILABLE, "the slot that runs programs is gone");
     else if (check_end(&result, verdict))
-        read_reply(result.standard_output, verdict);
+        read_reply(result.standard_output, false, verdict);
+}
+
+/* --- by its URL --- */
+
+/* What a failed call is to the user of a reward function: the codes of sampling speak of engines. */
+static void take_call_failure(const json_t *failure, struct verdict *verdict)
+{
+    static const struct {
+        const char *call, *code;
+    } codes[] = {{"engine_timeout", FAILURE_TIMEOUT},
+                 {"engine_unreachable", "external_unreachable"},
+                 {"engine_overloaded", "external_overloaded"},
+                 {"invalid_reply", FAILURE_REPLY}};
+    struct text code = json_text_of(json_object_get(failure, "code"));
+    struct text message = json_text_of(json_object_get(failure, "message"));
+    const char *own = FAILURE_OWN;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(codes); i++)
+        if (text_equals(code, codes[i].call))
+            own = codes[i].code;
+    verdict_fail(verdict, own, "%.*s", (int)message.length_bytes, message.data ? message.data : "");
+    verdict->retryable = json_is_true(json_object_get(failure, "retryable"));
+}
+
+static void judge_reply(const json_t *reply, struct verdict *verdict)
+{
+    const json_t *failure = json_object_get(reply, "failure");
+    struct text body = json_text_of(json_object_get(reply, "body"));
+
+    if (failure)
+        take_call_failure(failure, verdict);
+    else if (!body.data || json_object_get(reply, "mended"))
+        verdict_fail(verdict, FAILURE_REPLY, "the reply is no UTF-8");
+    else
+        read_reply(body, true, verdict);
+}
+
+static bool is_asked(const struct verifier_input *input)
+{
+    return json_is_true(json_object_get(input->external, "asked"));
+}
+
+static json_t *named_detail(const struct verifier_input *input)
+{
+    return json_pack("{s:O}", "external", json_object_get(input->options, "name"));
+}
+
+static void judge(const struct verifier_input *input, struct verdict *ret_verdict);
+
+static bool plan(const struct verifier_input *input, json_t *calls, struct verdict *ret_verdict)
+{
+    if (!is_asked(input)) {
+        judge(input, ret_verdict);
+        return false;
+    }
+    json_t *object = input_of(input);
+    _cleanup_free_ char *text = json_big_dump(object, JSON_COMPACT);
+
+    json_decref(object);
+    if (!text || json_array_append_new(calls, json_pack("{s:s, s:s}", "path", "/", "body", text)) < 0) {
+        verdict_fail(ret_verdict, "verifier_input_too_large", "there is no memory for the request");
+        return false;
+    }
+    return true;
 }
 
 static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
@@ -285,11 +374,16 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
         verdict_fail(ret_verdict, FAILURE_CRASHED, "there is no external of this name here");
         return;
     }
+    if (is_asked(input)) {
+        ret_verdict->detail = named_detail(input);
+        judge_reply(json_array_get(input->replies, 0), ret_verdict);
+        return;
+    }
     if (describe_program(input->external, &files, &program) < 0) {
         verdict_fail(ret_verdict, FAILURE_CRASHED, "the external cannot be read");
         return;
     }
-    ret_verdict->detail = json_pack("{s:O}", "external", json_object_get(input->options, "name"));
+    ret_verdict->detail = named_detail(input);
     if (program.bare)
         json_object_set_new(ret_verdict->detail, "sandbox", json_string("none"));
     if (input->sandbox_fd < 0) {
@@ -307,5 +401,6 @@ const struct verifier verifier_external = {
     .runs_programs = true,
     .options = options,
     .option_count = ARRAY_LENGTH(options),
+    .plan = plan,
     .judge = judge,
 };

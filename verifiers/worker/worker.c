@@ -44,6 +44,7 @@ static void write_failure(struct json_write *json, const struct verdict *verdict
     json_object_begin(json);
     json_put_string(json, "code", verdict->failure_code);
     json_put_string(json, "message", verdict->failure_message);
+    json_put_bool(json, "retryable", verdict->retryable);
     json_object_end(json);
 }
 
@@ -59,6 +60,8 @@ static void write_verdict(struct json_write *json, const struct graded *graded, 
     json_put_raw(json, "detail", text_of(detail));
     graded_write(json, graded, verdict);
     write_failure(json, verdict);
+    if (verdict->own_version[0])
+        json_put_string(json, "version", verdict->own_version);
     json_put_int(json, "duration_us", duration_us);
     json_object_end(json);
 }
@@ -474,7 +477,7 @@ void worker_main(int fd, const struct sandbox_settings *sandbox, struct worker_p
 {
     struct worker_means means = {sandbox, sandbox ? WORKER_SLOT_FD : -1, page};
     struct inbox inbox = {
-        .fd = fd, .frame_limit_bytes = sandbox ? VERIFIER_PROGRAM_FRAME_LIMIT_BYTES : VERIFIER_FRAME_LIMIT_BYTES};
+        .fd = fd, .frame_limit_bytes = sandbox ? VERIFIER_PROGRAM_FRAME_LIMIT_BYTES : WORKER_ANSWERS_FRAME_LIMIT_BYTES};
     struct buffer reply;
 
     /* Now, while jansson can still read the random bytes it seeds its hash tables with. */

@@ -11,9 +11,10 @@
  *            prompt, what a user said last in "messages" is one. Where one asks a reward function of the settings, it
  *            has that as "external", and the request may have "id", "task", "metadata" and "completion_ids".
  *   reply    {"verdicts": [{"score": 1.0|null, "verdict": "correct", "reason": "…", "detail": {…}|null,
- *                           "failure": null|{"code","message"}, "duration_us": 12}, …]}   in the order of the request;
- *           where it was asked for steps and has a score, "steps": [[end in bytes, score], …];
- *           null for one that was left out, {"calls": [{"path", "body", "model"}, …]} for one that has to ask a server
+ *                           "failure": null|{"code","message","retryable"}, "version": text, "duration_us": 12}, …]}
+ *           in the order of the request; "version" only where one says its own; where it was asked for steps and has a
+ *           score, "steps": [[end in bytes, score], …]; null for one that was left out, {"calls": [{"path", "body",
+ *           "model"}, …]} for one that has to ask a server
  *           first (verifier.h). It is asked again with the same request and "replies": an array in the order of the
  *           verifiers, with an array in the place of each that asked
  *
@@ -34,7 +35,9 @@
 
 #define SANDBOX_UNAVAILABLE "sandbox_unavailable" /* the failure of a verdict whose programs could not be run */
 
-#define WORKER_REPLY_LIMIT_BYTES (10u << 20)         /* bodies of calls, as JSON inside JSON, and verdicts */
+#define WORKER_REPLY_LIMIT_BYTES (10u << 20) /* bodies of calls, as JSON inside JSON, and verdicts */
+/* Of the largest request that a text worker reads: with replies, which a character may make twice as long. */
+#define WORKER_ANSWERS_FRAME_LIMIT_BYTES (VERIFIER_FRAME_LIMIT_BYTES + 2 * VERIFIER_REPLIES_BYTES)
 #define WORKER_PROGRAM_REPLY_LIMIT_BYTES (64u << 20) /* of a code worker: outputs of a program may be in it */
 #define FRAME_HEADER_BYTES 4
 #define REQUEST_HEADER_BYTES (FRAME_HEADER_BYTES + 8)

@@ -568,9 +568,33 @@ static void test_short_samples_tell_no_time_of_a_token(void **state)
     pool_destroy(pool);
 }
 
+/* No probe can tell when it is back: a single request does. */
+static void test_a_server_that_is_no_engine_is_never_probed_and_comes_back_by_a_request(void **state)
+{
+    struct pool *pool = pool_of(&(struct pool_engine){.url = "http://a", .unasked = true}, 1);
+    struct engine *engine = pick(pool, 0);
+    int64_t at_us;
+
+    (void)state;
+    assert_ptr_equal(engine, pool_at(pool, 0));
+    assert_null(pool_probe_due(pool, 0, &at_us));
+    ask(pool, engine, &refused_connection, S);
+    assert_int_equal(engine->state, ENGINE_DOWN);
+    assert_null(pick(pool, S));
+    assert_null(pool_probe_due(pool, 60 * S, &at_us));
+    int64_t back_us = engine->paused_until_us;
+    assert_ptr_equal(pick(pool, back_us), engine);
+    pool_begin(pool, engine, back_us);
+    assert_null(pick(pool, back_us)); /* one, until it is known how that went */
+    pool_end(pool, engine, &(struct pool_result){0}, back_us);
+    assert_int_equal(engine->state, ENGINE_UP);
+    pool_destroy(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_server_that_is_no_engine_is_never_probed_and_comes_back_by_a_request),
         cmocka_unit_test(test_the_only_engine_that_asks_for_an_hour_is_asked_again_after_pause_max),
         cmocka_unit_test(test_another_engine_goes_first_and_the_sample_does_not_wait),
         cmocka_unit_test(test_a_broken_engine_that_answers_probes_gets_one_request_even_alone),

@@ -289,7 +289,7 @@ static void test_a_frame_beyond_the_limit_is_refused_before_it_is_read(void **st
     int fd = make_worker();
 
     (void)state;
-    frame_put_length(header, (size_t)VERIFIER_FRAME_LIMIT_BYTES + 1);
+    frame_put_length(header, (size_t)WORKER_ANSWERS_FRAME_LIMIT_BYTES + 1);
     assert_int_equal(send(fd, header, sizeof header, MSG_NOSIGNAL), sizeof header);
     expect_end(fd);
     wait_ended(last_id);
