@@ -138,7 +138,7 @@ static void evaluate_members(struct closing *closing, const struct batch_spec *s
     closing->evaluated = objective_evaluate(&request, &closing->result, &closing->error) == 0;
 }
 
-/* A loss that reads log-probabilities: group by group, so that the arrays of one group are in memory at a time. The
+/* A loss that reads log-probabilities, or advantages of tokens: group by group, so that the arrays of one group are in memory at a time. The
  * counts are known from the members. */
 static enum store_status evaluate_groups(struct closing *closing, const struct close_job *close,
                                          const struct objective_knobs *knobs, struct store_reader *reader)
@@ -178,10 +178,11 @@ static enum store_status evaluate(struct closing *closing, const struct close_jo
         fill_sequence(closing, i);
     }
     counting = knobs;
-    if (objective_loss_reads_logprobs(&knobs))
+    bool by_token = objective_loss_reads_logprobs(&knobs) || knobs.advantage.estimator == OBJECTIVE_ESTIMATOR_PROCESS;
+    if (by_token)
         counting.loss.kind = OBJECTIVE_LOSS_IMPORTANCE_SAMPLING;
     evaluate_members(closing, spec, &counting);
-    if (!closing->evaluated || !objective_loss_reads_logprobs(&knobs))
+    if (!closing->evaluated || !by_token)
         return STORE_OK;
     return evaluate_groups(closing, close, &knobs, reader);
 }

@@ -19,7 +19,21 @@ struct group_job {
     struct objective_group *groups; /* [count] */
     double **advantages;            /* [count][members of the group] */
     double **shaped;
+    struct token_runs **tokens; /* [count]; each NULL: its members have one number each */
 };
+
+/* Advantages of tokens, of the members of one group. */
+struct token_runs {
+    size_t count;
+    struct store_advantages members[];
+};
+
+static void token_runs_destroy(struct token_runs *runs)
+{
+    for (size_t i = 0; runs && i < runs->count; i++)
+        free((struct store_advantage *)(uintptr_t)runs->members[i].runs);
+    free(runs);
+}
 
 enum store_status live_read_group(const struct live_batch *live, struct store_reader *reader, uint32_t group,
                                   const struct objective_knobs *knobs, bool with_logprobs, json_t *names,
@@ -33,7 +47,7 @@ enum store_status live_read_group(const struct live_batch *live, struct store_re
         const struct group_spec *spec = &live->spec->groups[group];
         group_record_of_rollouts(unstored_rollouts(live) + live->batch.groups[group].first,
                                  live->batch.groups[group].count,
-                                 spec->prompt_ids ? (int64_t)spec->prompt_id_count : -1, wanted, ret_record);
+                                 spec->prompt_ids ? (int64_t)spec->prompt_id_count : -1, knobs, wanted, ret_record);
         return STORE_OK;
     }
     if (!reader)
@@ -51,6 +65,7 @@ struct group_op {
     char id[ID_BYTES];
     double *advantages;
     double *shaped;
+    struct token_runs *tokens;
 };
 
 static void group_closed(struct store_op *op)
@@ -66,13 +81,14 @@ static void group_closed(struct store_op *op)
     live_post(live, &(struct batch_event){.kind = EVENT_GROUP_CLOSED, .index = close->group});
     free(close->advantages);
     free(close->shaped);
+    token_runs_destroy(close->tokens);
     free(close);
     live_leave(live);
 }
 
-/* Takes both arrays, one value for each member. */
+/* Takes both arrays, one value for each member, and the runs (NULL: none). */
 static void store_group(struct live_batch *live, uint32_t group, const struct objective_group *statistics,
-                        double *advantages, double *shaped)
+                        double *advantages, double *shaped, struct token_runs *tokens)
 {
     struct group_op *close = xcalloc(1, sizeof(*close));
     const struct batch_group *members = &live->batch.groups[group];
@@ -81,6 +97,7 @@ static void store_group(struct live_batch *live, uint32_t group, const struct ob
     close->group = group;
     close->advantages = advantages;
     close->shaped = shaped;
+    close->tokens = tokens;
     id_of_group(live->id, group, close->id);
     close->errand.op = (struct store_op){.kind = STORE_CLOSE_GROUP, .done = group_closed, .context = close};
     close->errand.op.close_group = (struct store_close_group){
@@ -88,6 +105,7 @@ static void store_group(struct live_batch *live, uint32_t group, const struct ob
         .n = members->count,
         .advantage = close->advantages,
         .shaped_reward = close->shaped,
+        .tokens = tokens ? tokens->members : NULL,
         .reward_mean = statistics->rewarded ? statistics->mean : NAN,
         .reward_std = statistics->rewarded ? statistics->std : NAN,
         .zero_variance = statistics->zero_variance,
@@ -122,6 +140,22 @@ static struct objective_sequence *gather(const struct group_job *self, const str
     return sequences;
 }
 
+static void hand_out_tokens(struct group_job *self, uint32_t group, int64_t place,
+                            const struct objective_sequence *sequence)
+{
+    const struct batch_group *members = &self->live->batch.groups[self->first + group];
+    struct token_runs **runs = &self->tokens[group];
+
+    if (!sequence->advantages || sequence->untrainable || sequence->tokens == 0)
+        return;
+    if (!*runs) {
+        *runs = xcalloc(1, sizeof(**runs) + members->count * sizeof((*runs)->members[0]));
+        (*runs)->count = members->count;
+    }
+    (*runs)->members[place].runs =
+        token_advantage_runs(sequence->advantages, sequence->tokens, &(*runs)->members[place].count);
+}
+
 /* A member's place is its sample's; what has no row keeps NAN. */
 static void hand_out(struct group_job *self, const struct group_record *records,
                      const struct objective_sequence *sequences)
@@ -136,6 +170,7 @@ static void hand_out(struct group_job *self, const struct group_record *records,
                 continue;
             self->advantages[g][place] = sequences[at].advantage;
             self->shaped[g][place] = sequences[at].shaped_reward;
+            hand_out_tokens(self, g, place, &sequences[at]);
         }
     }
 }
@@ -154,6 +189,7 @@ static void compute(struct group_job *self, const struct group_record *records)
                                         .score_count = GROUP_RECORD_SCORES};
 
     objective_at_sampling(&self->live->spec->objective, &knobs);
+    _cleanup_free_ double *of_tokens = graded_steps_room(&knobs, sequences, count);
     if (objective_advantages(&request, &error) == 0) {
         hand_out(self, records, sequences);
         return;
@@ -201,7 +237,8 @@ static void groups_computed(struct job *job)
     if (self->status != STORE_OK)
         log_event(LOG_LEVEL_ERROR, "a group could not be read from the record", "batch", live->id, NULL);
     for (uint32_t g = 0; g < self->count; g++)
-        store_group(live, self->first + g, &self->groups[g], self->advantages[g], self->shaped[g]);
+        store_group(live, self->first + g, &self->groups[g], self->advantages[g], self->shaped[g], self->tokens[g]);
+    free(self->tokens);
     free(self->groups);
     free(self->advantages);
     free(self->shaped);
@@ -234,6 +271,7 @@ static void close_by_record(struct live_batch *live, uint32_t first, uint32_t co
     self->groups = xcalloc(count, sizeof(*self->groups));
     self->advantages = xcalloc(count, sizeof(*self->advantages));
     self->shaped = xcalloc(count, sizeof(*self->shaped));
+    self->tokens = xcalloc(count, sizeof(struct token_runs *));
     for (uint32_t g = 0; g < count; g++) {
         self->groups[g] = (struct objective_group){.mean = NAN, .std = NAN};
         self->advantages[g] = no_numbers(live->batch.groups[first + g].count);
@@ -275,7 +313,7 @@ static void close_by_rewards(struct live_batch *live, uint32_t first, uint32_t c
             advantages[i] = computed ? sequences[group->first - begin + i].advantage : NAN;
             shaped[i] = live->rewards[group->first + i];
         }
-        store_group(live, first + g, &groups[g], advantages, shaped);
+        store_group(live, first + g, &groups[g], advantages, shaped, NULL);
     }
 }
 

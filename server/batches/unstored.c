@@ -27,6 +27,7 @@ struct unstored_row {
     struct buffer heldout;
     char *failure_code;
     char *failure_message;
+    struct store_advantage *advantages;
 };
 
 struct unstored *unstored_create(const struct batch_spec *spec, unstored_renderer *render, int arrays)
@@ -52,6 +53,7 @@ void unstored_destroy(struct unstored *unstored, size_t rollout_count)
         buffer_finish(&row->heldout);
         free(row->failure_code);
         free(row->failure_message);
+        free(row->advantages);
     }
     free(unstored->rollouts);
     free(unstored->rows);
@@ -115,6 +117,17 @@ void unstored_keep_rollout(struct live_batch *live, uint32_t index, const struct
 
 /* --- groups -------------------------------------------------------------------------------------------- */
 
+static void keep_advantages(struct unstored_row *row, const struct store_advantages *tokens,
+                            struct store_rollout *rollout)
+{
+    if (!tokens->runs)
+        return;
+    row->advantages = xcalloc(tokens->count + 1, sizeof(*row->advantages));
+    memcpy(row->advantages, tokens->runs, tokens->count * sizeof(*row->advantages));
+    rollout->advantages = row->advantages;
+    rollout->advantage_count = tokens->count;
+}
+
 void unstored_close_group(struct live_batch *live, uint32_t index, const struct store_close_group *close)
 {
     const struct group_spec *spec = &live->spec->groups[index];
@@ -130,6 +143,8 @@ void unstored_close_group(struct live_batch *live, uint32_t index, const struct 
         bool rewarded = !isnan(rollouts[i].reward);
         rollouts[i].advantage = rewarded && close->advantage ? close->advantage[i] : NAN;
         rollouts[i].shaped_reward = rewarded && close->shaped_reward ? close->shaped_reward[i] : NAN;
+        if (rewarded && close->tokens)
+            keep_advantages(&live->unstored->rows[members->first + i], &close->tokens[i], &rollouts[i]);
     }
     *group = (struct store_group){.index = index,
                                   .task = spec->task,

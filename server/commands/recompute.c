@@ -60,6 +60,33 @@ static void tell(struct recomputing *self, const char *group_id, int64_t sample_
                              group_id, sample_index, recorded, computed);
 }
 
+/* The first token whose advantage differs; the count if none does. NULL on one side: all its tokens have the one number. */
+static size_t find_difference(const struct objective_sequence *recorded, const struct objective_sequence *computed)
+{
+    size_t t = 0;
+    while (t < computed->tokens &&
+           is_same(recorded->token_advantages ? recorded->token_advantages[t] : recorded->advantage,
+                   computed->advantages[t]))
+        t++;
+    return t;
+}
+
+/* Of a rule that gives each token its own. True: none differs. */
+static bool compare_tokens(struct recomputing *self, const struct together *together, size_t group, size_t member,
+                           const struct objective_sequence *computed)
+{
+    const struct group_record *record = &together->records[group];
+    const struct objective_sequence *recorded = &record->sequences[member];
+    size_t t = computed->tokens;
+
+    if (computed->advantages && !computed->untrainable && !isnan(recorded->reward) && !isnan(computed->advantage))
+        t = find_difference(recorded, computed);
+    if (t < computed->tokens)
+        tell(self, together->ids[group], record->sample_index[member],
+             recorded->token_advantages ? recorded->token_advantages[t] : recorded->advantage, computed->advantages[t]);
+    return t == computed->tokens;
+}
+
 /* Only the first differing member of a group is reported. */
 static void compare(struct recomputing *self, const struct together *together,
                     const struct objective_sequence *computed)
@@ -71,10 +98,12 @@ static void compare(struct recomputing *self, const struct together *together,
         for (size_t k = 0; k < record->count; k++) {
             double recorded = record->sequences[k].advantage;
             double now = isnan(record->sequences[k].reward) ? NAN : computed[k].advantage;
-            if (is_same(recorded, now))
-                continue;
-            tell(self, together->ids[g], record->sample_index[k], recorded, now);
-            break;
+            if (!is_same(recorded, now)) {
+                tell(self, together->ids[g], record->sample_index[k], recorded, now);
+                break;
+            }
+            if (!compare_tokens(self, together, g, k, &computed[k]))
+                break;
         }
     }
 }
@@ -107,6 +136,7 @@ static void compute(struct recomputing *self, const struct together *together)
                                         .groups = groups,
                                         .group_count = together->count,
                                         .score_count = GROUP_RECORD_SCORES};
+    _cleanup_free_ double *of_tokens = graded_steps_room(&self->knobs, sequences, at);
     if (objective_advantages(&request, &error) < 0)
         for (size_t i = 0; i < at; i++)
             sequences[i].advantage = NAN; /* none was stored */

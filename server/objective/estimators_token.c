@@ -194,7 +194,46 @@ static void add_steps(struct objective_work *work, size_t index, const struct ob
     }
 }
 
-/* Source: DeepSeekMath (arXiv 2402.03300) section 4.1.3, process supervision. */
+static void gather_outcomes(const struct objective_work *work, struct objective_statistics *groups,
+                            struct objective_statistics *all, void (*add)(struct objective_statistics *, double))
+{
+    for (size_t i = 0; i < work->request->sequence_count; i++) {
+        const struct objective_sequence *sequence = &work->request->sequences[i];
+        if (!sequence->rewarded || !sequence->has_outcome || !is_first_of_rollout(work, i))
+            continue;
+        add(&groups[sequence->group], sequence->outcome);
+        if (sequence->kept)
+            add(all, sequence->outcome);
+    }
+}
+
+/* The outcome's advantage as grpo has it, over the members that have one, times a coefficient at every token. */
+static int add_outcomes(struct objective_work *work)
+{
+    double coef = work->knobs->advantage.outcome_coef;
+    struct objective_statistics all = {0};
+    struct objective_statistics *groups = work_allocate(work, work->request->group_count, sizeof *groups);
+
+    if (!groups)
+        return -1;
+    gather_outcomes(work, groups, &all, statistics_first);
+    for (size_t g = 0; g < work->request->group_count; g++)
+        statistics_turn(&groups[g]);
+    statistics_turn(&all);
+    gather_outcomes(work, groups, &all, statistics_second);
+    for (size_t i = 0; i < work->request->sequence_count; i++) {
+        const struct objective_sequence *sequence = &work->request->sequences[i];
+        double *advantages = work->advantages + work->parts[i].first;
+        if (!sequence->rewarded || !sequence->has_outcome)
+            continue;
+        double own = coef * normalized_step(work->knobs, &groups[sequence->group], &all, sequence->outcome);
+        for (size_t t = 0; t < sequence->tokens; t++)
+            advantages[t] += own;
+    }
+    return 0;
+}
+
+/* Source: DeepSeekMath (arXiv 2402.03300) section 4.1.3, process supervision; the outcome's part is its section 4.1.2. */
 int estimate_process(struct objective_work *work)
 {
     struct objective_statistics all = {0};
@@ -210,7 +249,7 @@ int estimate_process(struct objective_work *work)
     for (size_t i = 0; i < work->request->sequence_count; i++)
         if (work->request->sequences[i].rewarded)
             add_steps(work, i, &groups[work->request->sequences[i].group], &all);
-    return 0;
+    return work->knobs->advantage.outcome_coef != 0 ? add_outcomes(work) : 0;
 }
 
 /* --- a baseline for each place --- */

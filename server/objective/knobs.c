@@ -106,6 +106,7 @@ const struct objective_knob objective_knobs_table[] = {
     BOOLEAN("advantage", "norm", AT(advantage.norm), E(PASSK)),
     NUMBER("advantage", "f_norm", AT(advantage.f_norm), POSITIVE, 0, INFINITY, E(GPG)),
     NUMBER("advantage", "gamma", AT(advantage.gamma), 0, 0, 1, WITH_GAMMA),
+    NUMBER("advantage", "outcome_coef", AT(advantage.outcome_coef), 0, -INFINITY, INFINITY, E(PROCESS)),
     CHOICE("advantage", "form", AT(advantage.form), 0, forms, WHITENS),
     NUMBER("advantage", "eps_group", AT(advantage.eps_group), 0, 0, INFINITY, E(GDPO)),
     NUMBER("advantage", "eps_batch", AT(advantage.eps_batch), 0, 0, INFINITY, E(GDPO)),

@@ -173,6 +173,7 @@ struct objective_knobs {
         int mean; /* enum of scales */
         bool leave_one_out, normalize_batch, guard_nonpositive_mean, norm;
         double f_norm, gamma;
+        double outcome_coef; /* process */
         int form;
         double eps_group, eps_batch;
         double decay, initial;

@@ -84,6 +84,8 @@ struct objective_sequence {
     struct objective_values token_rewards;    /* remax, reward_to_go, reinforce_plus_plus: instead of the reward */
     const struct objective_step *steps;       /* process; in order of their ends */
     size_t step_count;
+    bool has_outcome;     /* process with outcome_coef: */
+    double outcome;       /* the reward beside those of the steps; finite */
     double greedy_reward; /* remax; NAN: none */
     const double *scores; /* gdpo: one for each name of the request, NAN = none */
     const double *weights_of_scores;

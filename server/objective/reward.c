@@ -56,14 +56,15 @@ static void sum_step_rewards(struct objective_sequence *sequence)
     sequence->reward = sum_or_nothing(sequence->reward, size);
 }
 
-/* Rewards of tokens or steps stand for one of the sequence in metrics, filter and statistics: their sum. */
+/* Rewards of tokens, or of steps without a reward beside them, stand for one of the sequence in metrics, filter and
+ * statistics: their sum. */
 static int take_raw_rewards(struct objective_work *work)
 {
     for (size_t i = 0; i < work->request->sequence_count; i++) {
         struct objective_sequence *sequence = &work->request->sequences[i];
         if (sequence->rewarded && is_present(sequence->token_rewards) && sum_token_rewards(work, i) < 0)
             return -1;
-        if (sequence->rewarded && sequence->steps)
+        if (sequence->rewarded && sequence->steps && isnan(sequence->reward))
             sum_step_rewards(sequence);
         if (sequence->rewarded && isinf(sequence->reward))
             return objective_fail(work->error, OBJECTIVE_ERROR_NON_FINITE, i, SIZE_MAX, "reward",

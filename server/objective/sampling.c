@@ -46,7 +46,9 @@ int objective_check_sampling(const struct objective_knobs *knobs, struct objecti
     case OBJECTIVE_ESTIMATOR_REMAX:
         return refuse(ret_contradiction, "advantage.estimator", "a batch has no greedy completions");
     case OBJECTIVE_ESTIMATOR_PROCESS:
-        return refuse(ret_contradiction, "advantage.estimator", "a batch has no rewards of steps");
+        if (knobs->shaping_count > 0)
+            return refuse(ret_contradiction, "shaping", "process has rewards of steps, which no shaping changes");
+        return 0;
     case OBJECTIVE_ESTIMATOR_OPTIMAL_TOKEN_BASELINE:
         return refuse(ret_contradiction, "advantage.estimator", "engines do not report sums of squared probabilities");
     case OBJECTIVE_ESTIMATOR_REWARD_TO_GO:

@@ -301,6 +301,10 @@ static int evaluate_from_rewards(struct objective_call *objective)
         sequence->prompt_tokens = member ? member->prompt_tokens : -1;
         sequence->scores = member ? member->scores : NULL;
         sequence->weights_of_scores = member ? member->weights_of_scores : NULL;
+        sequence->steps = member ? member->steps : NULL;
+        sequence->step_count = member ? member->step_count : 0;
+        sequence->has_outcome = member && member->has_outcome;
+        sequence->outcome = member ? member->outcome : NAN;
         sequence->rewarded = member ? member->rewarded : sequence->rewarded;
     }
     objective->score_count = objective->knobs.advantage.estimator == OBJECTIVE_ESTIMATOR_GDPO ? GROUP_RECORD_SCORES : 0;
@@ -318,6 +322,22 @@ static bool rule_needs_more(const struct objective_knobs *knobs)
            (knobs->kl.in == OBJECTIVE_KL_IN_REWARD && knobs->beta > 0);
 }
 
+/* Of a rule that gave each token its own: they are the rollout's, whose arrays were read. */
+static int take_token_advantages(struct objective_call *objective, size_t index)
+{
+    _cleanup_free_ double *recorded = token_advantages_of(objective_rollout(objective, index));
+    struct objective_sequence *sequence = &objective->sequences[index];
+    double *advantages;
+
+    if (!recorded || sequence->untrainable)
+        return 0;
+    if (!(advantages = objective_allocate(objective, sequence->tokens + 1, sizeof *advantages)))
+        return -1;
+    memcpy(advantages, recorded, sequence->tokens * sizeof *advantages);
+    sequence->token_advantages = advantages;
+    return 0;
+}
+
 /* From the record, or anew by the rule inside each group. */
 static int take_advantages(struct objective_call *objective)
 {
@@ -327,7 +347,10 @@ static int take_advantages(struct objective_call *objective)
     for (size_t i = 0; i < objective->count; i++) {
         struct objective_sequence *sequence = &objective->sequences[i];
         const struct objective_sequence *member = member_of(objective, i);
-        if (objective->results->same_rule[sequence->group] || !member)
+        bool same = objective->results->same_rule[sequence->group];
+        if (same && take_token_advantages(objective, i) < 0)
+            return -1;
+        if (same || !member)
             continue;
         objective_note(objective, RECOMPUTED);
         sequence->advantage = member->advantage;

@@ -130,19 +130,24 @@ static int read_steps(struct objective_call *objective, size_t index, const json
     return 0;
 }
 
-/* A sequence has one of: reward, rewards, token_rewards, step_rewards; or its advantage. */
+/* A sequence has one of: reward, rewards, token_rewards, step_rewards; or its advantage. Beside the rewards of steps a
+ * reward is the outcome's. */
 static int check_rewards(struct objective_call *objective, size_t index, const struct sequence_fields *fields)
 {
     struct objective_item *item = &objective->items[index];
     int rewards = (fields->reward != NULL) + (fields->rewards != NULL) + (numbers_are_given(&fields->token_rewards)) +
                   (fields->step_rewards != NULL);
+    bool outcome = fields->step_rewards && rewards == 2 && !numbers_are_given(&fields->token_rewards) &&
+                   objective->knobs.advantage.estimator == OBJECTIVE_ESTIMATOR_PROCESS;
 
-    if (rewards > 1)
-        return objective_refuse(objective, ERR_INVALID_FIELD, index,
-                                fields->step_rewards                        ? "step_rewards"
-                                : numbers_are_given(&fields->token_rewards) ? "token_rewards"
-                                                                            : "rewards",
-                                NO_TOKEN, "give one of reward, rewards, token_rewards, step_rewards");
+    if (rewards > 1 && !outcome)
+        return objective_refuse(
+            objective, ERR_INVALID_FIELD, index,
+            fields->step_rewards                        ? "step_rewards"
+            : numbers_are_given(&fields->token_rewards) ? "token_rewards"
+                                                        : "rewards",
+            NO_TOKEN,
+            "give one of reward, rewards, token_rewards, step_rewards; process takes a reward beside step_rewards");
     if (fields->reward && !is_single(fields->reward))
         return objective_refuse(objective, ERR_INVALID_FIELD, index, "reward", NO_TOKEN, "expected a number or null");
     item->has_reward = rewards > 0;
@@ -165,6 +170,8 @@ static int read_reward(struct objective_call *objective, size_t index, const str
         return -1;
     if (fields->step_rewards && read_steps(objective, index, fields->step_rewards, fields->logprobs.count) < 0)
         return -1;
+    sequence->has_outcome = fields->step_rewards && !isnan(sequence->reward);
+    sequence->outcome = sequence->reward;
     item->rewards = fields->rewards;
     sequence->token_rewards = objective_values_of(&fields->token_rewards);
     sequence->token_advantages = fields->token_advantages.values;

@@ -13,10 +13,16 @@ bool group_record_is_needed(const struct objective_knobs *knobs)
     case OBJECTIVE_ESTIMATOR_RPP:
     case OBJECTIVE_ESTIMATOR_RPP_BASELINE:
     case OBJECTIVE_ESTIMATOR_GDPO:
+    case OBJECTIVE_ESTIMATOR_PROCESS:
         return true;
     default:
         return knobs->shaping_count > 0;
     }
+}
+
+static bool is_process(const struct objective_knobs *knobs)
+{
+    return knobs && knobs->advantage.estimator == OBJECTIVE_ESTIMATOR_PROCESS;
 }
 
 static bool has_shaper(const struct objective_knobs *knobs, int kind)
@@ -30,9 +36,9 @@ static bool has_shaper(const struct objective_knobs *knobs, int kind)
 unsigned group_record_with(const struct objective_knobs *knobs, bool with_logprobs)
 {
     bool arrays = with_logprobs || has_shaper(knobs, OBJECTIVE_SHAPER_LINEAR_LENGTH) ||
-                  has_shaper(knobs, OBJECTIVE_SHAPER_REPETITION);
-    return (arrays ? STORE_WITH_ARRAYS : 0) |
-           (knobs->advantage.estimator == OBJECTIVE_ESTIMATOR_GDPO ? STORE_WITH_VERDICTS : 0);
+                  has_shaper(knobs, OBJECTIVE_SHAPER_REPETITION) || is_process(knobs);
+    bool verdicts = knobs->advantage.estimator == OBJECTIVE_ESTIMATOR_GDPO || is_process(knobs);
+    return (arrays ? STORE_WITH_ARRAYS : 0) | (verdicts ? STORE_WITH_VERDICTS : 0);
 }
 
 static enum objective_finish finish_of(struct text reason)
@@ -125,6 +131,27 @@ static void take_scores(struct group_record *record, size_t index, struct text t
     }
 }
 
+/* --- steps, and advantages of tokens --- */
+
+static void take_steps(struct group_record *record, size_t index, const struct store_rollout *rollout, int missing)
+{
+    struct objective_sequence *sequence = &record->sequences[index];
+    struct graded_steps *steps = &record->steps[index];
+
+    graded_steps_read(rollout->rewards, rollout->verdicts, missing, steps);
+    sequence->steps = steps->steps;
+    sequence->step_count = steps->count;
+    sequence->has_outcome = steps->has_outcome;
+    sequence->outcome = steps->outcome;
+}
+
+static void take_token_advantages(struct group_record *record, size_t index, const struct store_rollout *rollout)
+{
+    if (!rollout->logprobs || !(record->token_advantages[index] = token_advantages_of(rollout)))
+        return;
+    record->sequences[index].token_advantages = record->token_advantages[index];
+}
+
 /* --- reading --- */
 
 static void make_room(struct group_record *record, size_t count)
@@ -134,17 +161,22 @@ static void make_room(struct group_record *record, size_t count)
     record->sequences = xcalloc(count + 1, sizeof *record->sequences);
 }
 
-void group_record_of_rollouts(const struct store_rollout *rollouts, size_t count, int64_t prompt_tokens, json_t *names,
-                              struct group_record *ret_record)
+void group_record_of_rollouts(const struct store_rollout *rollouts, size_t count, int64_t prompt_tokens,
+                              const struct objective_knobs *knobs, json_t *names, struct group_record *ret_record)
 {
     struct group_record record = *ret_record;
 
     make_room(&record, count);
     record.scores = names ? xcalloc(count + 1, 2 * GROUP_RECORD_SCORES * sizeof *record.scores) : NULL;
+    record.steps = is_process(knobs) ? xcalloc(count + 1, sizeof *record.steps) : NULL;
+    record.token_advantages = xcalloc(count + 1, sizeof *record.token_advantages);
     for (size_t i = 0; i < count; i++) {
         record.sample_index[i] = rollouts[i].sample_index;
         record.sequences[i] = group_record_sequence(&rollouts[i]);
         record.sequences[i].prompt_tokens = prompt_tokens;
+        take_token_advantages(&record, i, &rollouts[i]);
+        if (record.steps)
+            take_steps(&record, i, &rollouts[i], knobs->advantage.missing);
         if (names)
             take_scores(&record, i, rollouts[i].rewards, names);
     }
@@ -165,8 +197,9 @@ enum store_status group_record_read(struct store_reader *reader, struct text gro
     if (with) {
         const struct store_group *group = &ret_record->group;
         int64_t prompt_tokens = group->prompt_ids ? (int64_t)group->prompt_id_count : -1;
-        group_record_of_rollouts(group->rollouts, group->rollout_count, prompt_tokens,
-                                 with & STORE_WITH_VERDICTS ? names : NULL, ret_record);
+        bool by_name = knobs->advantage.estimator == OBJECTIVE_ESTIMATOR_GDPO;
+        group_record_of_rollouts(group->rollouts, group->rollout_count, prompt_tokens, knobs, by_name ? names : NULL,
+                                 ret_record);
         return STORE_OK;
     }
     make_room(ret_record, ret_record->members.count);
@@ -180,6 +213,14 @@ void group_record_finish(struct group_record *record)
     store_members_finish(&record->members);
     if (record->has_group)
         store_group_finish(&record->group);
+    for (size_t i = 0; i < record->count; i++) {
+        if (record->steps)
+            graded_steps_finish(&record->steps[i]);
+        if (record->token_advantages)
+            free(record->token_advantages[i]);
+    }
+    free(record->steps);
+    free(record->token_advantages);
     free(record->sample_index);
     free(record->sequences);
     free(record->scores);

@@ -1,11 +1,12 @@
 /* group_record: the members of one recorded group as the objective sees them.
  *
  * Reads what the knobs need and no more: a row for each member, or whole rollouts where shaping asks for ids and
- * lengths of prompts, or the estimator for scores by name. One thread at a time. */
+ * lengths of prompts, or the estimator for scores by name or for steps. One thread at a time. */
 #ifndef SERVER_RECORD_GROUP_RECORD_H
 #define SERVER_RECORD_GROUP_RECORD_H
 
 #include "server/objective/objective.h"
+#include "server/record/graded_steps.h"
 #include "server/store/store.h"
 
 #include <jansson.h>
@@ -16,8 +17,10 @@ struct group_record {
     size_t count;
     int64_t *sample_index; /* [count] */
     struct objective_sequence
-        *sequences; /* [count]; group 0; reward, shaped_reward and advantage as recorded, NAN: none */
-    double *scores; /* [count][2 * GROUP_RECORD_SCORES]; NULL: not read */
+        *sequences;             /* [count]; group 0; reward, shaped_reward and advantage as recorded, NAN: none */
+    double *scores;             /* [count][2 * GROUP_RECORD_SCORES]; NULL: not read */
+    struct graded_steps *steps; /* [count], of process; NULL: not read */
+    double **token_advantages;  /* [count], each NULL where all tokens have one; NULL: not read */
     struct store_members members;
     struct store_group group;
     bool has_group; /* whole rollouts were read */
@@ -28,9 +31,10 @@ struct group_record {
 enum store_status group_record_read(struct store_reader *reader, struct text group_id,
                                     const struct objective_knobs *knobs, bool with_logprobs, json_t *names,
                                     struct group_record *ret_record);
-/* The same of rollouts that are in memory; they outlive it. prompt_tokens: -1 if they are not known. */
-void group_record_of_rollouts(const struct store_rollout *rollouts, size_t count, int64_t prompt_tokens, json_t *names,
-                              struct group_record *ret_record);
+/* The same of rollouts that are in memory; they outlive it. prompt_tokens: -1 if they are not known. knobs: NULL: those of
+ * no advantage rule. */
+void group_record_of_rollouts(const struct store_rollout *rollouts, size_t count, int64_t prompt_tokens,
+                              const struct objective_knobs *knobs, json_t *names, struct group_record *ret_record);
 void group_record_finish(struct group_record *record);
 
 /* Parts of a group's rollouts that are read for that: enum store_with flags. */

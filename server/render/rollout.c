@@ -12,6 +12,7 @@ struct render {
     struct json_write *json;
     const struct store_rollout *rollout;
     const struct render_scope *scope;
+    double *advantages;    /* of tokens; NULL: all have the rollout's */
     double *surrogates;    /* NULL: none */
     double *contributions; /* NULL: none */
 };
@@ -122,6 +123,15 @@ static void write_terms(const struct render *render, const char *name, const dou
         json_put_null(render->json, name);
 }
 
+/* One number, or one for each token. */
+static void write_advantage(const struct render *render)
+{
+    if (render->advantages && render->scope->arrays != JSON_ARRAYS_NONE)
+        write_terms(render, "advantage", render->advantages);
+    else
+        json_put_double(render->json, "advantage", render->rollout->advantage);
+}
+
 static void write_surrogates(const struct render *render)
 {
     write_terms(render, "surrogates", render->surrogates);
@@ -182,7 +192,7 @@ static const struct member members[] = {
     {"verdicts", MEMBER_LIST, LARGE, STORE_WITH_VERDICTS, AT(verdicts), NULL, NULL},
     {"reward", MEMBER_DOUBLE, 0, 0, AT(reward), NULL, NULL},
     {"shaped_reward", MEMBER_DOUBLE, 0, 0, AT(shaped_reward), NULL, NULL},
-    {"advantage", MEMBER_DOUBLE, 0, 0, AT(advantage), NULL, NULL},
+    {"advantage", MEMBER_OWN, 0, 0, 0, NULL, write_advantage},
     {"duplicate", MEMBER_KNOWN, 0, 0, AT(duplicate), NULL, NULL},
     {"surrogates", MEMBER_OWN, 0, STORE_WITH_ARRAYS, 0, NULL, write_surrogates},
     {"contributions", MEMBER_OWN, 0, STORE_WITH_ARRAYS, 0, NULL, write_contributions},
@@ -314,7 +324,7 @@ static int find_group(const struct render *render, struct group_record *ret_reco
     const struct store_group *group = render->scope->group;
 
     if (group) {
-        group_record_of_rollouts(group->rollouts, group->rollout_count, -1, NULL, ret_record);
+        group_record_of_rollouts(group->rollouts, group->rollout_count, -1, NULL, NULL, ret_record);
         return 0;
     }
     const struct render_terms *terms = render->scope->terms;
@@ -335,6 +345,7 @@ static int evaluate_terms(struct render *render)
     struct objective_result result;
 
     own.rewarded = true;
+    own.token_advantages = render->advantages;
     own.surrogates = render->surrogates;
     own.contributions = render->contributions;
     if (!objective_terms_need_group(&terms->knobs))
@@ -378,6 +389,7 @@ void render_task(struct json_write *json, render_fields fields, struct text prom
 void render_rollout(struct json_write *json, const struct store_rollout *rollout, const struct render_scope *scope)
 {
     struct render render = {.json = json, .rollout = rollout, .scope = scope};
+    render.advantages = token_advantages_of(rollout);
     compute_terms(&render);
     json_object_begin(json);
     for (size_t i = 0; i < ARRAY_LENGTH(members); i++)
@@ -388,6 +400,7 @@ void render_rollout(struct json_write *json, const struct store_rollout *rollout
     json_object_end(json);
     if (scope->columns)
         render_columns_add_rollout(scope->columns, rollout, render.surrogates, render.contributions);
+    free(render.advantages);
     free(render.surrogates);
     free(render.contributions);
 }

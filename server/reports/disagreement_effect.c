@@ -85,7 +85,7 @@ int effect_part_add(struct effect_part *part, struct store_group *group, const j
     *kept = (struct effect_group){.group = *group};
     *group = (struct store_group){0};
     group_record_of_rollouts(kept->group.rollouts, count,
-                             kept->group.prompt_ids ? (int64_t)kept->group.prompt_id_count : -1, part->names,
+                             kept->group.prompt_ids ? (int64_t)kept->group.prompt_id_count : -1, NULL, part->names,
                              &kept->record);
     for (size_t i = 0; i < count; i++) {
         struct effect_member member = member_of(part, &kept->group.rollouts[i], gates, &opinions[i]);

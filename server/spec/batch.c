@@ -346,6 +346,27 @@ static void copy_fields(struct batch_spec *spec, const struct batch_fields *fiel
     spec->metadata_json = batch_spec_dump(spec, fields->metadata);
 }
 
+static bool grades_steps(const struct verifier_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->specs[i].steps && !list->specs[i].heldout && list->specs[i].weight != 0)
+            return true;
+    return false;
+}
+
+/* Steps of given completions may come with them; those of sampled ones come from verifiers alone. */
+static int check_steps(struct batch_spec *spec)
+{
+    if (spec->objective.advantage.estimator != OBJECTIVE_ESTIMATOR_PROCESS || spec->origin == BATCH_GIVEN)
+        return 0;
+    for (size_t g = 0; g < spec->group_count; g++)
+        if (!grades_steps(spec->groups[g].verifiers))
+            return call_refuse(spec->input.call, ERR_OBJECTIVE_OPTIONS, "objective.advantage.estimator",
+                               "process needs a verifier that grades steps (\"steps\" beside its options), with a "
+                               "weight other than 0");
+    return 0;
+}
+
 static int read_objective(struct batch_spec *spec, const json_t *object)
 {
     struct call *call = spec->input.call;
@@ -449,7 +470,7 @@ static int read_body(struct batch_spec *spec, const struct settings *settings)
     spec->verifiers_json = fields.verifiers ? batch_spec_dump(spec, fields.verifiers) : TEXT_LITERAL("[]");
     if (read_objective(spec, fields.objective) < 0 || read_pass(spec, &fields) < 0)
         return -1;
-    if (batch_spec_read_groups(spec, fields.groups) < 0)
+    if (batch_spec_read_groups(spec, fields.groups) < 0 || check_steps(spec) < 0)
         return -1;
     return check_pass(spec);
 }

@@ -4,13 +4,19 @@
 
 #include "server/store/rollout.h"
 
+struct store_advantages {
+    const struct store_advantage *runs; /* NULL: one number for all its tokens */
+    size_t count;
+};
+
 /* Sets the advantages, once. STATE_CONFLICT: a member has no row yet. EXISTS: closed before. */
 struct store_close_group {
     const char *group_id;
-    size_t n;                    /* the group's */
-    const double *advantage;     /* [n], by sample_index - first_sample_index; NAN: null. NULL: all null */
-    const double *shaped_reward; /* likewise */
-    double reward_mean;          /* NAN if and only if no member has a reward */
+    size_t n;                              /* the group's */
+    const double *advantage;               /* [n], by sample_index - first_sample_index; NAN: null. NULL: all null */
+    const double *shaped_reward;           /* likewise */
+    const struct store_advantages *tokens; /* likewise, of those with an advantage for each token. NULL: none has */
+    double reward_mean;                    /* NAN if and only if no member has a reward */
     double reward_std;
     bool zero_variance;
 };

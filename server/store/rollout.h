@@ -18,6 +18,12 @@ struct store_failure { /* code TEXT_NONE: no failure */
     int64_t attempts;
 };
 
+/* A run of tokens with one advantage. */
+struct store_advantage {
+    uint32_t end; /* index after its last token; it begins where the run before it ends, the first at 0 */
+    double advantage;
+};
+
 /* A rollout as it is written and as it is read. */
 struct store_rollout {
     /* set when read */
@@ -91,6 +97,9 @@ struct store_rollout {
     const float *logprobs;          /* NULL: none; 0 where the mask is 0 (the store sees to it) */
     const uint8_t *completion_mask; /* NULL: all ones */
     size_t token_count;
+    /* Set with its group's advantages: each token's, 0 where the mask is 0. NULL: all tokens have `advantage`. */
+    const struct store_advantage *advantages;
+    size_t advantage_count;
 };
 
 /* Everything unknown or none: NAN, -1, TEXT_NONE, trainable; state scored. Start from here before filling one in. */

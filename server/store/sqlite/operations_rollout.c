@@ -309,6 +309,24 @@ static int find_duplicates(struct store *store, const struct group_row *group, b
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
+#define RUN_BYTES 12 /* u32, f64 */
+
+static int set_token_advantages(struct store *store, const struct group_row *group, int64_t sample_index,
+                                const struct store_advantages *tokens)
+{
+    _cleanup_free_ char *packed = xcalloc(tokens->count + 1, RUN_BYTES);
+    sqlite3_stmt *set = database_statement(&store->writer, SQL_SET_ADVANTAGES);
+
+    for (size_t i = 0; i < tokens->count; i++) {
+        memcpy(packed + i * RUN_BYTES, &tokens->runs[i].end, sizeof(uint32_t));
+        memcpy(packed + i * RUN_BYTES + sizeof(uint32_t), &tokens->runs[i].advantage, sizeof(double));
+    }
+    bind_int(set, 1, group->seq);
+    bind_int(set, 2, sample_index);
+    bind_blob(set, 3, packed, tokens->count * RUN_BYTES);
+    return database_run(set);
+}
+
 static int set_advantages(struct store *store, const struct group_row *group,
                           const struct store_close_group *close_group)
 {
@@ -324,6 +342,9 @@ static int set_advantages(struct store *store, const struct group_row *group,
         bind_double(set, 4, shaped);
         bind_int(set, 5, duplicate[i]);
         result = database_run(set);
+        const struct store_advantages *tokens = close_group->tokens ? &close_group->tokens[i] : NULL;
+        if (result == SQLITE_OK && tokens && tokens->runs)
+            result = set_token_advantages(store, group, group->first_sample_index + (int64_t)i, tokens);
     }
     return result;
 }

@@ -39,6 +39,22 @@ static void read_arrays(sqlite3_stmt *row, struct store_memory *memory, struct s
     rollout->completion_mask = column_array(row, 2, sizeof(uint8_t), memory, &count);
 }
 
+/* u32 end, f64 advantage, packed. */
+static void read_advantages(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *rollout)
+{
+    enum { RUN_BYTES = 12 };
+    struct text packed = column_view(row, 0);
+    size_t count = packed.length_bytes / RUN_BYTES;
+    struct store_advantage *runs = store_memory_take(memory, count + 1, sizeof(*runs));
+
+    for (size_t i = 0; runs && i < count; i++) {
+        memcpy(&runs[i].end, packed.data + i * RUN_BYTES, sizeof(uint32_t));
+        memcpy(&runs[i].advantage, packed.data + i * RUN_BYTES + sizeof(uint32_t), sizeof(double));
+    }
+    rollout->advantages = runs;
+    rollout->advantage_count = runs ? count : 0;
+}
+
 static void read_segments(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *into)
 {
     into->segments = column_text(row, 0, memory);
@@ -56,6 +72,7 @@ int read_rollout_sides(struct store_reader *reader, unsigned with, struct store_
         {STORE_WITH_VERDICTS, SQL_READ_VERDICTS, read_verdicts},
         {STORE_WITH_SEGMENTS, SQL_READ_SEGMENTS, read_segments},
         {STORE_WITH_ARRAYS, SQL_READ_ARRAYS, read_arrays},
+        {STORE_WITH_ARRAYS, SQL_READ_ADVANTAGES, read_advantages},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(sides); i++) {
         if (!(with & sides[i].with))

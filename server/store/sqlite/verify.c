@@ -90,6 +90,11 @@ static const struct verify_invariant invariants[] = {
      "SELECT b.id || ' rollout ' || r.seq FROM rollout_arrays a JOIN rollouts r ON r.seq = a.rollout_seq JOIN batches "
      "b ON"
      " b.seq = r.batch_seq WHERE length(a.completion_ids) <> 4 * r.completion_tokens" SHOWN},
+    {"a rollout has advantages of tokens and none of its own, or not as many as tokens",
+     "SELECT b.id || ' rollout ' || r.seq FROM rollout_advantages a JOIN rollouts r ON r.seq = a.rollout_seq JOIN "
+     "batches"
+     " b ON b.seq = r.batch_seq WHERE r.advantage IS NULL OR length(a.advantages) = 0 OR"
+     " length(a.advantages) > 12 * r.completion_tokens" SHOWN},
     {"a batch or group has no contents",
      "SELECT b.id FROM batches b WHERE NOT EXISTS (SELECT 1 FROM batch_contents c WHERE c.batch_seq = b.seq) OR EXISTS"
      " (SELECT 1 FROM groups g WHERE g.batch_seq = b.seq AND NOT EXISTS (SELECT 1 FROM group_contents c WHERE"
