@@ -7,13 +7,18 @@
 
 /* --- reading --- */
 
-static int refuse(struct call *call, const char *path, size_t index, const char *why)
+static int refuse_at(struct call *call, const char *path, size_t index, const char *name, const char *why)
 {
     char where[PATH_BYTES];
 
     path_index(where, "", path, index);
-    path_join(where, where, "options.of");
+    path_join(where, where, name);
     return call_refuse(call, ERR_VERIFIER_OPTIONS, where, "%s", why);
+}
+
+static int refuse(struct call *call, const char *path, size_t index, const char *why)
+{
+    return refuse_at(call, path, index, "options.of", why);
 }
 
 static int find_one(struct call *call, const char *path, struct verifier_list *list, size_t index)
@@ -24,6 +29,8 @@ static int find_one(struct call *call, const char *path, struct verifier_list *l
 
     if (!wanted.data)
         return 0;
+    if (spec->steps)
+        return refuse_at(call, path, index, "steps", "a step has no other verifier's score; leave out this or `of`");
     while (other < list->count && !text_equals(wanted, list->specs[other].id))
         other++;
     if (other == list->count)

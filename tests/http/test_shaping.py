@@ -67,6 +67,14 @@ def test_options_that_cannot_be_meant_are_refused_by_their_path(plain, verifiers
     assert found["reward"] is None and found["failure"]["code"] == "verifier_options"
 
 
+def test_steps_go_with_words_and_not_with_another_ones_score(plain):
+    repetition = {"name": "repetition", "steps": "per_line", "options": {"ngram": 1, "max_penalty": -1}}
+    found, = verify(plain, [item("a a\na b c d")], [repetition])
+    assert found["reward"] == -0.25
+    reply = plain.post("/v1/verify", {"verifiers": [{**repetition, "options": {**repetition["options"], "of": "truth"}}, TRUTH], "items": [item("a a")]})
+    assert (reply.status, reply.error["code"], reply.error["path"]) == (422, "verifier_options", "verifiers[0].steps")
+
+
 def test_a_penalty_with_of_is_for_what_is_correct_alone(plain):
     verifiers = [{"name": "overlong", "options": {"of": "truth", "max_length": 100, "cache": 10}}, {"name": "repetition", "options": {"of": "truth", "ngram": 1, "max_penalty": -1}}, TRUTH]
     right, wrong = verify(plain, [item("a a", 95, reference="a a"), item("a a", 95, reference="b")], verifiers)
