@@ -358,8 +358,9 @@ def test_the_page_runs_and_names_every_method(service, engine, capsys):
     with open(os.path.join(ROOT, "docs", "python.md"), encoding="utf-8") as file:
         page = file.read()
     engine.rules({"text": "\\boxed{42}", "ids": [5, 2], "lp": [-0.5, -0.25]})
-    exec(page.split("```python\n")[1].split("```")[0].replace("http://127.0.0.1:8787", service.url), {})
-    assert capsys.readouterr().out == "1.0 None\n" * 4
+    for example in page.split("```python\n")[1:]:
+        exec(example.split("```")[0].replace("http://127.0.0.1:8787", service.url), {})
+    assert capsys.readouterr().out == "1.0 None\n" * 4 + "2 ['1']\n"
     methods = [name for name in vars(rolloutd.Client) if not name.startswith("_") and name != "close"]
     assert [name for name in methods if f"`{name}" not in page and f" {name}(" not in page] == []
 

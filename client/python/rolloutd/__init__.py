@@ -10,6 +10,7 @@ The package needs the standard library alone. `rolloutd.torch` needs PyTorch, ar
 """
 from ._client import Client, Stream
 from ._error import Error
+from ._serve import Server, serve
 
-__all__ = ["Client", "Error", "Stream"]
+__all__ = ["Client", "Error", "Server", "Stream", "serve"]
 __version__ = "0.1.0"

@@ -8,10 +8,15 @@ import socket
 import ssl
 import threading
 import time
-from typing import Any, Dict, Mapping, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Optional, Union
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from ._error import Error
+
+if TYPE_CHECKING:
+    import mmap
+
+    Body = Optional[Union[bytes, mmap.mmap]]
 
 RETRIED = frozenset((408, 429, 502, 503, 504))
 PAUSE_S, PAUSE_MAX_S = 0.1, 5.0  # after the first repetition, which comes at once
@@ -47,6 +52,24 @@ def target(path: str, query: Mapping[str, Any]) -> str:
     return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
+class Box:
+    """A thread's connection, closed when the thread or the link ends."""
+
+    connection: Optional[http.client.HTTPConnection] = None
+
+    def close(self) -> None:
+        connection, self.connection = self.connection, None
+        if connection:
+            connection.close()
+
+    __del__ = close
+
+
+class Kept(threading.local):
+    def __init__(self) -> None:
+        self.box = Box()  # once in each thread
+
+
 class Link:
     """Each thread has a connection of its own. Any thread."""
 
@@ -62,7 +85,7 @@ class Link:
         elif parts.username is not None:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self.headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
-        self.kept = threading.local()
+        self.kept = Kept()
 
     def open(self, timeout_s: Optional[float] = None) -> http.client.HTTPConnection:
         """A connection that the caller closes."""
@@ -71,7 +94,7 @@ class Link:
             return http.client.HTTPSConnection(self.host, self.port, timeout=timeout_s, context=ssl.create_default_context())
         return http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
 
-    def send(self, connection: http.client.HTTPConnection, method: str, path: str, body: Optional[bytes],
+    def send(self, connection: http.client.HTTPConnection, method: str, path: str, body: Body,
              headers: Mapping[str, str]) -> http.client.HTTPResponse:
         """A reply that refuses a body may come before all of it was sent."""
         try:
@@ -81,11 +104,12 @@ class Link:
                 raise
         return connection.getresponse()
 
-    def once(self, method: str, path: str, body: Optional[bytes], headers: Mapping[str, str],
+    def once(self, method: str, path: str, body: Body, headers: Mapping[str, str],
              timeout_s: Optional[float]) -> Reply:
         """One attempt on this thread's connection; that is closed by anything but a whole reply."""
-        connection = getattr(self.kept, "connection", None) or self.open()
-        self.kept.connection = None
+        box = self.kept.box
+        connection = box.connection or self.open()
+        box.connection = None
         try:
             if connection.sock is None:
                 connection.timeout = timeout_s or self.timeout_s
@@ -96,10 +120,10 @@ class Link:
         except BaseException:
             connection.close()
             raise
-        self.kept.connection = connection
+        box.connection = connection
         return reply
 
-    def request(self, method: str, path: str, body: Optional[bytes] = None, headers: Optional[Mapping[str, str]] = None,
+    def request(self, method: str, path: str, body: Body = None, headers: Optional[Mapping[str, str]] = None,
                 timeout_s: Optional[float] = None) -> Reply:
         """Repeated with growing pauses, at most for patience_s from the first failure on, where the connection broke or the service asks to
         come again. So only for requests that may be repeated: those without effect, and those with a key. Raises Error."""
@@ -129,10 +153,7 @@ class Link:
 
     def close(self) -> None:
         """This thread's connection."""
-        connection = getattr(self.kept, "connection", None)
-        self.kept.connection = None
-        if connection:
-            connection.close()
+        self.kept.box.close()
 
 
 def word(name: str) -> str:

@@ -1,0 +1,167 @@
+"""For TRL's GRPOTrainer: a reward function, and a rollout function. Neither imports TRL.
+
+    reward_funcs=rolloutd.trl.reward("http://127.0.0.1:8787", [{"name": "math"}])          # TRL samples, rolloutd judges
+
+    rollouts = rolloutd.trl.Rollouts("http://127.0.0.1:8787", "my-run", dataset, [{"name": "math"}], {"max_tokens": 256})
+    GRPOTrainer(…, rollout_func=rollouts, reward_funcs=rollouts.reward)                    # rolloutd samples and judges
+
+A completion that could not be judged has the reward None, which TRL leaves out. It is never 0.
+"""
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from ._client import Client
+
+EMPTY = {"code": "empty_completion", "message": "the model ended at once"}
+Verifiers = Sequence[Mapping[str, Any]]
+
+
+def text_of(completion: Any) -> str:
+    """Of a text, or of the last message of a conversation."""
+    return completion if isinstance(completion, str) else completion[-1].get("content") or ""
+
+
+def prompt_field(prompt: Any) -> Dict[str, Any]:
+    return {"prompt": prompt} if isinstance(prompt, str) else {"messages": prompt}
+
+
+def name_of(prompt: Any, reference: Any) -> str:
+    """A task that has no name of its own is named by its content."""
+    return hashlib.sha256(json.dumps([prompt, reference], sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def reward(url: str, verifiers: Verifiers, *, reference: str = "answer", task: str = "task", run: Optional[str] = None, token: Optional[str] = None,
+           name: str = "rolloutd") -> Callable[..., List[Optional[float]]]:
+    """For `reward_funcs`. reference, task: columns of the data set; one that is not there is left out. run: the completions are on record
+    under this run (POST /v1/score), so that its report, audits and alarms are about them; None: POST /v1/verify, which keeps nothing.
+    TRL shows `rolloutd/failed`, the share without a reward, and the column `rolloutd_failure`."""
+    client, draws = Client(url, token), itertools.count()
+
+    def judge(prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Optional[Sequence[Any]] = None, trainer_state: Any = None,
+              log_metric: Any = None, log_extra: Any = None, **columns: Any) -> List[Optional[float]]:
+        rows = Rows(prompts, completions, completion_ids, columns.get(reference), columns.get(task))
+        judged: Sequence[Mapping[str, Any]]
+        if run is None:
+            judged = client.verify(list(verifiers), rows.items())
+        else:
+            judged = score(client, run, verifiers, rows, getattr(trainer_state, "global_step", 0), next(draws))
+        failures = [item["failure"]["code"] if item["failure"] else "" for item in judged]
+        if log_metric:
+            log_metric(f"{name}/failed", sum(map(bool, failures)) / max(len(failures), 1))
+        if log_extra and any(failures):
+            log_extra(f"{name}_failure", failures)
+        return [item["reward"] for item in judged]
+
+    judge.__name__ = name
+    return judge
+
+
+class Rows:
+    """What TRL gives a reward function: lists of one length."""
+
+    def __init__(self, prompts: Sequence[Any], completions: Sequence[Any], ids: Optional[Sequence[Any]], references: Optional[Sequence[Any]],
+                 tasks: Optional[Sequence[Any]]) -> None:
+        nothing = [None] * len(prompts)
+        self.rows = list(zip(prompts, map(text_of, completions), ids or nothing, references or nothing, tasks or nothing))
+
+    def items(self) -> List[Dict[str, Any]]:
+        return [{"id": str(number), "completion": text, **prompt_field(prompt), **optional(reference=reference),
+                 **({"completion_tokens": len(ids)} if ids is not None else {})}
+                for number, (prompt, text, ids, reference, _) in enumerate(self.rows)]
+
+    def groups(self, draw: int) -> Tuple[List[Dict[str, Any]], List[int]]:
+        """Neighbours with one prompt are a group; and the place of each completion in TRL's lists."""
+        groups: Dict[str, Dict[str, Any]] = {}
+        places: Dict[str, List[int]] = {}
+        for number, (prompt, text, _, reference, task) in enumerate(self.rows):
+            key = str(task) if task is not None else name_of(prompt, reference)
+            group = groups.setdefault(key, {"task": key, "draw": draw, **prompt_field(prompt), **optional(reference=reference), "completions": []})
+            group["completions"].append(optional(text=text or None, failure=None if text else EMPTY))  # no ids: TRL gives no log-probabilities
+            places.setdefault(key, []).append(number)
+        return list(groups.values()), [number for key in groups for number in places[key]]
+
+
+def optional(**fields: Any) -> Dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def score(client: Client, run: str, verifiers: Verifiers, rows: Rows, revision: int, draw: int) -> List[Mapping[str, Any]]:
+    """Rollouts in the order of TRL's lists."""
+    groups, places = rows.groups(draw)
+    batch = client.score(run=run, policy_revision=revision, verifiers=list(verifiers), groups=groups, return_=[])
+    found: List[Any] = [None] * len(places)
+    for place, rollout in zip(places, rollouts_of(batch)):
+        found[place] = rollout
+    return found
+
+
+def rollouts_of(batch: Mapping[str, Any]) -> Iterable[Dict[str, Any]]:
+    return (rollout for group in batch["groups"] for rollout in group["rollouts"])
+
+
+class Rollouts:
+    """`rollout_func=rollouts, reward_funcs=rollouts.reward`. Samples, ids and log-probabilities are rolloutd's.
+
+    dataset: rows with `prompt` and the column reference (TRL hands over prompts alone). sampling: as in a batch, without n. push: gives
+    the engines the weights of a model, called as push(model, revision) between begin and commit; None: somebody else does that.
+    The revision of a step is first_revision plus the trainer's step."""
+
+    def __init__(self, url: str, run: str, dataset: Iterable[Mapping[str, Any]], verifiers: Verifiers, sampling: Mapping[str, Any], *,
+                 reference: str = "answer", task: str = "task", push: Optional[Callable[[Any, int], Any]] = None, seed: int = 0,
+                 first_revision: int = 0, token: Optional[str] = None) -> None:
+        self.client, self.run, self.verifiers, self.sampling, self.push = Client(url, token), run, list(verifiers), dict(sampling), push
+        self.seed, self.first_revision, self.pushed, self.draws = seed, first_revision, 0, itertools.count()
+        self.tasks = {repr(row["prompt"]): (str(row.get(task, number)), row.get(reference)) for number, row in enumerate(dataset)}
+        self.__name__ = "rolloutd"
+
+    def __call__(self, prompts: Sequence[Any], trainer: Any) -> Dict[str, List[Any]]:
+        step, rank = trainer.state.global_step, trainer.accelerator.process_index
+        revision, draw = self.first_revision + step, next(self.draws)
+        self.push_weights(trainer, step, revision)
+        batch = self.client.batch(idempotency_key=f"{self.run}-{revision}-{draw}-{rank}", run=self.run, policy_revision=revision,
+                                  seed=self.seed + draw, sampling=self.sampling, verifiers=self.verifiers,
+                                  return_=["completion_ids", "logprobs", "prompt_ids"], groups=self.groups_of(prompts, trainer, draw))
+        # TRL cannot leave a row out: one token of the end, without a reward, so without an advantage
+        empty = list(trainer.eos_token_ids)[:1]
+        output: Dict[str, List[Any]] = {name: [] for name in ("prompt_ids", "completion_ids", "logprobs", "rolloutd_reward", "rollout")}
+        for group in batch["groups"]:
+            for rollout in group["rollouts"]:
+                usable = rollout["trainable"] and rollout.get("completion_ids")
+                output["prompt_ids"].append(group["prompt_ids"])
+                output["completion_ids"].append(rollout["completion_ids"] if usable else empty)
+                output["logprobs"].append(rollout["logprobs"] if usable else [0.0])
+                output["rolloutd_reward"].append(rollout["reward"] if usable else None)
+                output["rollout"].append(rollout["id"])
+        return output
+
+    def reward(self, completions: Sequence[Any], rolloutd_reward: Sequence[Optional[float]], **_: Any) -> List[Optional[float]]:
+        """For `reward_funcs`: the rewards that came with the samples."""
+        return list(rolloutd_reward)
+
+    def push_weights(self, trainer: Any, step: int, revision: int) -> None:
+        """Once a step, by the main process; the others wait for it."""
+        if not self.push or step == self.pushed:
+            return
+        if trainer.accelerator.is_main_process:
+            with self.client.policy(self.run, revision):
+                self.push(trainer.accelerator.unwrap_model(trainer.model), revision)
+        trainer.accelerator.wait_for_everyone()
+        self.pushed = step
+
+    def groups_of(self, prompts: Sequence[Any], trainer: Any, draw: int) -> List[Dict[str, Any]]:
+        """TRL repeats a prompt once for each sample; a process has a slice of that, so that a group may begin on the one before."""
+        n = trainer.num_generations if trainer.model.training else trainer.num_generations_eval
+        first = trainer.accelerator.process_index * len(prompts)
+        groups = []
+        for (key, place), members in itertools.groupby(enumerate(prompts), lambda pair: (repr(pair[1]), (first + pair[0]) // n)):
+            numbers = [number for number, _ in members]
+            if key not in self.tasks:
+                raise ValueError(f"the prompt {key[:100]} is in no row of the data set that Rollouts was given")
+            task, reference = self.tasks[key]
+            groups.append({"task": task, "draw": draw * len(prompts) + place, "first_sample_index": (first + numbers[0]) % n,
+                           **prompt_field(prompts[numbers[0]]), **optional(reference=reference), "sampling": {"n": len(numbers)}})
+        return groups

@@ -1,0 +1,193 @@
+"""The parts of the Python package that trainers call, as each of them calls. TRL's own trainer: tests/nightly/torch."""
+import asyncio
+import importlib
+import json
+import os
+import sys
+import urllib.request
+
+import pytest
+
+from harness import PATIENCE, ROOT
+
+sys.path.insert(0, os.path.join(ROOT, "client", "python"))
+import rolloutd  # noqa: E402
+import rolloutd.tasks  # noqa: E402
+import rolloutd.trl  # noqa: E402
+import rolloutd.verl  # noqa: E402
+
+MATH = [{"name": "math"}]
+UNREADABLE = "\\frac{"
+
+
+@pytest.fixture
+def client(plain):
+    with rolloutd.Client(plain.url, patience_s=PATIENCE, timeout_s=PATIENCE) as made:
+        yield made
+
+
+# -- TRL ---------------------------------------------------------------------------------------------------------
+
+TRL = {"prompts": ["6*7="] * 2 + ["1+1="] * 2, "completions": ["\\boxed{42}", "\\boxed{41}", "\\boxed{2}", "\\boxed{2}"],
+       "answer": ["42"] * 2 + [UNREADABLE] * 2}
+
+
+def test_trl_gets_a_reward_or_none(plain):
+    metrics, columns = {}, {}
+    judge = rolloutd.trl.reward(plain.url, MATH)
+    assert judge(**TRL, completion_ids=[[1]] * 4, log_metric=metrics.__setitem__, log_extra=columns.__setitem__) == [1, 0, None, None]
+    assert metrics == {"rolloutd/failed": 0.5}
+    assert columns == {"rolloutd_failure": ["", "", "reference_unreadable", "reference_unreadable"]}
+    assert judge.__name__ == "rolloutd"
+
+
+def test_trl_with_a_run_is_on_record(plain, client):
+    class State:
+        global_step = 3
+    judge = rolloutd.trl.reward(plain.url, MATH, run="trl")
+    mixed = {name: [values[place] for place in (0, 2, 1, 3)] for name, values in TRL.items()}
+    assert judge(**mixed, trainer_state=State) == [1, None, 0, None]
+    assert judge(**mixed, trainer_state=State) == [1, None, 0, None]  # another draw of the same tasks
+    rows = list(client.rollouts(run="trl"))
+    assert len(rows) == 8 and {row["policy_revision"] for row in rows} == {3}
+    assert sum(row["reward"] is None for row in rows) == 4
+
+
+def test_trl_conversations_and_empty_completions(plain, client):
+    judge = rolloutd.trl.reward(plain.url, MATH, run="chat", task="name")
+    prompt = [{"role": "user", "content": "6*7="}]
+    said = [[{"role": "assistant", "content": text}] for text in ("\\boxed{42}", "")]
+    assert judge(prompts=[prompt] * 2, completions=said, answer=["42"] * 2, name=["t"] * 2) == [1, None]
+    failed, = [row["failure"] for row in client.rollouts(run="chat", task="t") if row["failure"]]
+    assert failed["code"] == "empty_completion"
+
+
+class Trainer:
+    """What Rollouts looks at."""
+    num_generations = 2
+    num_generations_eval = 2
+    eos_token_ids = [99]
+
+    class state:
+        global_step = 1
+
+    class model:
+        training = True
+
+    class accelerator:
+        process_index, is_main_process = 0, True
+        unwrap_model = staticmethod(lambda model: model)
+        wait_for_everyone = staticmethod(lambda: None)
+
+
+def test_trl_rollouts_sample_judge_and_push(service, engine):
+    engine.rules({"in": "6*7", "text": "\\boxed{42}", "ids": [5, 2], "lp": [-0.5, -0.25]}, {"in": "broken", "status": 400, "body": {"message": "no"}})
+    rows = [{"prompt": "6*7=", "answer": "42"}, {"prompt": "broken", "answer": "1"}]
+    pushed = []
+    rollouts = rolloutd.trl.Rollouts(service.url, "r", rows, MATH, {"max_tokens": 8}, push=lambda model, revision: pushed.append(revision))
+    output = rollouts(["6*7="] * 2 + ["broken"] * 2, Trainer)
+    assert pushed == [1] and output["rolloutd_reward"] == [1, 1, None, None]
+    assert output["completion_ids"] == [[5, 2], [5, 2], [99], [99]] and output["logprobs"][2] == [0.0]
+    assert rollouts.reward(completions=[], **{name: output[name] for name in ("rolloutd_reward", "rollout")}) == [1, 1, None, None]
+    with pytest.raises(ValueError, match="in no row"):
+        rollouts(["unknown"] * 2, Trainer)
+
+
+# -- verl --------------------------------------------------------------------------------------------------------
+
+
+def one(url, completion, label, **more):
+    return asyncio.run(rolloutd.verl.compute_score("set", completion, label, {"index": 1}, url=url, **more))
+
+
+def test_verl_one_sample(plain):
+    assert one(plain.url, "\\boxed{42}", "42") == {"score": 1, "rolloutd_failed": 0}
+    assert one(plain.url, "\\boxed{42}", UNREADABLE, failed=-1.0) == {"score": -1, "rolloutd_failed": 1}
+    with pytest.raises(rolloutd.Error, match="reference_unreadable"):
+        one(plain.url, "\\boxed{42}", UNREADABLE)
+    assert one(plain.url, "yes", {"verifiers": [{"name": "exact"}], "reference": "yes"})["score"] == 1
+
+
+def test_verl_a_step_at_once(plain):
+    broken = {"verifiers": MATH, "reference": UNREADABLE}
+    infos = [{"index": number // 3} for number in range(6)]
+    labels = ["42"] * 3 + [broken] * 3
+    with pytest.raises(rolloutd.Error, match="reference_unreadable"):
+        rolloutd.verl.compute_scores(["s"] * 6, ["\\boxed{42}"] * 6, labels, infos, url=plain.url)
+    scores = rolloutd.verl.compute_scores(["s"] * 3, ["\\boxed{42}", "\\boxed{41}", "x"], ["42"] * 3, infos[:3], url=plain.url)
+    assert [row["score"] for row in scores] == [1, 0, 0]
+
+
+def test_verl_siblings_lend_their_mean(service, engine, monkeypatch):
+    client = rolloutd.verl.client_of(service.url, None)
+    judged = [{"reward": 1.0, "failure": None}, {"reward": None, "failure": {"code": "verifier_timeout", "message": ""}}, {"reward": 0.5, "failure": None}]
+    monkeypatch.setattr(client, "verify", lambda verifiers, items: judged)
+    scores = rolloutd.verl.compute_scores(["s"] * 3, ["a", "b", "c"], ["42"] * 3, [{"index": 0}] * 3, url=service.url)
+    assert scores == [{"score": 1.0, "rolloutd_failed": 0.0}, {"score": 0.75, "rolloutd_failed": 1.0}, {"score": 0.5, "rolloutd_failed": 0.0}]
+
+
+# -- task sets ---------------------------------------------------------------------------------------------------
+
+
+def test_tasks_of_lines(client, tmp_path):
+    lines = [{"question": f"{number}+1=", "answer": UNREADABLE if number == 7 else str(number + 1)} for number in range(300)]
+    (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n\n")
+    mapping = {"prompt": "question", "reference": "answer", "split": lambda row: "test" if row["question"] == "3+1=" else None}
+    found = rolloutd.tasks.from_jsonl(client, "lines", str(tmp_path / "tasks.jsonl"), mapping, MATH)
+    assert found.tasks == 300 and [task for task, why in found.unreadable] == ["7"] and "reference_unreadable" in found.unreadable[0][1]
+    assert client.get("/v1/tasksets/lines")["splits"] == {"test": 1, "train": 299}
+    assert rolloutd.tasks.from_jsonl(client, "lines", str(tmp_path / "tasks.jsonl"), mapping).sha256 == found.sha256
+    with pytest.raises(rolloutd.Error) as caught:
+        rolloutd.tasks.from_rows(client, "lines", [{"prompt": "other"}])
+    assert caught.value.code == "state_conflict"
+    with pytest.raises(ValueError):
+        rolloutd.tasks.from_rows(client, "none", [])
+
+
+def test_tasks_in_the_form_of_verl(client):
+    row = {"data_source": "gsm8k", "prompt": [{"role": "user", "content": "6*7="}], "ability": "math",
+           "reward_model": {"style": "rule", "ground_truth": "42"}, "extra_info": {"split": "train", "index": 5}}
+    assert rolloutd.tasks.from_rows(client, "verl", [row], rolloutd.tasks.VERL).tasks == 1
+    task = client.get("/v1/tasksets/verl/tasks/gsm8k-train-5")
+    assert task["reference"] == "42" and task["tags"] == {"source": "gsm8k"}
+
+
+def test_tasks_of_a_parquet_file(client, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="there is no pyarrow")
+    pyarrow = importlib.import_module("pyarrow")
+    rows = [{"data_source": "s", "prompt": [{"role": "user", "content": "q"}], "reward_model": {"ground_truth": "1"}, "extra_info": {"index": number}} for number in range(3)]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), str(tmp_path / "train.parquet"))
+    assert rolloutd.tasks.from_verl(client, "parquet", str(tmp_path / "train.parquet")).tasks == 3
+
+
+# -- functions that a team has -----------------------------------------------------------------------------------
+
+
+def length_trl(completions, answer, **_):
+    return [float(len(text)) if expected != "none" else None for text, expected in zip(completions, answer)]
+
+
+async def score_verl(data_source, solution_str, ground_truth, extra_info):
+    if solution_str == "explode":
+        raise RuntimeError("no such thing")
+    return {"score": float(solution_str == ground_truth), "source": data_source}
+
+
+def ask(server, **fields):
+    request = urllib.request.Request(server.url, json.dumps({"prompt": "p", "metadata": None, **fields}).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
+        return json.loads(reply.read())
+
+
+def test_a_function_is_served():
+    with rolloutd.serve(length_trl, "trl") as server:
+        said = ask(server, completion="four", reference="x")
+        assert said["score"] == 4 and len(said["version"]) == 16
+        assert ask(server, completion="four", reference="none")["score"] is None
+    with rolloutd.serve(score_verl, "verl", version="7") as server:
+        said = ask(server, completion="x", reference="x", metadata={"data_source": "s"})
+        assert said == {"score": 1.0, "reason": "external", "detail": {"source": "s"}, "version": "7"}
+        said = ask(server, completion="explode", reference="x")
+        assert said["score"] is None and "no such thing" in said["failure"]
+    with pytest.raises(ValueError):
+        rolloutd.serve(length_trl, "other")
