@@ -282,7 +282,16 @@ def ngrams():
 
 
 # The name of the target is that of its function up to the first underscore.
-TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths, heads, slot, code, lean, ngrams]
+def choice():
+    modes = ["auto", "lenient", "strict_box", "answer_tag", "marker"]
+    for row in lines(os.path.join(CASES, "own", "choice.jsonl"), 3):
+        options = row["options"]
+        texts = options.get("texts", {})
+        how = modes.index(options.get("mode", "auto")) | 8 * options.get("multi", False) | 16 * ("unicode_letters" in options) | 32 * ("strip_zero_width" in options) | 64 * bool(texts)
+        yield bytes([how]) + PART.join([texts.get("A", "").encode(), texts.get("B", "").encode(), row["completion"].encode()])
+
+
+TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths, heads, slot, code, lean, ngrams, choice]
 
 
 def write_words(path):

@@ -115,6 +115,8 @@ def map_math(case):
 
 
 def map_choice(case):
+    if "policy" not in case:
+        return map_own("choice")(case)
     options = {"mode": case["mode"], "letters": case["letters"], **case["policy"]}
     if case["texts"]:
         options["texts"] = case["texts"]

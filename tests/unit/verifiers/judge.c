@@ -146,16 +146,6 @@ static bool map_format(const json_t *line, struct case_of_file *one)
     return true;
 }
 
-static bool map_countdown(const json_t *line, struct case_of_file *one)
-{
-    one->name = one->category = "countdown";
-    one->options = json_deep_copy(json_object_get(line, "options"));
-    one->reference = line; /* it has numbers and target beside all else */
-    one->completion = json_text_of(json_object_get(line, "completion"));
-    one->score = strcmp(json_string_value(json_object_get(line, "expected")), "correct") == 0;
-    return true;
-}
-
 /* Of "correct", "incorrect", "unscored" or a number; any other text fails the test. */
 static double score_expected(const char *name, const char *id, const json_t *expected)
 {
@@ -188,16 +178,49 @@ static bool map_own(const char *name, const json_t *line, struct case_of_file *o
     return true;
 }
 
+/* Cases of the project's own have the common form. */
+static bool map_choice(const json_t *line, struct case_of_file *one)
+{
+    const json_t *policy = json_object_get(line, "policy");
+
+    if (!policy)
+        return map_own("choice", line, one);
+    one->name = "choice";
+    one->category = json_string_value(json_object_get(line, "category"));
+    one->options = json_deep_copy(policy);
+    json_object_set(one->options, "mode", json_object_get(line, "mode"));
+    json_object_set(one->options, "letters", json_object_get(line, "letters"));
+    if (json_is_object(json_object_get(line, "texts")))
+        json_object_set(one->options, "texts", json_object_get(line, "texts"));
+    one->reference = json_object_get(line, "gold");
+    one->completion = json_text_of(json_object_get(line, "completion"));
+    one->score = strcmp(json_string_value(json_object_get(line, "expected")), "correct") == 0;
+    return true;
+}
+
+static bool map_countdown(const json_t *line, struct case_of_file *one)
+{
+    one->name = one->category = "countdown";
+    one->options = json_deep_copy(json_object_get(line, "options"));
+    one->reference = line; /* it has numbers and target beside all else */
+    one->completion = json_text_of(json_object_get(line, "completion"));
+    one->score = strcmp(json_string_value(json_object_get(line, "expected")), "correct") == 0;
+    return true;
+}
+
 static const struct {
     const char *name;
     bool (*map)(const json_t *line, struct case_of_file *one);
-} files_of_a_format_of_their_own[] = {{"math", map_math}, {"format", map_format}, {"countdown", map_countdown}};
+} files_of_a_format_of_their_own[] = {
+    {"math", map_math}, {"format", map_format}, {"countdown", map_countdown}, {"choice", map_choice}};
 
-/* The cases of regex are in the file of format. */
+/* The cases of regex are in the file of format; the own ones of choice have the common form. */
 static bool has_file_of_another_format(const char *name)
 {
     bool has = strcmp(name, "regex") == 0;
 
+    if (strcmp(name, "choice") == 0)
+        return false;
     for (size_t i = 0; i < ARRAY_LENGTH(files_of_a_format_of_their_own); i++)
         has |= strcmp(files_of_a_format_of_their_own[i].name, name) == 0;
     return has;

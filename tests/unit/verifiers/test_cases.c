@@ -39,6 +39,15 @@ static void test_math_agrees_with_every_case(void **state)
     assert_int_equal(wrong, 0);
 }
 
+static void test_choice_agrees_with_every_case(void **state)
+{
+    size_t wrong = 0;
+
+    (void)state;
+    assert_true(each_case("choice", check, &wrong) > 50);
+    assert_int_equal(wrong, 0);
+}
+
 static void test_every_verifier_agrees_with_the_cases_in_the_file_of_its_name(void **state)
 {
     size_t wrong = 0;
@@ -53,6 +62,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_format_and_regex_agree_with_every_case),
         cmocka_unit_test(test_math_agrees_with_every_case),
+        cmocka_unit_test(test_choice_agrees_with_every_case),
         cmocka_unit_test(test_every_verifier_agrees_with_the_cases_in_the_file_of_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

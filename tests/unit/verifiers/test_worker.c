@@ -75,7 +75,7 @@ static json_t *receive_reply(int fd)
     length_bytes = frame_get_length(header);
     assert_true(length_bytes < sizeof body);
     assert_int_equal(recv(fd, body, length_bytes, MSG_WAITALL), length_bytes);
-    reply = json_loadb(body, length_bytes, 0, NULL);
+    reply = json_loadb(body, length_bytes, JSON_ALLOW_NUL, NULL);
     assert_non_null(reply);
     return reply;
 }
