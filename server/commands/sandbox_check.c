@@ -46,14 +46,14 @@ static int load(const char *config, struct settings *ret_settings, char ret_mess
     return settings_load(config ? 3 : 1, words, ret_settings, &run, ret_message);
 }
 
-int command_externals(const char *config, char ret_message[SETTINGS_MESSAGE_BYTES])
+const struct settings *command_settings(const char *config, char ret_message[SETTINGS_MESSAGE_BYTES])
 {
     static struct settings settings;
 
     if (load(config, &settings, ret_message) < 0)
-        return -1;
+        return NULL;
     externals_setup(&settings);
-    return 0;
+    return &settings;
 }
 
 int command_sandbox(const char *config, struct sandbox_settings *ret_sandbox, char ret_message[SETTINGS_MESSAGE_BYTES])

@@ -8,7 +8,8 @@
 
 /* From the file (NULL: as the service finds it), the environment and the defaults. 0, or -1 with one line. */
 int command_sandbox(const char *config, struct sandbox_settings *ret_sandbox, char ret_message[SETTINGS_MESSAGE_BYTES]);
-/* Makes the externals of the settings known (verify/externals.h) until the process ends. Likewise. */
-int command_externals(const char *config, char ret_message[SETTINGS_MESSAGE_BYTES]);
+/* Makes the externals of the settings known (verify/externals.h) until the process ends, as the settings themselves are
+ * then. NULL with one line. */
+const struct settings *command_settings(const char *config, char ret_message[SETTINGS_MESSAGE_BYTES]);
 
 #endif

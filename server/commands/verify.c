@@ -11,6 +11,7 @@
 #include "server/base/utf8.h"
 #include "server/commands/safe_print_private.h"
 #include "server/commands/sandbox_private.h"
+#include "server/commands/verify_asked_private.h"
 #include "server/commands/verify_once_private.h"
 #include "server/http/call.h"
 #include "server/runtime/limits.h"
@@ -42,6 +43,7 @@ struct arguments {
     int64_t timeout_us;
     bool json;
     struct sandbox_settings sandbox; /* where a verifier runs programs */
+    const struct settings *settings; /* where one asks what they name */
 };
 
 #define TAKE_TEXT(field)                                                                                               \
@@ -392,7 +394,8 @@ static void print_detail(const struct verdict_record *record)
 
 static void print_verdict(const struct verifier_spec *spec, const struct verdict_record *record, const char *how)
 {
-    printf("%-12s%s %s, options %.12s\n", "verifier", spec->verifier->name, spec->version, spec->options_sha256);
+    printf("%-12s%s %s, options %.12s\n", "verifier", spec->verifier->name,
+           record->version[0] ? record->version : spec->version, spec->options_sha256);
     print_detail(record);
     if (record->kind == VERDICT_UNSCORED)
         printf("%-12s%s: %s\n", "failure", record->failure_code, record->failure_message);
@@ -449,6 +452,7 @@ static void ask(const struct question *question, const struct arguments *argumen
     _cleanup_free_ char *reference =
         question->reference ? json_big_dump(question->reference, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     _cleanup_buffer_ struct buffer frame;
+    char message[SETTINGS_MESSAGE_BYTES];
     struct verify_once once;
     struct verify_job job;
 
@@ -462,6 +466,11 @@ static void ask(const struct question *question, const struct arguments *argumen
                              &frame) < 0) {
         verdict_set_fail(question->list, "verifier_input_too_large",
                          "the completion and its reference are larger than a worker reads", false, ret_set);
+        return;
+    }
+    if (verifier_list_asks(question->list) && arguments->settings) {
+        if (verify_asked(arguments->settings, question->list, &frame, arguments->timeout_us, ret_set, message) < 0)
+            verdict_set_fail(question->list, "verifier_unavailable", message, false, ret_set);
         return;
     }
     if (verify_once_init(&once, &arguments->sandbox) < 0) {
@@ -521,18 +530,26 @@ static int read_sandbox(struct arguments *arguments)
     return command_sandbox(arguments->config, &arguments->sandbox, message) < 0 ? refuse("%s", message) : 0;
 }
 
-/* A kept file may name one: whether it is there is said by whoever looks for it. */
-static int read_externals(const struct arguments *arguments)
+static bool needs_settings(const char *name)
+{
+    const struct verifier *verifier = name ? registry_find(text_of(name)) : NULL;
+
+    return verifier && (verifier->asks_external || verifier->asks_engine);
+}
+
+/* For verifiers that ask what the settings name. A kept file may have one: whether it is there is said by whoever looks
+ * for it. */
+static int read_settings(struct arguments *arguments)
 {
     char message[SETTINGS_MESSAGE_BYTES];
-    bool asked = false;
+    bool needed = false;
 
     for (size_t i = 0; i < arguments->verifier_count; i++)
-        asked = asked || strcmp(arguments->verifiers[i].name, "external") == 0;
-
-    if (!asked && !arguments->replay)
+        needed = needed || needs_settings(arguments->verifiers[i].name);
+    if (!needed && !arguments->replay)
         return 0;
-    return command_externals(arguments->config, message) < 0 && asked ? refuse("%s", message) : 0;
+    arguments->settings = command_settings(arguments->config, message);
+    return !arguments->settings && needed ? refuse("%s", message) : 0;
 }
 
 int verify_command(int argc, char **argv)
@@ -546,7 +563,7 @@ int verify_command(int argc, char **argv)
     int code;
 
     buffer_init(&question.completion, INPUT_BYTES);
-    if (command_line_read(&line, argc, argv, &arguments) < 0 || read_externals(&arguments) < 0 ||
+    if (command_line_read(&line, argc, argv, &arguments) < 0 || read_settings(&arguments) < 0 ||
         read_question(&arguments, &question) < 0)
         return EXIT_USAGE;
     if (limits_check_worker(limit) < 0)

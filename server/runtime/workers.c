@@ -105,6 +105,9 @@ static void deliver_job(struct loop_message *message)
 static struct store_reader *open_reader(struct workers *workers, bool *refused)
 {
     char message[STORE_MESSAGE_BYTES];
+
+    if (!workers->store)
+        return NULL;
     struct store_reader *reader = store_reader_create(workers->store, message);
 
     if (!reader && !*refused)

@@ -40,6 +40,7 @@ struct workers_limits {
     size_t queue_limit; /* jobs that wait in one lane */
 };
 
+/* store: NULL: there is none to read. */
 struct workers *workers_create(struct loop *loop, struct store *store, const struct workers_limits *limits);
 /* Waits for running jobs; queued ones are run too. Their `done` is delivered while the loop still runs, or dropped. */
 void workers_destroy(struct workers *workers);

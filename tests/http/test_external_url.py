@@ -1,11 +1,12 @@
 """The verifier `external` by its URL: what the server says is paid, and whatever else it does is no number."""
 import json
 import re
+import subprocess
 import threading
 
 import pytest
 
-from harness import Rolloutd, StartFailed, eventually
+from harness import BINARY, PATIENCE, Rolloutd, StartFailed, eventually
 from material import assert_failed_without_a_number, make_batch, make_group, rollouts, sampling
 from reward_server import RewardServer, answer
 
@@ -278,6 +279,23 @@ def test_a_key_is_sent_and_shown_nowhere(start, rewards, tmp_path):
     assert judge(service, 'say {"score": 1}')[0]["score"] == 1
     assert rewards.heads[-1][1]["authorization"] == "Bearer s3cret-word"
     assert "s3cret-word" not in service.log() + service.get("/v1/verifiers").body.decode() + service.get("/v1/settings").body.decode()
+
+
+def verify_command(tmp_path, *words, **entry):
+    config = tmp_path / "rolloutd.yaml"
+    config.write_text(json.dumps({"externals": [{"name": "style", **entry}], "engine": {"backoff_min": "5ms", "attempts": 2}}))
+    done = subprocess.run([BINARY, "verify", "--config", str(config), "--verifier", "external", "--options", '{"name": "style"}', "--json", *words], capture_output=True, timeout=PATIENCE)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout), done.returncode
+
+
+def test_the_command_asks_the_server_too(rewards, tmp_path):
+    found, code = verify_command(tmp_path, "--completion", "tell it", "--prompt", "2+2?", url=rewards.url + "/x")
+    assert (found["score"], found["version"], code) == (0.25, "tables-7", 0) and rewards.asked[-1]["prompt"] == "2+2?"
+    found, code = verify_command(tmp_path, "--completion", "status 500", url=rewards.url)
+    assert (failure(found), code, len(rewards.asked)) == ("external_failed", 3, 3) and "the server answered 500" in found["failure"]["message"]
+    found, code = verify_command(tmp_path, "--completion", "hang", url=rewards.url, timeout="300ms")
+    assert (failure(found), code) == ("verifier_timeout", 3)
 
 
 def test_a_request_cannot_bring_a_url(asked):

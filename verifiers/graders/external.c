@@ -314,11 +314,14 @@ static void take_call_failure(const json_t *failure, struct verdict *verdict)
     struct text code = json_text_of(json_object_get(failure, "code"));
     struct text message = json_text_of(json_object_get(failure, "message"));
     const char *own = FAILURE_OWN;
+    static const char engine[] = "the engine ";
 
     for (size_t i = 0; i < ARRAY_LENGTH(codes); i++)
         if (text_equals(code, codes[i].call))
             own = codes[i].code;
-    verdict_fail(verdict, own, "%.*s", (int)message.length_bytes, message.data ? message.data : "");
+    const char *said = message.data ? message.data : "";
+    bool of_engine = strncmp(said, engine, sizeof engine - 1) == 0;
+    verdict_fail(verdict, own, "%s%s", of_engine ? "the server " : "", said + (of_engine ? sizeof engine - 1 : 0));
     verdict->retryable = json_is_true(json_object_get(failure, "retryable"));
 }
 
