@@ -129,6 +129,8 @@ def map_countdown(case):
 
 
 def map_ifeval(case):
+    if "completion" in case:
+        return map_own("ifeval")(case)
     reference = {"instruction_id_list": [case["kind"]], "kwargs": [case["kwargs"]]}
     return Mapped(case, "ifeval", constraint, case["text"], reference, {"mode": case["mode"]})
 

@@ -1,0 +1,64 @@
+#include "verifiers/ifeval/rules_private.h"
+
+struct word_slot {
+    struct text word;
+    size_t times;
+};
+
+static uint64_t hash_of(struct text word)
+{
+    uint64_t hash = word.length_bytes * 0x9e3779b97f4a7c15u;
+    uint64_t part;
+
+    for (; word.length_bytes >= sizeof part; word.data += sizeof part, word.length_bytes -= sizeof part) {
+        memcpy(&part, word.data, sizeof part);
+        hash = (hash ^ part) * 0xff51afd7ed558ccdu;
+        hash ^= hash >> 32;
+    }
+    part = 0;
+    memcpy(&part, word.data, word.length_bytes);
+    hash = (hash ^ part) * 0xff51afd7ed558ccdu;
+    return hash ^ hash >> 32;
+}
+
+static struct word_slot *find_slot(const struct word_set *set, struct text word)
+{
+    size_t at = hash_of(word) & (set->capacity - 1);
+
+    while (set->slots[at].times && !text_same(set->slots[at].word, word))
+        at = (at + 1) & (set->capacity - 1);
+    return &set->slots[at];
+}
+
+static void grow(struct word_set *set)
+{
+    struct word_set larger = {.capacity = set->capacity ? 4 * set->capacity : 256};
+
+    larger.slots = xcalloc(larger.capacity, sizeof *larger.slots);
+    for (size_t i = 0; i < set->capacity; i++)
+        if (set->slots[i].times)
+            *find_slot(&larger, set->slots[i].word) = set->slots[i];
+    free(set->slots);
+    set->slots = larger.slots;
+    set->capacity = larger.capacity;
+}
+
+size_t word_set_add(struct word_set *set, struct text word)
+{
+    struct word_slot *slot;
+
+    if (2 * set->count >= set->capacity)
+        grow(set);
+    slot = find_slot(set, word);
+    if (slot->times == 0) {
+        slot->word = word;
+        set->count++;
+    }
+    return ++slot->times;
+}
+
+void word_set_finish(struct word_set *set)
+{
+    free(set->slots);
+    *set = (struct word_set){0};
+}
