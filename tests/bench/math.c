@@ -1,9 +1,8 @@
-/* A verifier alone: verdicts of one process, and of a worker process through its socket.
+/* The math verifier alone: verdicts of one process, and of a worker process through its socket.
  *
  *     math CASES ROUNDS [in-flight …]
  *
- * CASES: a line of JSON for each, {"id","completion","reference","options","verifier","completion_tokens"}; the verifier is
- * math where it is left out. Each is judged ROUNDS times, all of them
+ * CASES: a line of JSON for each, {"id","completion","reference","options"}. Each is judged ROUNDS times, all of them
  * in turn, on one thread. One line of JSON for each case: its id, whether it is paid, the reason, the CPU time of the
  * slowest and of the fastest round in ns. Then a line with the totals; then one for each number of requests in flight:
  * wall and CPU time of all cases through a worker. */
@@ -19,7 +18,6 @@
 
 struct one {
     json_t *root; /* of the line */
-    const struct verifier *verifier;
     struct verifier_input input;
     json_t *options;
     bool paid;
@@ -53,22 +51,17 @@ static void read_case(char *line, size_t length_bytes, struct all *all)
 {
     struct verifier_problem problem;
     struct one one = {.root = json_loadb(line, length_bytes, JSON_ALLOW_NUL, NULL), .fastest_ns = INT64_MAX};
-    const json_t *name = json_object_get(one.root, "verifier");
-    const json_t *tokens = json_object_get(one.root, "completion_tokens");
 
     if (!one.root)
         stop("a line is no JSON");
-    one.verifier = registry_find(name ? json_text_of(name) : text_of("math"));
-    if (!one.verifier)
-        stop("there is no such verifier");
-    one.options = registry_fill_options(one.verifier, json_object_get(one.root, "options"), &problem);
+    one.options = registry_fill_options(registry_find(text_of("math")), json_object_get(one.root, "options"), &problem);
     if (!one.options)
         stop(problem.message);
     one.input = (struct verifier_input){
         .completion = json_text_of(json_object_get(one.root, "completion")),
         .reference = json_object_get(one.root, "reference"),
         .options = one.options,
-        .completion_tokens = tokens ? json_integer_value(tokens) : -1,
+        .completion_tokens = -1,
         .sandbox_fd = -1,
     };
     all->one = xrealloc(all->one, (all->count + 1) * sizeof(*all->one));
@@ -96,7 +89,7 @@ static void judge(struct one *one)
     int64_t before_ns = time_ns(CLOCK_THREAD_CPUTIME_ID);
     struct verdict verdict;
 
-    registry_judge(one->verifier, &one->input, &verdict);
+    registry_judge(registry_find(text_of("math")), &one->input, &verdict);
     int64_t took_ns = time_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns;
     one->paid = verdict.kind == VERDICT_CORRECT;
     snprintf(one->reason, sizeof one->reason, "%s", verdict.failure_code ? verdict.failure_code : verdict.reason);
@@ -148,7 +141,7 @@ static void put_frame(const struct one *one, struct buffer *out)
 {
     json_t *request =
         json_pack("{s:O,s:O?,s:[{s:s,s:O}]}", "completion", json_object_get(one->root, "completion"), "reference",
-                  one->input.reference, "verifiers", "name", one->verifier->name, "options", one->options);
+                  one->input.reference, "verifiers", "name", "math", "options", one->options);
     _cleanup_free_ char *body = json_dumps(request, JSON_COMPACT);
     char header[REQUEST_HEADER_BYTES];
     size_t length_bytes = strlen(body);
