@@ -44,6 +44,7 @@ void raw_external_finish(struct raw_external *external)
     free(external->venv);
     free(external->in_flight);
     free(external->token_file);
+    free(external->persistent);
 }
 
 void settings_finish_externals(struct settings *settings)
@@ -188,7 +189,8 @@ static int check_kind(const struct entry *entry, bool is_url)
     const struct raw_external *raw = entry->raw;
     const struct {
         const char *key, *value;
-    } of_a_command[] = {{"memory", raw->memory}, {"sandbox", raw->sandbox}, {"venv", raw->venv}};
+    } of_a_command[] = {
+        {"memory", raw->memory}, {"sandbox", raw->sandbox}, {"venv", raw->venv}, {"persistent", raw->persistent}};
 
     if (is_url && raw->command_count)
         return refuse(entry, "url", raw->url, "expected a command or a url, not both");
@@ -255,6 +257,10 @@ static int read_words(const struct entry *entry)
                                                        : "expected rollout");
     if (raw->sandbox && strcmp(raw->sandbox, "full") != 0 && strcmp(raw->sandbox, "none") != 0)
         return refuse(entry, "sandbox", raw->sandbox, "expected full or none");
+    if (raw->persistent && *raw->persistent && strcmp(raw->persistent, "true") != 0 &&
+        strcmp(raw->persistent, "false") != 0)
+        return refuse(entry, "persistent", raw->persistent, "expected true or false");
+    entry->external->persistent = raw->persistent && strcmp(raw->persistent, "true") == 0;
     entry->external->bare = raw->sandbox && strcmp(raw->sandbox, "none") == 0;
     return 0;
 }

@@ -97,6 +97,7 @@ static void write_command(struct json_write *json, const struct external_setting
     write_texts(json, "files", paths, external->file_count);
     json_put_string(json, "sandbox", external->bare ? "none" : "full");
     json_put_string(json, "venv", external->venv);
+    json_put_bool(json, "persistent", external->persistent);
     json_key(json, "memory");
     write_unit(json, external->memory_bytes, size_format);
 }

@@ -48,8 +48,9 @@ struct external_settings {
     int64_t in_flight; /* requests that it gets at once */
     int64_t timeout_us;
     int64_t memory_bytes;
-    bool bare;  /* sandbox: none */
-    char *venv; /* folder of a virtual environment; NULL: none */
+    bool bare;       /* sandbox: none */
+    bool persistent; /* one process serves many verdicts */
+    char *venv;      /* folder of a virtual environment; NULL: none */
 };
 
 /* The C type of each kind of setting; table.h says what the value is. */

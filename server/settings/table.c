@@ -64,6 +64,7 @@ const struct external_field external_fields[EXTERNAL_FIELD_COUNT] = {
     {FIELD_TEXT(in_flight), "64", "requests that a url gets at once"},
     {FIELD_TEXT(token_file), "FILE", "holds the key of a url"},
     {FIELD_TEXT(venv), "/opt/rewards/venv", "a virtual environment: its bin is first in PATH"},
+    {FIELD_TEXT(persistent), "false", "true: one process serves many verdicts, a line each"},
 };
 #undef FIELD_TEXT
 #undef FIELD_TEXTS

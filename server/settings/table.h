@@ -78,6 +78,7 @@ struct raw_external {
     char *venv;
     char *in_flight;
     char *token_file;
+    char *persistent;
     unsigned command_count;
     unsigned files_count;
 };
@@ -90,7 +91,7 @@ struct external_field {
     const char *help;
 };
 
-#define EXTERNAL_FIELD_COUNT 11
+#define EXTERNAL_FIELD_COUNT 12
 extern const struct external_field external_fields[EXTERNAL_FIELD_COUNT];
 
 /* A value before it is understood, and where it came from ("--listen", "ROLLOUTD_LISTEN", "rolloutd.yaml line 3"). */

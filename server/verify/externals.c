@@ -69,6 +69,7 @@ static void write_entry(struct json_write *json, const struct external_settings 
     json_put_int(json, "timeout_ms", settings->timeout_us / US_PER_MS);
     json_put_int(json, "memory_bytes", settings->memory_bytes);
     json_put_bool(json, "bare", settings->bare);
+    json_put_bool(json, "persistent", settings->persistent);
     json_put_string(json, "venv", settings->venv);
     json_key(json, "command");
     json_array_begin(json);
@@ -178,6 +179,7 @@ static void write_external(struct json_write *json, const struct external *exter
     json_put_string(json, "scope", "rollout");
     json_put_string(json, "sandbox", external->settings->url ? NULL : external->settings->bare ? "none" : "full");
     json_put_bool(json, "asked", external->settings->url != NULL);
+    json_put_bool(json, "persistent", external->settings->persistent);
     json_put_double(json, "timeout_s", (double)external->settings->timeout_us / US_PER_S);
     json_object_end(json);
 }

@@ -30,7 +30,7 @@ void externals_tell_slots(const struct settings *settings, struct sandbox_settin
 const struct external *externals_find(struct text name);
 /* What to put instead of a name that is none. */
 void externals_advise(struct text name, char ret_advice[ADVICE_BYTES]);
-/* [{"name","version","scope","sandbox","timeout_s"}] */
+/* [{"name","version","scope","sandbox","persistent","timeout_s"}] */
 void externals_write(struct json_write *json);
 
 #endif

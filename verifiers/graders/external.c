@@ -1,7 +1,7 @@
 /* external: a reward function of the user's own, which the settings name.
  *
- * Its command is run in the slot of the worker, once for each completion: one JSON object on standard input, one on
- * standard output, which is parsed here, in a locked-down process. What is not exactly a reply (no JSON, no score, an
+ * Its command is run in the slot of the worker, once for each completion, or stays there and is given one line for each:
+ * one JSON object on standard input, one on standard output, which is parsed here, in a locked-down process. What is not exactly a reply (no JSON, no score, an
  * exit code, the end of its time) is no number but a failure: verifier_crashed, verifier_timeout,
  * external_invalid_reply; what the function itself says of a failure is external_failed.
  *
@@ -9,7 +9,8 @@
  * kept the call from an answer is external_unreachable, external_overloaded, verifier_timeout or external_failed.
  *
  * The service puts the function beside the options, as "external": {"asked": by its URL, "command": texts, "files":
- * [{"name", "base64"}], "timeout_ms", "memory_bytes", "venv": NULL or a path, "bare": without a sandbox}. */
+ * [{"name", "base64"}], "timeout_ms", "memory_bytes", "venv": NULL or a path, "bare": without a sandbox, "persistent": it
+ * stays}. */
 #include <math.h>
 #include <stdio.h>
 
@@ -100,6 +101,7 @@ static int describe_program(const json_t *external, struct buffer *bytes, struct
                    .disk_bytes = DISK_BYTES,
                    .processes = PROCESSES},
         .venv = json_string_value(json_object_get(external, "venv")),
+        .stay = json_is_true(json_object_get(external, "persistent")) ? SANDBOX_STAYS : SANDBOX_ONCE,
         .bare = json_is_true(json_object_get(external, "bare")),
     };
     if (json_array_size(json_object_get(external, "command")) > SANDBOX_ARGUMENTS_MAX)
@@ -131,7 +133,7 @@ static void take_said(struct text error, char ret_said[SAID_BYTES * 4])
 }
 
 /* False: it did not end as a program that says a score does. */
-static bool check_end(const struct sandbox_result *result, struct verdict *verdict)
+static bool check_end(const struct sandbox_result *result, bool stays, struct verdict *verdict)
 {
     static const char *const ends[] = {
         [SANDBOX_MEMORY] = "the command took more than its memory",
@@ -142,6 +144,11 @@ static bool check_end(const struct sandbox_result *result, struct verdict *verdi
     char said[SAID_BYTES * 4];
 
     take_said(result->standard_error, said);
+    if (result->outcome == SANDBOX_ANSWERED) {
+        if (result->message[0])
+            verdict_fail(verdict, FAILURE_REPLY, "the command wrote %s", result->message);
+        return !result->message[0];
+    }
     if (result->outcome == SANDBOX_BROKEN && strncmp(result->message, "exec", 4) == 0)
         verdict_fail(verdict, FAILURE_CRASHED, "the command cannot be run: %s", result->message);
     else if (result->outcome == SANDBOX_BROKEN)
@@ -154,7 +161,9 @@ static bool check_end(const struct sandbox_result *result, struct verdict *verdi
         verdict_fail(verdict, FAILURE_CRASHED, "the command ended by signal %d%s", result->signal, said);
     else if (result->exit_code != 0)
         verdict_fail(verdict, FAILURE_CRASHED, "the command ended with code %d%s", result->exit_code, said);
-    return result->outcome == SANDBOX_ENDED && !result->signal && result->exit_code == 0;
+    else if (stays)
+        verdict_fail(verdict, FAILURE_CRASHED, "the command ended before its answer%s", said);
+    return !verdict->failure_code;
 }
 
 static bool is_code(struct text text)
@@ -284,20 +293,32 @@ static void read_reply(struct text output, bool asked, struct verdict *verdict)
 
 /* --- the verdict --- */
 
+/* One that says what is no reply may say anything at the next line. */
+static void let_leave(const struct verifier_input *input, struct sandbox_program *program)
+{
+    _cleanup_(sandbox_result_finish) struct sandbox_result result = {.exit_code = -1};
+
+    program->stay = SANDBOX_LEAVES;
+    (void)sandbox_run(input->sandbox_fd, program, 1, &result); /* a slot that is gone took it along */
+}
+
 static void run(const struct verifier_input *input, struct sandbox_program *program, struct verdict *verdict)
 {
     _cleanup_(sandbox_result_finish) struct sandbox_result result = {.exit_code = -1};
     json_t *object = input_of(input);
     _cleanup_free_ char *text = json_big_dump(object, JSON_COMPACT);
+    _cleanup_free_ char *line = text && program->stay == SANDBOX_STAYS ? xasprintf("%s\n", text) : NULL;
 
     json_decref(object);
-    program->input = text_of(text);
+    program->input = text_of(line ? line : text);
     if (!text)
         verdict_fail(verdict, FAILURE_CRASHED, "there is no memory for the input of the command");
     else if (sandbox_run(input->sandbox_fd, program, 1, &result) < 0)
         verdict_fail(verdict, SANDBOX_UNAVAILABLE, "the slot that runs programs is gone");
-    else if (check_end(&result, verdict))
+    else if (check_end(&result, program->stay == SANDBOX_STAYS, verdict))
         read_reply(result.standard_output, false, verdict);
+    if (program->stay == SANDBOX_STAYS && verdict->failure_code && strcmp(verdict->failure_code, FAILURE_REPLY) == 0)
+        let_leave(input, program);
 }
 
 /* --- by its URL --- */

@@ -14,7 +14,7 @@ static void add(struct sha256 *sha256, struct text text)
     sha256_add(sha256, text.data, text.length_bytes);
 }
 
-static void digest(const struct sandbox_program *command, uint8_t ret_digest[SHA256_BYTES])
+void sandbox_command_digest(const struct sandbox_program *command, uint8_t ret_digest[SHA256_BYTES])
 {
     struct sha256 *sha256 = sha256_create();
 
@@ -33,7 +33,7 @@ static void digest(const struct sandbox_program *command, uint8_t ret_digest[SHA
 void sandbox_allow_bare(struct sandbox_settings *settings, const struct sandbox_program *command)
 {
     if (settings->bare_count < SANDBOX_BARE_MAX)
-        digest(command, settings->bare[settings->bare_count++]);
+        sandbox_command_digest(command, settings->bare[settings->bare_count++]);
 }
 
 bool sandbox_may_be_bare(const struct sandbox_settings *settings, const struct sandbox_program *program)
@@ -42,7 +42,7 @@ bool sandbox_may_be_bare(const struct sandbox_settings *settings, const struct s
 
     if (program->language != SANDBOX_COMMAND)
         return false;
-    digest(program, asked);
+    sandbox_command_digest(program, asked);
     for (size_t i = 0; i < settings->bare_count && i < SANDBOX_BARE_MAX; i++)
         if (memcmp(settings->bare[i], asked, sizeof asked) == 0)
             return true;

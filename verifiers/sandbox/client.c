@@ -82,13 +82,15 @@ static void read_facts(const struct wire_result *wire, struct sandbox_result *re
     memcpy(result->message, wire->message, sizeof result->message);
 }
 
-static int read_result(int fd, const struct sandbox_limits *limits, struct sandbox_result *result)
+static int read_result(int fd, const struct sandbox_program *program, struct sandbox_result *result)
 {
     struct wire_result wire;
     size_t sum_bytes;
     char *bytes;
 
-    if (read_whole(fd, &wire, sizeof wire) < 0 || !wire_check_result(&wire, limits))
+    if (read_whole(fd, &wire, sizeof wire) < 0 || !wire_check_result(&wire, &program->limits))
+        return -1;
+    if (wire.outcome == SANDBOX_ANSWERED && program->stay != SANDBOX_STAYS)
         return -1;
     sum_bytes = wire.output_bytes + wire.error_bytes + wire.records_bytes;
     result->bytes.maximum_bytes = sum_bytes;
@@ -130,7 +132,7 @@ int sandbox_run(int fd, const struct sandbox_program *programs, size_t count, st
     if (write_request(fd, programs, wires, count) < 0)
         return -1;
     for (size_t i = 0; i < count; i++)
-        if (read_result(fd, &programs[i].limits, &ret_results[i]) < 0)
+        if (read_result(fd, &programs[i], &ret_results[i]) < 0)
             return -1;
     return 0;
 }

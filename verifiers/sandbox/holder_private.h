@@ -7,7 +7,10 @@
 #ifndef VERIFIERS_SANDBOX_HOLDER_PRIVATE_H
 #define VERIFIERS_SANDBOX_HOLDER_PRIVATE_H
 
+#include "verifiers/sandbox/launch_private.h"
 #include "verifiers/sandbox/slot.h"
+
+#include <stdbool.h>
 
 struct cage;
 
@@ -17,7 +20,8 @@ struct holder {
     int zygote; /* socket of the zygote; -1: there is none yet */
     int bare;   /* socket of the launcher of bare commands, which is a child of the keeper; likewise */
     unsigned launched;
-    int64_t killed; /* usage_killed_for_memory() when it was asked last */
+    bool left[LAUNCH_STAYERS_MAX]; /* what stayed at this place ended while nobody ran it */
+    int64_t killed;                /* usage_killed_for_memory() when it was asked last */
 };
 
 /* Ends the holder that there is, with everything below it, waits for that, and has a new one made. That it could not be

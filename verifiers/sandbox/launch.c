@@ -208,7 +208,7 @@ static int read_order(const struct head *head, const int *fds, struct launch_ord
     memcpy(order->fds, fds, sizeof order->fds);
     order->task.binary = fds[FD_BINARY];
     order->launcher = fds[FD_LAUNCHER];
-    if (head->index >= LAUNCH_TASKS_MAX || map_texts(head, texts, order) < 0)
+    if (head->index >= LAUNCH_PLACES || map_texts(head, texts, order) < 0)
         return -1;
     read_task(head, order);
     return 0;
@@ -274,7 +274,7 @@ int launch_read_report(int socket, struct launch_report *ret_report)
 
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return 1;
-    if (count != sizeof *ret_report || ret_report->index >= LAUNCH_TASKS_MAX)
+    if (count != sizeof *ret_report || ret_report->index >= LAUNCH_PLACES)
         return -1;
     if (first && first->cmsg_level == SOL_SOCKET && first->cmsg_type == SCM_CREDENTIALS)
         memcpy(&sender, CMSG_DATA(first), sizeof sender);

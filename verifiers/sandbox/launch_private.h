@@ -15,6 +15,8 @@
 #define TASK_ARGUMENTS_MAX (SANDBOX_ARGUMENTS_MAX + 2) /* with what runs the file, and the file */
 #define TASK_FILES_MAX (SANDBOX_FILES_MAX + 2)         /* with the source, and testlib.h */
 #define LAUNCH_TASKS_MAX 2                             /* at once */
+#define LAUNCH_STAYERS_MAX 2                           /* beside them: processes that stay, at the places behind */
+#define LAUNCH_PLACES (LAUNCH_TASKS_MAX + LAUNCH_STAYERS_MAX)
 
 /* A program as a launcher starts it. */
 struct task {
@@ -37,7 +39,7 @@ enum launch_kind {
 
 struct launch_order {
     uint32_t kind;
-    uint32_t index;   /* of the task: below LAUNCH_TASKS_MAX */
+    uint32_t index;   /* of the task: below LAUNCH_PLACES */
     struct task task; /* pointers into `texts` */
     int fds[CAGE_FDS];
     int launcher; /* ZYGOTE, HOLDER: its socket */

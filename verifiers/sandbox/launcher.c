@@ -16,6 +16,8 @@
 #include "verifiers/sandbox/launch_private.h"
 #include "verifiers/sandbox/python_private.h"
 
+_Static_assert(LAUNCH_PLACES <= CAGE_CHILDREN_MAX, "a cage for each place");
+
 struct running {
     bool used;
     bool settled; /* it has begun, or its set-up has failed */
@@ -29,7 +31,7 @@ struct launcher {
     struct cage *cage;
     const struct sandbox_settings *settings; /* NULL: this is the zygote */
     pid_t zygote;
-    struct running running[LAUNCH_TASKS_MAX];
+    struct running running[LAUNCH_PLACES];
 };
 
 static void report_or_end(const struct launcher *launcher, const struct launch_report *report)
@@ -198,7 +200,7 @@ static void reap_strangers(struct launcher *launcher)
 {
     pid_t pid;
 
-    for (size_t i = 0; i < LAUNCH_TASKS_MAX; i++)
+    for (size_t i = 0; i < LAUNCH_PLACES; i++)
         if (launcher->running[i].used)
             return;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
@@ -212,7 +214,7 @@ static void see_ends(struct launcher *launcher)
 
     if (read(launcher->signals, ignored, sizeof ignored) < 0 && errno != EAGAIN && errno != EINTR)
         _exit(1);
-    for (uint32_t i = 0; i < LAUNCH_TASKS_MAX; i++)
+    for (uint32_t i = 0; i < LAUNCH_PLACES; i++)
         if (launcher->running[i].used && has_ended(launcher->running[i].child.program))
             report_end(launcher, i);
     reap_strangers(launcher);
@@ -240,10 +242,10 @@ static void see_begin(struct launcher *launcher, uint32_t index, short events)
 
 static void end_everything(struct launcher *launcher)
 {
-    for (size_t i = 0; i < LAUNCH_TASKS_MAX; i++)
+    for (size_t i = 0; i < LAUNCH_PLACES; i++)
         if (launcher->running[i].used)
             cage_kill(&launcher->running[i].child);
-    for (size_t i = 0; i < LAUNCH_TASKS_MAX; i++)
+    for (size_t i = 0; i < LAUNCH_PLACES; i++)
         if (launcher->running[i].used)
             cage_wait(launcher->cage, &launcher->running[i].child, NULL, NULL, NULL);
     if (launcher->zygote) {
@@ -291,21 +293,21 @@ static int open_signals(void)
 void launcher_serve(int socket, struct cage *cage, const struct sandbox_settings *settings)
 {
     struct launcher launcher = {.socket = socket, .signals = open_signals(), .cage = cage, .settings = settings};
-    struct pollfd polled[2 + LAUNCH_TASKS_MAX];
+    struct pollfd polled[2 + LAUNCH_PLACES];
 
     if (launcher.signals < 0)
         _exit(1);
     polled[0] = (struct pollfd){socket, POLLIN, 0};
     polled[1] = (struct pollfd){launcher.signals, POLLIN, 0};
     for (;;) {
-        for (size_t i = 0; i < LAUNCH_TASKS_MAX; i++) {
+        for (size_t i = 0; i < LAUNCH_PLACES; i++) {
             const struct running *running = &launcher.running[i];
             polled[2 + i] =
                 (struct pollfd){running->used && !running->settled ? running->child.status_fd : -1, POLLIN, 0};
         }
         if (poll(polled, ARRAY_LENGTH(polled), -1) < 0 && errno != EINTR)
             _exit(1);
-        for (uint32_t i = 0; i < LAUNCH_TASKS_MAX; i++)
+        for (uint32_t i = 0; i < LAUNCH_PLACES; i++)
             see_begin(&launcher, i, polled[2 + i].revents);
         if (polled[1].revents)
             see_ends(&launcher);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 
 #define READ_BYTES ((size_t)64 << 10) /* what a pipe holds */
 #define INPUT_PIPE_BYTES (1 << 20)
@@ -30,17 +31,20 @@ static void feed(struct pump *pump)
         ssize_t count = write(pump->input, pump->left.data, pump->left.length_bytes);
         if (count < 0 && errno == EAGAIN)
             return;
-        if (count < 0 && errno != EINTR) /* nobody reads it any more */
+        if (count < 0 && errno != EINTR) { /* nobody reads it any more */
+            pump->unread = pump->stays;
             break;
+        }
         pump->left.data += count > 0 ? count : 0;
         pump->left.length_bytes -= count > 0 ? (size_t)count : 0;
     }
-    forget(&pump->input);
+    if (!pump->stays)
+        forget(&pump->input);
 }
 
-int pump_init(struct pump *pump, struct text input, bool records, size_t limit_bytes, int ret_theirs[4])
+int pump_init(struct pump *pump, struct text input, bool records, bool stays, size_t limit_bytes, int ret_theirs[4])
 {
-    *pump = (struct pump){.input = -1, .left = input, .fds = {-1, -1, -1}};
+    *pump = (struct pump){.input = -1, .left = input, .stays = stays, .fds = {-1, -1, -1}};
     for (size_t i = 0; i < 4; i++)
         ret_theirs[i] = -1;
     for (size_t i = 0; i < PUMP_STREAMS; i++)
@@ -67,7 +71,9 @@ void pump_finish(struct pump *pump)
 
 void pump_poll(const struct pump *pump, struct pollfd ret_polled[PUMP_POLLED])
 {
-    ret_polled[0] = (struct pollfd){pump->input, POLLOUT, 0};
+    bool feeds = !pump->stays || (pump->left.length_bytes && !pump->unread);
+
+    ret_polled[0] = (struct pollfd){feeds ? pump->input : -1, POLLOUT, 0};
     for (size_t i = 0; i < PUMP_STREAMS; i++)
         ret_polled[1 + i] = (struct pollfd){pump->over ? -1 : pump->fds[i], POLLIN, 0};
 }
@@ -115,10 +121,33 @@ void pump_move(struct pump *pump, const struct pollfd polled[PUMP_POLLED])
             gather(pump, i);
 }
 
+void pump_take(struct pump *pump, size_t stream)
+{
+    while (gather(pump, stream))
+        continue;
+}
+
 void pump_drain(struct pump *pump)
 {
-    forget(&pump->input);
+    if (!pump->stays)
+        forget(&pump->input);
     for (size_t i = 0; i < PUMP_STREAMS; i++)
-        while (gather(pump, i))
-            continue;
+        pump_take(pump, i);
+}
+
+void pump_feed_again(struct pump *pump, struct text input)
+{
+    for (size_t i = 0; i < PUMP_STREAMS; i++)
+        buffer_clear(&pump->gathered[i]);
+    pump->left = input;
+    feed(pump);
+}
+
+size_t pump_untaken_bytes(const struct pump *pump)
+{
+    int in_pipe_bytes = 0;
+
+    if (pump->input < 0 || ioctl(pump->input, FIONREAD, &in_pipe_bytes) < 0)
+        return 0;
+    return pump->left.length_bytes + (size_t)in_pipe_bytes;
 }

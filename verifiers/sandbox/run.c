@@ -11,7 +11,8 @@
 #include "server/base/clock.h"
 #include "verifiers/sandbox/usage_private.h"
 
-#define MAPPED_BYTES (64 << 20)         /* of a resident peak: files of /usr, and what was the launcher's */
+#define MAPPED_BYTES (64 << 20) /* of a resident peak: files of /usr, and what was the launcher's */
+#define STAYER_CPU_MS INT64_C(31536000000)
 #define PEER_GRACE_US (100 * US_PER_MS) /* for the first of a pair, once the second has ended */
 
 int run_socket(const struct runs *runs, const struct run *run)
@@ -121,7 +122,9 @@ static void see_end(struct holder *holder, struct run *run, const struct launch_
     }
     finished->began = true;
     finished->wall_us = report->at_us - report->began_us;
-    finished->cpu_us = report->cpu_us > run->peak.cpu_us ? report->cpu_us : run->peak.cpu_us;
+    finished->cpu_us = report->cpu_us - run->cpu_before_us;
+    if (run->peak.cpu_us > finished->cpu_us)
+        finished->cpu_us = run->peak.cpu_us;
     finished->peak_bytes = report->peak_bytes > run->peak.memory_bytes ? report->peak_bytes : run->peak.memory_bytes;
     if (fell_to_the_machine(holder, run, report->status)) {
         run_end_broken(run, "the kernel ended a program: the machine has no memory left");
@@ -143,12 +146,22 @@ static void launcher_is_gone(struct runs *runs, int socket, const char *message)
             run_end_broken(&runs->list[i], message);
 }
 
+static struct run *find_run(struct runs *runs, uint32_t index)
+{
+    for (size_t i = 0; i < runs->count; i++)
+        if (runs->list[i].index == index)
+            return &runs->list[i];
+    return NULL;
+}
+
 static void see_report(struct runs *runs, int socket, const struct launch_report *report)
 {
-    struct run *run = report->index < runs->count ? &runs->list[report->index] : NULL;
+    struct run *run = find_run(runs, report->index);
 
     if (report->kind == LAUNCH_FAILED)
         launcher_is_gone(runs, socket, report->message);
+    else if (!run && report->kind == LAUNCH_ENDED && report->index >= LAUNCH_TASKS_MAX)
+        runs->holder->left[report->index - LAUNCH_TASKS_MAX] = true;
     if (!run || run->ended || run_socket(runs, run) != socket)
         return;
     run->launcher = report->sender;
@@ -260,13 +273,23 @@ bool run_turn(struct runs *runs)
 
 /* --- starting --- */
 
+/* What the kernel counts of one that stays is not of one run. */
+static int send_task(const struct runs *runs, const struct run *run, const int *theirs)
+{
+    struct task task = run->job->task;
+
+    if (run->job->stays)
+        task.limits.cpu_ms = STAYER_CPU_MS;
+    return launch_send_task(run_socket(runs, run), run->index, &task, theirs);
+}
+
 /* peer: -1, or the program's end of the socket between a pair. */
 void run_start(struct runs *runs, struct run *run, int peer)
 {
     const struct job *job = run->job;
     int theirs[CAGE_FDS];
-    int result =
-        pump_init(&run->finished->pump, job->input, job->records, (size_t)job->task.limits.output_bytes, theirs);
+    int result = pump_init(&run->finished->pump, job->input, job->records, job->stays,
+                           (size_t)job->task.limits.output_bytes, theirs);
     int own = theirs[3];
 
     if (own < 0)
@@ -278,7 +301,7 @@ void run_start(struct runs *runs, struct run *run, int peer)
         result = holder_start_bare(runs->holder);
     run->sent_us = clock_monotonic_us();
     if (result == 0)
-        result = launch_send_task(run_socket(runs, run), run->index, &job->task, theirs);
+        result = send_task(runs, run, theirs);
     for (size_t i = 0; i < 3; i++)
         closep(&theirs[i]);
     closep(&own);
@@ -301,7 +324,7 @@ static void start_all(struct runs *runs)
     runs->holder->launched += (unsigned)runs->count;
 }
 
-static enum run_end sum_up(const struct runs *runs)
+enum run_end run_sum_up(const struct runs *runs)
 {
     bool odd = false;
     bool broken = false;
@@ -329,5 +352,5 @@ enum run_end run_jobs(struct holder *holder, int client, const struct job *jobs,
     while (!all_ended(&runs))
         if (!run_turn(&runs))
             return RUN_CLIENT_GONE;
-    return sum_up(&runs);
+    return run_sum_up(&runs);
 }

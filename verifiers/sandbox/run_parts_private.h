@@ -17,13 +17,14 @@ struct run {
     bool sent, began, ended, odd;
     enum reason reason; /* for which it was killed */
     int64_t sent_us, began_us, kill_us, watch_us;
-    int64_t late_us, late_cpu_us; /* when its time was up, and what it had computed */
-    int64_t waited_us;            /* for a processor that others had: no part of its wall time */
-    int64_t give_up_us;           /* of the first of a pair */
-    pid_t launcher;               /* as this process sees it */
-    pid_t init, program;          /* as the launcher sees them */
-    pid_t init_root, root;        /* the same as this process sees them; 0: not known */
-    int64_t own_bytes;            /* of memory that each Python program has from its zygote */
+    int64_t late_us, late_cpu_us;            /* when its time was up, and what it had computed */
+    int64_t waited_us;                       /* for a processor that others had: no part of its wall time */
+    int64_t cpu_before_us, waited_before_us; /* what one that stays had used before this run */
+    int64_t give_up_us;                      /* of the first of a pair */
+    pid_t launcher;                          /* as this process sees it */
+    pid_t init, program;                     /* as the launcher sees them */
+    pid_t init_root, root;                   /* the same as this process sees them; 0: not known */
+    int64_t own_bytes;                       /* of memory that each Python program has from its zygote */
     struct usage peak;
 };
 
@@ -41,8 +42,11 @@ bool run_turn(struct runs *runs);
 /* For this reason; its end is reported later. Fine on one that has ended. */
 void run_kill(const struct runs *runs, struct run *run, enum reason reason);
 void run_end_broken(struct run *run, const char *message);
+enum run_end run_sum_up(const struct runs *runs);               /* all have ended */
 int run_socket(const struct runs *runs, const struct run *run); /* of its launcher */
 
+/* One that stays begins with another input: its limits are counted from here. */
+void run_begin_again(struct run *run);
 /* Ends what has passed a limit. */
 void run_check_time(struct runs *runs, struct run *run, int64_t now_us);
 /* When it must be looked at again; NEVER_US: it has ended. */

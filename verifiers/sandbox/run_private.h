@@ -11,6 +11,7 @@ struct job { /* what is to be run; the texts behind it must stay */
     struct text input;
     bool python;  /* by the zygote */
     bool bare;    /* by the launcher of bare commands */
+    bool stays;   /* until it is killed: its standard input is left open */
     bool records; /* descriptor 3 is a pipe that is read */
     int target;   /* else: descriptor 3 is this one; -1: there is none */
 };

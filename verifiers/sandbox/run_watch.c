@@ -99,6 +99,7 @@ static void watch(struct runs *runs, struct run *run)
         return;
     count = find_orphans(run, orphans, ARRAY_LENGTH(orphans));
     usage = look(run, orphans, count);
+    usage.cpu_us -= run->cpu_before_us;
     if (usage.memory_bytes > limits->memory_bytes)
         usage.memory_bytes = exact_memory(run, orphans, count, usage.memory_bytes);
     if (usage.cpu_us > run->peak.cpu_us)
@@ -151,7 +152,7 @@ static bool is_late(struct run *run, int64_t now_us)
 
     if (now_us < run->began_us + wall_limit_us(run) || !run->root)
         return now_us >= run->began_us + wall_limit_us(run);
-    waited_us = usage_waited_us(run->root);
+    waited_us = usage_waited_us(run->root) - run->waited_before_us;
     if (waited_us > run->waited_us)
         run->waited_us = waited_us;
     if (now_us >= run->began_us + wall_limit_us(run) && is_waiting(run, now_us))
@@ -175,4 +176,21 @@ void run_check_time(struct runs *runs, struct run *run, int64_t now_us)
         run_kill(runs, run, REASON_PEER);
     else if (now_us >= run->watch_us)
         watch(runs, run);
+}
+
+void run_begin_again(struct run *run)
+{
+    pid_t orphans[256];
+    struct usage usage = {0};
+
+    if (!run->root)
+        find_roots(run);
+    if (run->root)
+        usage = look(run, orphans, find_orphans(run, orphans, ARRAY_LENGTH(orphans)));
+    run->cpu_before_us = usage.cpu_us;
+    run->waited_before_us = run->root ? usage_waited_us(run->root) : 0;
+    run->began_us = clock_monotonic_us();
+    run->watch_us = run->began_us + WATCH_US;
+    run->waited_us = run->late_us = run->late_cpu_us = 0;
+    run->peak = (struct usage){0};
 }

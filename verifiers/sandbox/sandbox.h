@@ -51,6 +51,15 @@ struct sandbox_file { /* put into the box before the program starts */
 #define SANDBOX_PATH_BYTES 256
 #define SANDBOX_OUTPUT_LIMIT_BYTES (INT64_C(64) << 20)
 
+/* A command may stay: its process serves the next program, too, that is the same but for its input. An input is then one
+ * line, and so is what it writes to standard output; it is SANDBOX_ANSWERED with that line, without its end. What it
+ * writes beyond that ends it, as its death and its limits do, which are those of one line. */
+enum sandbox_stay {
+    SANDBOX_ONCE,
+    SANDBOX_STAYS, /* alone, not in a pair */
+    SANDBOX_LEAVES /* the process that stayed for such a program is ended, if there is one; nothing is run */
+};
+
 struct sandbox_program {
     enum sandbox_language language;
     struct text source; /* TEXT_NONE for SANDBOX_COMMAND, whose arguments are the whole command */
@@ -64,6 +73,7 @@ struct sandbox_program {
     bool include_testlib; /* c, cpp: the folder of testlib.h (settings) is on the include path */
     const char
         *venv; /* of a command: a virtual environment of the slot's settings, whose programs are found first; NULL */
+    enum sandbox_stay stay;
     bool bare; /* without a sandbox: a command that the slot's settings know (slot.h), and no other */
 };
 
@@ -74,7 +84,8 @@ enum sandbox_outcome {
     SANDBOX_OUTPUT,    /* more than its output; what came before it is there */
     SANDBOX_VIOLATION, /* a call that ends a program (another architecture, for one); or a full disk, and exit code 0 */
     SANDBOX_NOT_COMPILED, /* standard_error says why */
-    SANDBOX_BROKEN        /* the program never began, for no fault of its own: message says why. Never a wrong answer */
+    SANDBOX_BROKEN,       /* the program never began, for no fault of its own: message says why. Never a wrong answer */
+    SANDBOX_ANSWERED /* one that stays: message says what was wrong with its answer beside the line; empty: nothing */
 };
 
 struct sandbox_result {

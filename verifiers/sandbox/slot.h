@@ -43,6 +43,8 @@ struct sandbox_settings {          /* of fixed size: it travels in an order to t
     uint8_t bare[SANDBOX_BARE_MAX][SHA256_BYTES];
 };
 
+/* What a command is: its words, its files and its virtual environment. */
+void sandbox_command_digest(const struct sandbox_program *command, uint8_t ret_digest[SHA256_BYTES]);
 /* Lets this command run bare: its words, its files and its environment, whatever its input. At most SANDBOX_BARE_MAX are taken. */
 void sandbox_allow_bare(struct sandbox_settings *settings, const struct sandbox_program *command);
 bool sandbox_may_be_bare(const struct sandbox_settings *settings, const struct sandbox_program *program);

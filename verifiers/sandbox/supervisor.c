@@ -11,6 +11,7 @@
 #include "server/base/whole.h"
 #include "verifiers/sandbox/compile_private.h"
 #include "verifiers/sandbox/languages_private.h"
+#include "verifiers/sandbox/stay_private.h"
 #include "verifiers/sandbox/wire_private.h"
 
 #define LAUNCHED_MAX 1000 /* by one holder: all of its programs have the same address space layout and hash seed */
@@ -21,6 +22,7 @@ struct supervisor {
     const struct sandbox_settings *settings;
     struct holder holder;
     struct binaries binaries;
+    struct stayers stayers;
 };
 
 struct request {
@@ -232,10 +234,52 @@ static bool prepare(struct supervisor *supervisor, const struct sandbox_program 
     return true;
 }
 
+/* Two entries of the settings may have one command and other limits. */
+static void make_stayer_key(const struct sandbox_program *program, uint8_t ret_key[SHA256_BYTES])
+{
+    uint8_t command[SHA256_BYTES];
+    struct sha256 *sha256 = sha256_create();
+
+    sandbox_command_digest(program, command);
+    sha256_add(sha256, command, sizeof command);
+    sha256_add(sha256, &program->limits, sizeof program->limits);
+    sha256_add(sha256, &program->bare, sizeof program->bare);
+    sha256_finish(sha256, ret_key);
+}
+
+/* A command that stays, or is to leave. */
+static enum run_end try_stayer(struct supervisor *supervisor, const struct sandbox_program *program,
+                               struct attempt *attempt)
+{
+    uint8_t key[SHA256_BYTES];
+    const struct finished *finished;
+    enum run_end end;
+
+    if (!prepare(supervisor, program, attempt, 0, &end))
+        return RUN_DONE;
+    make_stayer_key(program, key);
+    if (program->stay == SANDBOX_LEAVES) {
+        answer_without_run(&attempt->answers[0], SANDBOX_ENDED, TEXT_NONE, "");
+        return stay_leave(&supervisor->stayers, &supervisor->holder, supervisor->client, key);
+    }
+    attempt->jobs[0].stays = true;
+    end = stay_run(&supervisor->stayers, &supervisor->holder, supervisor->client, &attempt->jobs[0], key, &finished);
+    answer_run(&attempt->answers[0], finished);
+    return end;
+}
+
+static bool is_of_a_stayer(const struct request *request)
+{
+    return request->count == 1 && request->programs[0].language == SANDBOX_COMMAND &&
+           request->programs[0].stay != SANDBOX_ONCE;
+}
+
 static enum run_end try(struct supervisor *supervisor, const struct request *request, struct attempt *attempt)
 {
     enum run_end end;
 
+    if (is_of_a_stayer(request))
+        return try_stayer(supervisor, &request->programs[0], attempt);
     for (size_t i = 0; i < request->count; i++)
         if (!prepare(supervisor, &request->programs[i], attempt, i, &end) || end != RUN_DONE)
             return end;
@@ -243,6 +287,12 @@ static enum run_end try(struct supervisor *supervisor, const struct request *req
     for (size_t i = 0; i < request->count; i++)
         answer_run(&attempt->answers[i], &attempt->finished[i]);
     return end;
+}
+
+static int renew(struct supervisor *supervisor)
+{
+    stayers_forget(&supervisor->stayers);
+    return holder_renew(&supervisor->holder);
 }
 
 static _Noreturn void end_supervisor(void)
@@ -262,7 +312,7 @@ static void serve_one(struct supervisor *supervisor, const struct request *reque
         attempt_finish(&attempt);
         attempt_init(&attempt);
         end = try(supervisor, request, &attempt);
-        if (end == RUN_CLIENT_GONE || (end != RUN_DONE && holder_renew(&supervisor->holder) < 0))
+        if (end == RUN_CLIENT_GONE || (end != RUN_DONE && renew(supervisor) < 0))
             end_supervisor();
         if (!again)
             break;
@@ -280,14 +330,15 @@ void supervisor_serve(int client, int keeper, struct text testlib, const struct 
 
     supervisor = (struct supervisor){.client = client, .testlib = testlib, .settings = settings};
     supervisor.holder = (struct holder){.keeper = keeper, .socket = -1, .zygote = -1, .bare = -1};
+    stayers_init(&supervisor.stayers);
     for (size_t i = 0; i < BINARIES_MAX; i++)
         supervisor.binaries.list[i].fd = -1;
-    if (holder_renew(&supervisor.holder) < 0)
+    if (renew(&supervisor) < 0)
         end_supervisor();
     while (read_request(client, &request) == 0) {
         serve_one(&supervisor, &request);
         request_finish(&request);
-        if (supervisor.holder.launched >= LAUNCHED_MAX && holder_renew(&supervisor.holder) < 0)
+        if (supervisor.holder.launched >= LAUNCHED_MAX && renew(&supervisor) < 0)
             break;
     }
     end_supervisor();

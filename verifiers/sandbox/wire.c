@@ -24,7 +24,8 @@ const char *wire_describe(const struct sandbox_program *program, struct wire_pro
     *ret_wire = (struct wire_program){
         .language = program->language,
         .flags = (program->records ? WIRE_RECORDS : 0) | (program->include_testlib ? WIRE_TESTLIB : 0) |
-                 (program->bare ? WIRE_BARE : 0),
+                 (program->bare ? WIRE_BARE : 0) | (program->stay == SANDBOX_STAYS ? WIRE_STAYS : 0) |
+                 (program->stay == SANDBOX_LEAVES ? WIRE_LEAVES : 0),
         .argument_count = bounded(program->argument_count),
         .file_count = bounded(program->file_count),
         .venv_bytes = bounded(string_bytes(program->venv)),
@@ -94,7 +95,7 @@ const char *wire_check_program(const struct wire_program *wire)
 
     if (wire->language >= SANDBOX_LANGUAGES)
         return "no language";
-    if (wire->flags & ~(WIRE_RECORDS | WIRE_TESTLIB | WIRE_BARE))
+    if (wire->flags & ~(WIRE_RECORDS | WIRE_TESTLIB | WIRE_BARE | WIRE_STAYS | WIRE_LEAVES))
         return "no flag";
     if (wire->source_bytes > SANDBOX_TEXT_LIMIT_BYTES || wire->input_bytes > SANDBOX_TEXT_LIMIT_BYTES)
         return "the source or the input is too long";
@@ -144,6 +145,9 @@ bool wire_read_program(const struct wire_program *wire, const char *texts, struc
         .records = wire->flags & WIRE_RECORDS,
         .include_testlib = wire->flags & WIRE_TESTLIB,
         .bare = wire->flags & WIRE_BARE,
+        .stay = wire->flags & WIRE_LEAVES  ? SANDBOX_LEAVES
+                : wire->flags & WIRE_STAYS ? SANDBOX_STAYS
+                                           : SANDBOX_ONCE,
     };
     ret_program->source = take(&texts, wire->source_bytes);
     ret_program->input = take(&texts, wire->input_bytes);
@@ -170,7 +174,7 @@ bool wire_check_result(const struct wire_result *wire, const struct sandbox_limi
 
     if (wire->outcome == SANDBOX_NOT_COMPILED && error_limit_bytes < WIRE_COMPILER_TEXT_BYTES)
         error_limit_bytes = WIRE_COMPILER_TEXT_BYTES;
-    return wire->outcome <= SANDBOX_BROKEN && wire->began <= 1 && wire->exit_code >= -1 && wire->exit_code <= 255 &&
+    return wire->outcome <= SANDBOX_ANSWERED && wire->began <= 1 && wire->exit_code >= -1 && wire->exit_code <= 255 &&
            wire->signal >= 0 && wire->signal <= 127 && wire->wall_us >= 0 && wire->cpu_us >= 0 &&
            wire->peak_bytes >= 0 && wire->output_bytes <= limit_bytes && wire->error_bytes <= error_limit_bytes &&
            wire->records_bytes <= limit_bytes && memchr(wire->message, '\0', sizeof wire->message);

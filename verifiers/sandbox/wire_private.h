@@ -37,6 +37,8 @@ struct wire_program {
 #define WIRE_RECORDS 1u
 #define WIRE_TESTLIB 2u
 #define WIRE_BARE 4u
+#define WIRE_STAYS 8u
+#define WIRE_LEAVES 16u
 
 struct wire_result {
     uint32_t outcome; /* enum sandbox_outcome */
