@@ -71,10 +71,8 @@ static bool accepts(const struct verifier_input *input, struct text answer, cons
     char number[NUMBER_BYTES];
     struct text wanted = text_of_reference(reference, number);
 
-    if (option_is_true(input->options, "strip")) {
-        answer = text_trimmed(answer);
+    if (option_is_true(input->options, "strip"))
         wanted = text_trimmed(wanted);
-    }
     return is_same(answer, wanted, option_is_true(input->options, "ignore_case"));
 }
 
@@ -97,6 +95,7 @@ static struct text answer_of(const struct verifier_input *input)
 static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     struct text answer = answer_of(input);
+    struct text bare;
     struct verifier_problem problem;
     bool correct = false;
     size_t i;
@@ -110,10 +109,11 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
         verdict_set(ret_verdict, false, "no_answer");
         return;
     }
+    bare = option_is_true(input->options, "strip") ? text_trimmed(answer) : answer;
     if (!json_is_array(input->reference))
-        correct = accepts(input, answer, input->reference);
+        correct = accepts(input, bare, input->reference);
     json_array_foreach (input->reference, i, element)
-        correct = correct || accepts(input, answer, element);
+        correct = correct || accepts(input, bare, element);
     verdict_set(ret_verdict, correct, correct ? "equal" : "different");
     if (option_text(input->options, "extract").data)
         verdict_note_extracted(ret_verdict, input->completion, answer);
