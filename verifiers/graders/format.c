@@ -1,5 +1,9 @@
 /* format: is the completion laid out as asked? An automaton over tags: each once, in order, nothing outside, no blank
- * content. The text ends at the first end-of-turn token, as it does for every answer (extract.h). */
+ * content. A tag in another spelling (<THINK>, < think >, <think id="1">, <think/>) is one too many. The text ends at the
+ * first end-of-turn token, as it does for every answer (extract.h). Reasons, a closed set: well_formed, tag_count,
+ * tag_missing, blank, text_outside, no_answer, box_count, reasoning_not_closed. */
+#include <strings.h>
+
 #include "server/base/buffer.h"
 #include "verifiers/rows.h"
 #include "verifiers/text/extract.h"
@@ -16,7 +20,7 @@ static const struct verifier_option options[] = {
      "for each of the four tags on its own line, once; boxed_once: one box after the reasoning; xml_fields: `fields` "
      "in order"},
     {"think_prefilled", OPTION_BOOL, "false", NULL, 0, 0,
-     "the prompt ends with <think>, so the completion must not open it"},
+     "the prompt ends with <think>, so the completion must close it and not open it"},
     {"fields", OPTION_TEXTS, "[]", NULL, 0, FIELDS_MAX, "names of the tags of xml_fields, in order"},
 };
 
@@ -30,6 +34,16 @@ static bool is_name(struct text name)
     return true;
 }
 
+/* Is the element before `place` of the same name, in any case? */
+static bool is_repeated(const json_t *fields, size_t place)
+{
+    for (size_t i = 0; i < place; i++)
+        if (strcasecmp(json_string_value(json_array_get(fields, i)),
+                       json_string_value(json_array_get(fields, place))) == 0)
+            return true;
+    return false;
+}
+
 static int check_options(const json_t *filled, struct verifier_problem *ret_problem)
 {
     const json_t *fields = json_object_get(filled, "fields");
@@ -39,9 +53,12 @@ static int check_options(const json_t *filled, struct verifier_problem *ret_prob
 
     if (wanted != (json_array_size(fields) > 0))
         return verifier_refuse(ret_problem, "fields", "goes with template xml_fields, and only with that");
-    json_array_foreach (fields, i, field)
+    json_array_foreach (fields, i, field) {
         if (!is_name(json_text_of(field)))
             return verifier_refuse(ret_problem, "fields", "element %zu is no name of letters, digits, _ and -", i);
+        if (is_repeated(fields, i))
+            return verifier_refuse(ret_problem, "fields", "element %zu has the name of another one", i);
+    }
     return 0;
 }
 
@@ -94,6 +111,79 @@ static size_t count_of(struct text text, const char *needle)
     return count;
 }
 
+/* Tags of one name. */
+struct tags {
+    struct text name;
+    size_t opening, closing; /* <name>, </name> */
+    size_t others;           /* any other spelling */
+};
+
+static size_t skip_blanks(struct text text, size_t at)
+{
+    while (at < text.length_bytes && text.data[at] && strchr(" \t\r\n", text.data[at]))
+        at++;
+    return at;
+}
+
+static struct text name_at(struct text text, size_t at)
+{
+    struct text name = {text.data + at, 0};
+
+    while (at + name.length_bytes < text.length_bytes && is_name((struct text){text.data + at + name.length_bytes, 1}))
+        name.length_bytes++;
+    return name;
+}
+
+/* A tag ends at its > before the next <. */
+static bool is_closed(struct text text, size_t at)
+{
+    while (at < text.length_bytes && text.data[at] != '<' && text.data[at] != '>')
+        at++;
+    return at < text.length_bytes && text.data[at] == '>';
+}
+
+/* The tag of this name whose < is at `start`. */
+static void count_tag(struct tags *tags, struct text text, size_t start, struct text name, bool closing)
+{
+    size_t end = (size_t)(name.data - text.data) + name.length_bytes;
+    bool plain = text_same(name, tags->name) && name.data - (text.data + start) == 1 + closing &&
+                 end < text.length_bytes && text.data[end] == '>';
+
+    if (plain && closing)
+        tags->closing++;
+    else if (plain)
+        tags->opening++;
+    else
+        tags->others += is_closed(text, end);
+}
+
+/* In one pass for all names. */
+static void count_tags(struct text text, struct tags *tags, size_t count)
+{
+    for (size_t start = text_find(text, 0, "<"); start < text.length_bytes; start = text_find(text, start + 1, "<")) {
+        size_t at = skip_blanks(text, start + 1);
+        bool closing = at < text.length_bytes && text.data[at] == '/';
+        struct text name = name_at(text, closing ? skip_blanks(text, at + 1) : at);
+        for (size_t i = 0; name.length_bytes && i < count; i++)
+            if (name.length_bytes == tags[i].name.length_bytes &&
+                strncasecmp(name.data, tags[i].name.data, name.length_bytes) == 0)
+                count_tag(&tags[i], text, start, name, closing);
+    }
+}
+
+static bool are_once(const struct tags *tags, size_t opening)
+{
+    return tags->opening == opening && tags->closing == 1 && tags->others == 0;
+}
+
+static bool has_tags(struct text text, struct text name, size_t opening)
+{
+    struct tags tags = {.name = name};
+
+    count_tags(text, &tags, 1);
+    return are_once(&tags, opening);
+}
+
 /* Takes `<tag>content</tag>` off the front. NULL, or the reason why not. */
 static const char *take_block(struct text *rest, const char *open, const char *close, struct text *ret_content)
 {
@@ -117,7 +207,7 @@ static const char *take_thinking(struct text *rest, bool prefilled)
     struct text content;
     size_t end;
 
-    if (count_of(*rest, "<think>") != (prefilled ? 0 : 1) || count_of(*rest, "</think>") != 1)
+    if (!has_tags(*rest, TEXT_LITERAL("think"), prefilled ? 0 : 1))
         return "tag_count";
     if (!prefilled)
         return take_block(rest, "<think>", "</think>", &content);
@@ -140,7 +230,7 @@ static void think_answer(const struct verifier_input *input, struct verdict *ret
     const char *reason = take_thinking(&rest, option_is_true(input->options, "think_prefilled"));
 
     /* Counted over the whole text, so that the reasoning cannot hold an answer either. */
-    if (!reason && (count_of(whole, "<answer>") != 1 || count_of(whole, "</answer>") != 1))
+    if (!reason && !has_tags(whole, TEXT_LITERAL("answer"), 1))
         reason = "tag_count";
     if (!reason)
         reason = take_block(&rest, "<answer>", "</answer>", &content);
@@ -159,59 +249,114 @@ static void think_only(const struct verifier_input *input, struct verdict *ret_v
     answer(ret_verdict, reason);
 }
 
+/* Lines may end with CRLF. */
+static void append_lines(struct buffer *out, struct text text)
+{
+    for (size_t at = 0; at < text.length_bytes;) {
+        size_t end = text_find(text, at, "\r\n");
+        buffer_append(out, text.data + at, end - at);
+        at = end + (end < text.length_bytes);
+    }
+}
+
+/* The tag that the prompt has written earns its quarter with another one beside it, not alone. */
 static void tag_count(const struct verifier_input *input, struct verdict *ret_verdict)
 {
-    struct text whole = extract_turn(input->completion);
+    _cleanup_buffer_ struct buffer lines;
     bool prefilled = option_is_true(input->options, "think_prefilled");
-    unsigned found = count_of(whole, "<think>\n") == (prefilled ? 0 : 1);
+    unsigned found;
 
-    found += count_of(whole, "\n</think>\n") == 1;
-    found += count_of(whole, "\n<answer>\n") == 1;
-    found += count_of(whole, "\n</answer>") == 1;
+    buffer_init(&lines, input->completion.length_bytes + 1);
+    append_lines(&lines, extract_turn(input->completion));
+    found = count_of(buffer_text(&lines), "\n</think>\n") == 1;
+    found += count_of(buffer_text(&lines), "\n<answer>\n") == 1;
+    found += count_of(buffer_text(&lines), "\n</answer>") == 1;
+    if (prefilled)
+        found += found && count_of(buffer_text(&lines), "<think>\n") == 0;
+    else
+        found += count_of(buffer_text(&lines), "<think>\n") == 1;
     verdict_set_score(ret_verdict, found / 4.0, found == 4 ? "well_formed" : "tag_count");
+}
+
+/* Commands that show nothing by themselves. */
+static size_t empty_command_bytes(struct text text)
+{
+    static const char *const commands[] = {"\\text",  "\\mathrm", "\\textbf", "\\mathbf", "\\mbox", "\\quad",
+                                           "\\qquad", "\\ ",      "\\,",      "\\;",      "\\:",    "\\!",
+                                           "{",       "}",        "$",        "~"};
+    size_t longest = 0;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
+        size_t bytes = strlen(commands[i]);
+        if (bytes > longest && bytes <= text.length_bytes && memcmp(text.data, commands[i], bytes) == 0)
+            longest = bytes;
+    }
+    return longest;
+}
+
+/* \boxed{\text{ }}, too. */
+static bool is_blank_box(struct text box)
+{
+    for (size_t bytes; box.length_bytes; box.data += bytes, box.length_bytes -= bytes) {
+        bytes = empty_command_bytes(box);
+        if (!bytes && !is_invisible(code_point(box, &bytes)))
+            return false;
+    }
+    return true;
+}
+
+static const char *check_box(struct text text)
+{
+    struct boxes boxes = {.count = 0};
+    struct boxes inner = {.count = 0};
+
+    extract_boxes(text, &boxes);
+    if (boxes.truncated || boxes.count != 1)
+        return boxes.count == 0 ? "no_answer" : "box_count";
+    extract_boxes(boxes.last, &inner);
+    if (inner.count || inner.truncated)
+        return "box_count";
+    return is_blank_box(boxes.last) ? "blank" : NULL;
 }
 
 static void boxed_once(const struct verifier_input *input, struct verdict *ret_verdict)
 {
+    struct text turn = extract_turn(input->completion);
     struct text text = extract_final_part(input->completion);
-    struct boxes boxes = {.count = 0};
-    const char *reason = NULL;
+    bool open =
+        option_is_true(input->options, "think_prefilled") && text_find(turn, 0, "</think>") == turn.length_bytes;
 
-    if (text.data)
-        extract_boxes(text, &boxes);
-    if (!text.data)
-        reason = "reasoning_not_closed";
-    else if (boxes.truncated || boxes.count != 1)
-        reason = boxes.count == 0 ? "no_answer" : "box_count";
-    else if (is_blank(boxes.last))
-        reason = "blank";
-    answer(ret_verdict, reason);
+    answer(ret_verdict, !text.data || open ? "reasoning_not_closed" : check_box(text));
 }
 
-static const char *take_field(struct text whole, struct text *rest, struct text name)
+static const char *take_field(struct text *rest, const struct tags *tags)
 {
     char open[FIELD_NAME_BYTES + 4];
     char close[FIELD_NAME_BYTES + 4];
     struct text content;
 
-    snprintf(open, sizeof open, "<%.*s>", (int)name.length_bytes, name.data);
-    snprintf(close, sizeof close, "</%.*s>", (int)name.length_bytes, name.data);
-    if (count_of(whole, open) != 1 || count_of(whole, close) != 1)
-        return "tag_count";
-    return take_block(rest, open, close, &content);
+    snprintf(open, sizeof open, "<%.*s>", (int)tags->name.length_bytes, tags->name.data);
+    snprintf(close, sizeof close, "</%.*s>", (int)tags->name.length_bytes, tags->name.data);
+    return are_once(tags, 1) ? take_block(rest, open, close, &content) : "tag_count";
 }
 
+/* Where the prompt has opened the reasoning, a first field `think` is that. */
 static void xml_fields(const struct verifier_input *input, struct verdict *ret_verdict)
 {
-    struct text whole = extract_turn(input->completion);
-    struct text rest = whole;
-    const char *reason = NULL;
+    const json_t *fields = json_object_get(input->options, "fields");
+    bool prefilled = option_is_true(input->options, "think_prefilled");
+    struct text rest = extract_turn(input->completion);
+    struct tags tags[FIELDS_MAX] = {0};
+    size_t count = json_array_size(fields);
     size_t i;
     const json_t *field;
 
-    json_array_foreach (json_object_get(input->options, "fields"), i, field)
-        if (!reason)
-            reason = take_field(whole, &rest, json_text_of(field));
+    json_array_foreach (fields, i, field)
+        tags[i].name = json_text_of(field);
+    count_tags(rest, tags, count);
+    const char *reason = prefilled ? take_thinking(&rest, true) : NULL;
+    for (i = prefilled && text_equals(tags[0].name, "think"); i < count && !reason; i++)
+        reason = take_field(&rest, &tags[i]);
     if (!reason && !is_blank(rest))
         reason = "text_outside";
     answer(ret_verdict, reason);
@@ -230,7 +375,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
 
 const struct verifier verifier_format = {
     .name = "format",
-    .version = "2",
+    .version = "3",
     .help = "1 if the completion follows a template (tag_count: 0 to 1 in quarters)",
     .options = options,
     .option_count = ARRAY_LENGTH(options),

@@ -31,6 +31,7 @@ static void test_a_wrong_option_is_refused_with_its_name(void **state)
     refused("format", "{\"template\":\"xml_fields\"}", "fields");
     refused("format", "{\"template\":\"xml_fields\",\"fields\":[\"a b\"]}", "fields");
     refused("format", "{\"template\":\"think_only\",\"fields\":[\"a\"]}", "fields");
+    refused("format", "{\"template\":\"xml_fields\",\"fields\":[\"a\",\"b\",\"A\"]}", "fields");
     refused("exact", "[]", "");
 }
 
