@@ -25,7 +25,8 @@ struct item {
 };
 
 struct work {
-    uint64_t units;
+    uint64_t *units;
+    uint64_t units_max;
     struct text pattern;
     struct item *items; /* by their place in the pattern; one more for its end */
     const struct item *last;
@@ -135,15 +136,15 @@ static int count_work(pcre2_callout_block *block, void *arg)
     const struct item *item = &work->items[block->pattern_position];
 
     if (block->callout_flags & PCRE2_CALLOUT_STARTMATCH) {
-        work->units += work->captures;
+        *work->units += work->captures;
         work->last_at = block->start_match;
     }
     if (block->current_position > work->last_at)
-        work->units += (uint64_t)(block->current_position - work->last_at) * work->last->bytes_units;
-    work->units += units_ahead(work, item, block);
+        *work->units += (uint64_t)(block->current_position - work->last_at) * work->last->bytes_units;
+    *work->units += units_ahead(work, item, block);
     work->last_at = block->current_position;
     work->last = item;
-    return work->units > WORK_UNITS ? PCRE2_ERROR_CALLOUT : 0;
+    return *work->units > work->units_max ? PCRE2_ERROR_CALLOUT : 0;
 }
 
 /* --- the pattern --- */
@@ -153,6 +154,7 @@ struct pattern {
     pcre2_match_data *match;
     pcre2_match_context *context;
     struct work work;
+    uint64_t units; /* where it shares no count */
     int error;
 };
 
@@ -193,6 +195,7 @@ struct pattern *pattern_create(struct text source, char ret_problem[PATTERN_PROB
         snprintf(ret_problem, PATTERN_PROBLEM_BYTES, "there is no memory for it");
         return NULL;
     }
+    pattern_share_work(pattern, &pattern->units, WORK_UNITS);
     set_limits(pattern);
     return TAKE_PTR(pattern);
 }
@@ -227,6 +230,12 @@ enum pattern_result pattern_match(struct pattern *pattern, struct text text, siz
     if (pattern->error == PCRE2_ERROR_NOMATCH)
         return PATTERN_NO_MATCH;
     return is_limit(pattern->error) ? PATTERN_WORK_LIMIT : PATTERN_GAVE_UP;
+}
+
+void pattern_share_work(struct pattern *pattern, uint64_t *units, uint64_t units_max)
+{
+    pattern->work.units = units;
+    pattern->work.units_max = units_max;
 }
 
 int pattern_error(const struct pattern *pattern)

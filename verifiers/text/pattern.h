@@ -37,6 +37,10 @@ enum pattern_result {
  * A text is searched from 0 first. */
 enum pattern_result pattern_match(struct pattern *pattern, struct text text, size_t from_bytes, bool whole);
 
+/* From now on its work is counted in *units, which several patterns may share and others may add to. Beyond units_max
+ * there are no more matches. A unit is about a nanosecond: a byte of the text that a simple item takes. */
+void pattern_share_work(struct pattern *pattern, uint64_t *units, uint64_t units_max);
+
 /* PCRE2's number of the last PATTERN_GAVE_UP. */
 int pattern_error(const struct pattern *pattern);
 
