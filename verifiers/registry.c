@@ -116,6 +116,11 @@ static bool is_object(const json_t *value)
     return json_is_object(value);
 }
 
+static bool is_any(const json_t *value)
+{
+    return value != NULL;
+}
+
 /* Rules for the values of each kind, with their further checks. */
 static const struct {
     bool (*fits)(const json_t *value);
@@ -128,6 +133,7 @@ static const struct {
     [OPTION_CHOICE] = {is_string, check_choice},
     [OPTION_TEXTS] = {is_array, check_texts},
     [OPTION_OBJECT] = {is_object, NULL},
+    [OPTION_ANY] = {is_any, NULL},
 };
 
 static bool may_be_null(const struct verifier_option *option)
@@ -225,7 +231,7 @@ static bool check_reference(const struct verifier *verifier, const struct verifi
         verdict_fail(verdict, "reference_unreadable", "%s needs a reference and there is none", verifier->name);
         return false;
     }
-    if (!verifier->runs_programs && json_big_is_in(input->reference)) {
+    if (!verifier->runs_programs && !verifier->reads_big_numbers && json_big_is_in(input->reference)) {
         verdict_fail(verdict, "reference_unreadable", "%s reads whole numbers of at most 63 bits", verifier->name);
         return false;
     }

@@ -83,10 +83,11 @@ enum option_kind {
     OPTION_CHOICE,
     OPTION_TEXTS,
     OPTION_OBJECT,
+    OPTION_ANY,
     OPTION_KINDS
 };
 
-/* "boolean", "integer", "number", "string", "choice", "array of strings", "object" */
+/* "boolean", "integer", "number", "string", "choice", "array of strings", "object", "any" */
 extern const char *const option_kind_names[OPTION_KINDS];
 
 struct verifier_option {
@@ -119,9 +120,10 @@ struct verifier {
     const char *version; /* changes whenever the same input could get another verdict */
     const char *help;
     bool needs_reference;
-    bool asks_external; /* its option `name` is that of a reward function of the settings */
-    bool asks_engine;   /* its option `engine` names the pool that its calls go to */
-    bool runs_programs; /* judge needs input->sandbox_fd, and says sandbox_unavailable without it */
+    bool reads_big_numbers; /* whole numbers beyond 63 bits (base/json_big.h) may be in its reference */
+    bool asks_external;     /* its option `name` is that of a reward function of the settings */
+    bool asks_engine;       /* its option `engine` names the pool that its calls go to */
+    bool runs_programs;     /* judge needs input->sandbox_fd, and says sandbox_unavailable without it */
     /* With "steps" it is called once with input->pieces, and says verdict_set_steps(). Any other one is called for each
      * piece as if that were the completion. */
     bool grades_pieces;

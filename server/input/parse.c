@@ -59,6 +59,16 @@ static bool is_in_reference(const struct json_scan *scan, const struct trail *tr
     return inside;
 }
 
+/* And those of the option `schema` of a verifier. */
+static bool is_in_schema(const struct json_scan *scan, const struct trail *trail)
+{
+    for (size_t i = 0; i + 1 < scan->depth; i++)
+        if (scan->object[i] && scan->object[i + 1] && text_equals(trail->keys[i], "options") &&
+            text_equals(trail->keys[i + 1], "schema"))
+            return true;
+    return false;
+}
+
 enum passed { PASSED, PASSED_BIG, OVERFLOW };
 
 /* Over a scalar, or into a container. OVERFLOW: nothing was passed, the number cannot be held. *ret_number: of a number. */
@@ -76,7 +86,7 @@ static enum passed pass_value(struct json_scan *scan, struct trail *trail)
         json_scan_skip(scan);
         return PASSED;
     }
-    if (number.has_fraction || !is_in_reference(scan, trail))
+    if (number.has_fraction || (!is_in_reference(scan, trail) && !is_in_schema(scan, trail)))
         return OVERFLOW;
     scan->at = number_parse(scan->at, scan->end, &number);
     return PASSED_BIG;

@@ -100,7 +100,7 @@ static int read_options(struct call *call, const char *path, const json_t *given
             path_join(where, where, problem.name);
         return call_refuse(call, ERR_VERIFIER_OPTIONS, where, "%s", problem.message);
     }
-    spec->options_json = json_dumps(spec->options, JSON_COMPACT | JSON_SORT_KEYS);
+    spec->options_json = json_big_dump(spec->options, JSON_COMPACT | JSON_SORT_KEYS);
     if (!spec->options_json)
         return call_refuse(call, ERR_INTERNAL, NULL, "the options do not fit into memory");
     _cleanup_free_ char *hashed =
@@ -240,12 +240,11 @@ bool verifier_needs_reference(const struct verifier_spec *spec)
     return spec->verifier->needs_reference && !spec->reference;
 }
 
-/* Only programs are known to have whole numbers beyond 64 bits. */
 static int check_reference(const struct verifier_spec *spec, const json_t *wanted, struct verifier_problem *ret_problem)
 {
     const struct verifier *verifier = spec->verifier;
 
-    if (!verifier->runs_programs && json_big_is_in(wanted))
+    if (!verifier->runs_programs && !verifier->reads_big_numbers && json_big_is_in(wanted))
         return verifier_refuse(ret_problem, "", "%s reads whole numbers of at most 63 bits", verifier->name);
     return verifier->check_reference ? verifier->check_reference(wanted, spec->options, ret_problem) : 0;
 }

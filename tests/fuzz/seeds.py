@@ -173,6 +173,8 @@ def judge():
         path = os.path.join(CASES, "own", name + ".jsonl")
         for row in lines(path, 4) if os.path.exists(path) else []:
             yield bytes([VERIFIERS.index(name)]) + PART.join([text(row.get("options", {})), text(row.get("reference")), row["completion"].encode()])
+    for row in lines(os.path.join("own", "json_schema.jsonl"), 9):
+        yield bytes([VERIFIERS.index("json_schema")]) + PART.join([text(row["options"]), text(row.get("reference")), row["completion"].encode()])
     for row in lines("code.jsonl", 2):
         reference = row.get("reference", {key: row[key] for key in ("tests", "asserts", "entry", "calls", "checker") if key in row})
         options = {"language": row["lang"], **{key: value for key, value in row.get("options", {}).items() if value is not None}}
@@ -281,6 +283,18 @@ def ngrams():
         yield bytes([min(row["options"]["ngram"] - 1, 31)]) + row["completion"].encode()
 
 
+def schema():
+    """Of the official suite and of the own cases; patterns alone."""
+    with open(os.path.join(ROOT, "tests", "fixtures", "json_schema_suite", "suite.jsonl"), encoding="utf-8") as file:
+        for group in list(map(json.loads, file))[::3]:
+            yield from (PART.join([text(group["schema"]), test["text"].encode()]) for test in group["tests"][:2])
+    for row in lines(os.path.join("own", "json_schema.jsonl"), 4):
+        reference = row.get("reference", row["options"].get("schema"))
+        yield PART.join([text(reference), row["completion"].encode()])
+        if isinstance(reference, dict) and isinstance(reference.get("pattern"), str):
+            yield PART.join([reference["pattern"].encode(), row["completion"].encode()])
+
+
 # The name of the target is that of its function up to the first underscore.
 def choice():
     modes = ["auto", "lenient", "strict_box", "answer_tag", "marker"]
@@ -291,7 +305,7 @@ def choice():
         yield bytes([how]) + PART.join([texts.get("A", "").encode(), texts.get("B", "").encode(), row["completion"].encode()])
 
 
-TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths, heads, slot, code, lean, ngrams, choice]
+TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths, heads, slot, code, lean, ngrams, choice, schema]
 
 
 def write_words(path):

@@ -1,5 +1,7 @@
 #include "tests/unit/verifiers/judge.h"
 
+#include "server/base/json_big.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -263,7 +265,7 @@ size_t each_case(const char *file, void (*check)(const struct case_of_file *one,
         fail_msg("there are no cases in tests/cases/%s.jsonl: write them there, one a line (CONTRIBUTING.md)", file);
     for (size_t number = 1; getline(&line, &room, stream) > 0; number++) {
         json_error_t error;
-        json_t *root = json_loads(line, JSON_ALLOW_NUL, &error);
+        json_t *root = json_big_load(text_of(line), JSON_ALLOW_NUL, &error);
         struct case_of_file one = {.id = json_string_value(json_object_get(root, "id")), .completion_tokens = -1};
 
         if (!root)

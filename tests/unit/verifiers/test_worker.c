@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "server/base/clock.h"
+#include "server/base/json_big.h"
 #include "server/base/sanitizer.h"
 #include "verifiers/worker/spawner.h"
 #include "verifiers/worker/worker.h"
@@ -181,7 +182,7 @@ static void check_in_worker(const struct case_of_file *one, void *arg)
     json_t *request =
         json_pack("{s:s%, s:o, s:[{s:s, s:o}]}", "completion", one->completion.data, one->completion.length_bytes,
                   "reference", reference, "verifiers", "name", one->name, "options", filled);
-    char *bytes = json_dumps(request, 0);
+    char *bytes = json_big_dump(request, 0);
     struct verdict here;
     struct verifier_input input = {one->completion, TEXT_NONE, one->reference, filled, -1, -1};
     json_t *reply, *verdict;
