@@ -3,8 +3,9 @@
 The page's name is the verifier's. Above the table there may be a block of JSON with `verifiers` and `missing`, the last one counts; without it the
 verifier stands alone. Columns: `options` (JSON, over those of the block), `reference`, `completion`, `prompt` (a text, or JSON where the cell
 begins as such: with a quote, a bracket or a brace), `tokens`, `score` (– is unscored), `reason`, `reward`; an id in code: the score of that
-verifier. Any other column is for people.
+verifier. Any other column is for people. A page with examples of another form has a test of its own, which names it: "NAME.md".
 """
+import glob
 import json
 import os
 import re
@@ -15,7 +16,6 @@ from harness import ROOT
 
 FOLDER = os.path.join(ROOT, "docs", "verifiers")
 LEAST = 10  # of a page
-ELSEWHERE = {"math": "test_math_page.py", "json_schema": "test_json_schema.py"}  # pages with examples of a form of their own, and who runs them
 
 
 def read_page(name):
@@ -79,6 +79,16 @@ def near(cell):
     return None if wanted is None else pytest.approx(wanted, abs=1e-12)
 
 
+def named_by_others():
+    """The pages that another test names."""
+    found = set()
+    for path in glob.glob(os.path.join(ROOT, "tests", "http", "test_*.py")):
+        with open(path, encoding="utf-8") as file:
+            found.update(re.findall(r'"verifiers", "(\w+)\.md"', file.read()))
+    return found
+
+
+ELSEWHERE = named_by_others()
 PAGES = sorted(name[:-3] for name in os.listdir(FOLDER) if name.endswith(".md") and name != "README.md")
 EXAMPLES = [(name, request, row) for name in PAGES if name not in ELSEWHERE for request, row in examples_of(name)]
 
