@@ -1,10 +1,11 @@
 """The verifier `external`: a reward function of the user's own. What it says is paid; whatever else it does is no number."""
 import hashlib
 import json
+import os
 
 import pytest
 
-from harness import Rolloutd, StartFailed
+from harness import ROOT, Rolloutd, StartFailed
 from material import make_batch, make_group, sampling
 from rewards import PYTHON, entry, judge, settings, with_programs
 
@@ -56,6 +57,18 @@ def test_the_function_is_told_everything_and_its_words_are_the_verdict(service):
 def test_a_score_is_paid_as_it_is_said(service, said, score, reason):
     verdict, = judge(service, "say " + said)
     assert (verdict["score"], verdict["reason"], verdict["failure"]) == (score, reason, None)
+
+
+def rows_of_the_page():
+    with open(os.path.join(ROOT, "docs", "verifiers", "external.md"), encoding="utf-8") as file:
+        table = file.read().split("| it says | score | reason |\n")[1].split("\n\n")[0]
+    return [[cell.strip(" `") for cell in line.strip("|").split(" | ")] for line in table.splitlines()[1:]]
+
+
+@pytest.mark.parametrize("said, score, reason", rows_of_the_page())
+def test_an_example_of_the_page(service, said, score, reason):
+    verdict, = judge(service, "say " + said)
+    assert (verdict["score"], verdict["reason"]) == (None if score == "–" else float(score.replace("−", "-")), reason), verdict
 
 
 @pytest.mark.parametrize("said", [
