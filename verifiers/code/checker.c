@@ -7,7 +7,7 @@
 #include "verifiers/code/trial_private.h"
 
 #define JUDGE_FAILED (-1.0)  /* it broke, for whatever reason */
-#define JUDGE_REFUSES (-2.0) /* it says that the reference is at fault */
+#define JUDGE_REFUSES (-2.0) /* it says that the reference is at fault, and may be made to */
 
 enum { FILE_INPUT, FILE_OUTPUT, FILE_ANSWER, FILES };
 static const char *const file_names[FILES] = {"input", "output", "answer"};
@@ -110,15 +110,26 @@ static double second_opinion(struct trial *trial, struct text input, struct text
     return NAN;
 }
 
+/* It says that the answer file is at fault: an output is better than it. Or the output is such that the judge stumbles
+ * over it, which must not save a program from its 0. Then it stumbles again where that output is the answer file. */
+static double third_opinion(struct trial *trial, struct text input, struct text output, struct text answer)
+{
+    double score = second_opinion(trial, input, answer);
+
+    if (isnan(score))
+        return NAN;
+    score = run_judge(trial, (const struct text[FILES]){input, answer, output});
+    if (isnan(score) || score < 0)
+        return isnan(score) ? NAN : 0;
+    trial_fail(trial, FAILURE_CHECKER, "the reference's checker says that the answer file is at fault (exit code 3)");
+    return NAN;
+}
+
 double checker_score(struct trial *trial, struct text input, struct text output, struct text answer)
 {
     double score = run_judge(trial, (const struct text[FILES]){input, output, answer});
 
     if (score == JUDGE_FAILED)
         return second_opinion(trial, input, answer);
-    if (score == JUDGE_REFUSES) {
-        trial_fail(trial, FAILURE_CHECKER, "the reference's checker says that the test is at fault (exit code 3)");
-        return NAN;
-    }
-    return score;
+    return score == JUDGE_REFUSES ? third_opinion(trial, input, output, answer) : score;
 }

@@ -203,7 +203,6 @@ static void test_a_judge_of_the_reference_decides_by_its_exit_code(void **state)
     assert_int_equal(script_program(0)->language, SANDBOX_C);
     EXPECT(NULL, TESTLIB, 0, "wrong_answer", {.output = "mine"}, {.exit_code = 1, .output = "ok"});
     EXPECT(NULL, TESTLIB, 0, "wrong_answer", {.output = "mine"}, {.exit_code = 2});
-    EXPECT(NULL, TESTLIB, UNSCORED, "checker_failed", {.output = "mine"}, {.exit_code = 3});
     EXPECT(NULL, TESTLIB, 0, "timeout", {.outcome = SANDBOX_TIMEOUT});
 }
 
@@ -218,6 +217,21 @@ static void test_a_judge_that_breaks_is_asked_about_the_answer_file(void **state
            {.outcome = SANDBOX_NOT_COMPILED});
     EXPECT(NULL, TESTLIB, 0, "wrong_answer", {.output = "mine"}, {.signal = 11}, {.exit_code = 0});
     EXPECT(NULL, TESTLIB, 0, "wrong_answer", {.output = "mine"}, {.signal = 11}, {.exit_code = 1});
+}
+
+static void test_a_judge_that_blames_the_answer_is_believed_if_the_output_would_be_a_good_answer(void **state)
+{
+    (void)state;
+    /* The answer file is worse than the output. */
+    EXPECT(NULL, TESTLIB, UNSCORED, "checker_failed", {.output = "mine"}, {.exit_code = 3}, {.exit_code = 0},
+           {.exit_code = 1});
+    assert_string_equal(script_text(0, "output"), "answer");
+    assert_string_equal(script_text(0, "answer"), "mine");
+    /* The output made the judge stumble. */
+    EXPECT(NULL, TESTLIB, 0, "wrong_answer", {.output = "mine"}, {.exit_code = 3}, {.exit_code = 0}, {.exit_code = 3});
+    EXPECT(NULL, TESTLIB, 0, "wrong_answer", {.output = "mine"}, {.exit_code = 3}, {.exit_code = 0}, {.signal = 6});
+    /* The judge always says so. */
+    EXPECT(NULL, TESTLIB, UNSCORED, "checker_failed", {.output = "mine"}, {.exit_code = 3}, {.exit_code = 3});
 }
 
 static void test_the_last_word_of_an_openr1_judge_is_the_score(void **state)
@@ -305,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_an_assert_at_which_the_program_ended_is_its_last_one_there),
         cmocka_unit_test(test_a_judge_of_the_reference_decides_by_its_exit_code),
         cmocka_unit_test(test_a_judge_that_breaks_is_asked_about_the_answer_file),
+        cmocka_unit_test(test_a_judge_that_blames_the_answer_is_believed_if_the_output_would_be_a_good_answer),
         cmocka_unit_test(test_the_last_word_of_an_openr1_judge_is_the_score),
         cmocka_unit_test(test_limits_come_from_the_options_then_the_row_then_the_defaults),
         cmocka_unit_test(test_the_time_of_a_verdict_is_that_of_its_programs),
