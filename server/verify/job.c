@@ -15,9 +15,7 @@ static int64_t programs_us(const struct verifier_spec *spec)
 {
     if (spec->external)
         return spec->external->settings->timeout_us;
-    const json_t *total = json_object_get(json_object_get(spec->options, "limits"), "total_ms");
-
-    return (json_is_number(total) ? (int64_t)json_number_value(total) : CODE_TOTAL_MS) * US_PER_MS;
+    return code_limits_total_us(json_object_get(spec->options, "limits"));
 }
 
 void verify_job_ask(struct verify_job *job, const struct verifier_list *list, int64_t text_timeout_us)

@@ -72,8 +72,3 @@ struct sandbox_limits code_limits_of(const json_t *limits, const struct test_set
         .processes = (int64_t)limit_of(limits, LIMIT_PROCESSES, NAN),
     };
 }
-
-int64_t code_limits_total_us(const json_t *limits)
-{
-    return (int64_t)(limit_of(limits, LIMIT_TOTAL, NAN) * 1000);
-}

@@ -12,6 +12,12 @@ int code_limits_check(const json_t *limits, struct verifier_problem *ret_problem
 /* Each limit is the options', else the row's (time_limit, memory_limit), else the default; cpu_ms else is wall_ms. What a
  * row asks for is cut to what an option may say. */
 struct sandbox_limits code_limits_of(const json_t *limits, const struct test_set *set);
-int64_t code_limits_total_us(const json_t *limits); /* of the whole verdict */
+/* Of the whole verdict: the service's deadline of it is made of this, too. */
+static inline int64_t code_limits_total_us(const json_t *limits)
+{
+    const json_t *total = json_object_get(limits, "total_ms");
+
+    return (int64_t)((json_is_number(total) ? json_number_value(total) : CODE_TOTAL_MS) * 1000);
+}
 
 #endif

@@ -31,7 +31,7 @@ struct sandbox_limits {
     int64_t cpu_ms;       /* of all its processes together as far as can be seen, of each in any case */
     int64_t memory_bytes; /* of all its processes together */
     int64_t output_bytes; /* of stdout, and again of stderr, and of records */
-    int64_t disk_bytes;   /* of its box */
+    int64_t disk_bytes;   /* of its box, a page at least: a file system of size 0 has no bound */
     int64_t processes;
 };
 

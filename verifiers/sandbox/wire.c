@@ -54,7 +54,7 @@ static const char *check_limits(const struct sandbox_limits *limits)
         {limits->cpu_ms, 1, 86400000, "cpu_ms is out of its bounds"},
         {limits->memory_bytes, 1 << 20, INT64_C(1) << 40, "memory_bytes is out of its bounds"},
         {limits->output_bytes, 0, SANDBOX_OUTPUT_LIMIT_BYTES, "output_bytes is out of its bounds"},
-        {limits->disk_bytes, 0, INT64_C(1) << 40, "disk_bytes is out of its bounds"},
+        {limits->disk_bytes, 4096, INT64_C(1) << 40, "disk_bytes is out of its bounds"},
         {limits->processes, 1, 1 << 16, "processes is out of its bounds"},
     };
 

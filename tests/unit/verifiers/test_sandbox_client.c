@@ -132,6 +132,19 @@ static void test_a_result_has_its_three_texts(void **state)
     sandbox_result_finish(&result);
 }
 
+static void test_a_box_without_a_bound_is_no_box(void **state)
+{
+    struct sandbox_program program = {.language = SANDBOX_SH, .source = TEXT_LITERAL(""), .limits = limits};
+    struct wire_program wire;
+
+    (void)state;
+    assert_null(wire_describe(&program, &wire));
+    program.limits.disk_bytes = 4096;
+    assert_null(wire_describe(&program, &wire));
+    program.limits.disk_bytes = 0;
+    assert_non_null(wire_describe(&program, &wire));
+}
+
 /* Each is one thing that no slot of ours says. */
 static void test_a_slot_that_talks_nonsense_is_refused(void **state)
 {
@@ -226,6 +239,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_program_arrives_as_it_was_sent),
         cmocka_unit_test(test_a_result_has_its_three_texts),
+        cmocka_unit_test(test_a_box_without_a_bound_is_no_box),
         cmocka_unit_test(test_a_slot_that_talks_nonsense_is_refused),
         cmocka_unit_test(test_what_is_no_program_is_not_sent),
         cmocka_unit_test(test_a_slot_never_takes_sizes_beyond_its_bounds),
