@@ -13,6 +13,7 @@
 #include "verifiers/sandbox/python_api_private.h"
 
 extern const struct embedded_file python_files[];
+extern const struct embedded_file harness_files[]; /* verifiers/code/harness.c */
 
 /* --- pages that others can write, too --- */
 
@@ -115,6 +116,10 @@ static int boot(const char *venv)
     if (!names)
         return -1;
     python.begin = python.PyDict_GetItemString(names, "begin");
+    python.kept = python.PyDict_GetItemString(names, "kept");
+    for (const struct embedded_file *file = harness_files; file->name; file++)
+        if (!python.PyObject_CallFunction(python.PyDict_GetItemString(names, "keep"), "s", file->data))
+            return -1;
     return python.PyObject_CallFunction(python.PyDict_GetItemString(names, "start"), "s", venv ? venv : "") ? 0 : -1;
 }
 

@@ -85,6 +85,7 @@ struct python_api {
 #undef VARIABLE
     char home[256];      /* HOME when it began: what os.environ has */
     PyObject *begin;     /* of python_boot.py */
+    PyObject *kept;      /* likewise */
     char executable[64]; /* sys.executable */
     char version[8];     /* "3.11" */
 };

@@ -105,9 +105,29 @@ def preload_with_hooks():
     return found, random, threading.main_thread()
 
 
+codes = {}  # of our own programs, by their text
+
+
+def keep(text):
+    """Compiles a program of ours, a harness of the verifier code, before there is any other one. Each child executes a copy of its own."""
+    codes[text.encode()] = compile(text, "/box/solution.py", "exec", dont_inherit=True)
+
+
+def kept(path):
+    """The compiled program, if it is one of ours; None."""
+    try:
+        if os.stat(path).st_size not in sizes:
+            return None
+        with io.FileIO(path) as file:
+            return codes.get(file.read())
+    except OSError:
+        return None
+
+
 def start(venv):
     """In the zygote, once."""
-    global piped, hooks, random, main_thread, numpy
+    global piped, hooks, random, main_thread, numpy, sizes
+    sizes = {len(text) for text in codes}
     hooks, random, main_thread = preload_with_hooks()
     for name in PRELOADED:
         preload(name)

@@ -328,6 +328,20 @@ static FILE *open_file(const char *path)
     _exit(EXIT_NO_FILE);
 }
 
+/* Of the harnesses the zygote has the code. */
+static PyObject *run(const char *path, PyObject *names)
+{
+    PyObject *code = python.PyObject_CallFunction(python.kept, "s", path);
+    PyObject *result = NULL;
+
+    if (code && is_none(code))
+        result = python.PyRun_FileExFlags(open_file(path), path, PYTHON_FILE_INPUT, names, names, 1, NULL);
+    else if (code)
+        result = python.PyEval_EvalCode(code, names, names);
+    release(code);
+    return result;
+}
+
 void python_child(const struct python_program *program)
 {
     char box[PATH_MAX];
@@ -348,7 +362,7 @@ void python_child(const struct python_program *program)
         _exit(EXIT_FAILURE);
     }
     names = python.PyModule_GetDict(main);
-    result = python.PyRun_FileExFlags(open_file(path), path, PYTHON_FILE_INPUT, names, names, 1, NULL);
+    result = run(path, names);
     if (!result)
         code = end_by_exception(&interrupted);
     release(result);
