@@ -303,8 +303,10 @@ static void signalled(void *arg, uint32_t events)
     while (read(server->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         if (info.ssi_signo != SIGHUP)
             server_drain(server);
-        else if (!http_is_draining(server->http))
+        else if (!http_is_draining(server->http)) {
             engines_reload(server->engines);
+            verify_pool_try_again(server->code_pool);
+        }
     }
 }
 

@@ -368,6 +368,7 @@ void verify_pool_destroy(struct verify_pool *pool)
         return;
     loop_timer_clear(pool->loop, &pool->retry);
     loop_timer_clear(pool->loop, &pool->refuse);
+    loop_timer_clear(pool->loop, &pool->again);
     loop_unwatch(pool->spawner_source);
     for (size_t i = 0; i < pool->worker_count; i++)
         verify_worker_vacate(&pool->workers[i]);

@@ -151,6 +151,8 @@ struct json_write;
 /* Of code workers: "sandbox": {"level","min_level","programs_run","why"}; level and programs_run are null until the
  * trial is over, why says what to change if programs do not run. */
 void verify_pool_write_sandbox(struct json_write *json, const struct verify_pool *pool);
+/* Code workers: if programs do not run, the machine is tried again now. It is now and then in any case. */
+void verify_pool_try_again(struct verify_pool *pool);
 enum sandbox_level verify_pool_level(const struct verify_pool *pool); /* SANDBOX_LEVEL_NONE until the trial is over */
 
 /* No worker is there yet, and it does not look as if none would ever be. */

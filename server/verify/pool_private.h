@@ -80,6 +80,8 @@ struct verify_pool {
     bool is_probed;
     char refusal[SANDBOX_REFUSAL_BYTES]; /* "": none */
     struct loop_timer refuse;
+    struct loop_timer again; /* the next trial, while programs do not run */
+    int64_t again_us;        /* the pause before it; 0: none was needed */
     struct loop *loop;
     struct spawner spawner;
     struct loop_source *spawner_source;

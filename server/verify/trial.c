@@ -2,6 +2,7 @@
 #include "server/verify/pool_private.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
@@ -10,6 +11,9 @@
 #include "server/settings/settings.h"
 #include "server/verify/externals.h"
 #include "server/verify/sandbox.h"
+
+#define AGAIN_FIRST_US (5 * US_PER_S)
+#define AGAIN_LAST_US (300 * US_PER_S)
 
 void sandbox_settings_of(const struct settings *settings, struct sandbox_settings *ret_sandbox)
 {
@@ -47,18 +51,56 @@ void verify_trial_begin(struct verify_pool *pool)
         verify_retry_later(pool);
 }
 
-void verify_trial_end(struct verify_pool *pool, const struct sandbox_report *probed)
+/* Whatever becomes of it: the spawner may be away. */
+static void try_again(void *arg)
 {
-    bool refuses = !sandbox_is_enough(&pool->sandbox, probed->level);
+    struct verify_pool *pool = arg;
 
+    pool->again_us = pool->again_us ? 2 * pool->again_us : AGAIN_FIRST_US;
+    if (pool->again_us > AGAIN_LAST_US)
+        pool->again_us = AGAIN_LAST_US;
+    loop_timer_set(pool->loop, &pool->again, clock_monotonic_us() + pool->again_us, try_again, pool);
+    if (pool->spawner_source)
+        (void)spawner_probe(&pool->spawner, &pool->sandbox);
+}
+
+void verify_pool_try_again(struct verify_pool *pool)
+{
+    if (!pool->refusal[0])
+        return;
+    pool->again_us = 0;
+    try_again(pool);
+}
+
+/* While programs do not run the machine is tried now and then; a level at which they do is kept. */
+static void set_level(struct verify_pool *pool, const struct sandbox_report *probed)
+{
     pool->probed = *probed;
     pool->is_probed = true;
     pool->sandbox.level = probed->level;
-    if (refuses)
-        sandbox_say_refusal(&pool->sandbox, probed, pool->refusal);
+    loop_timer_clear(pool->loop, &pool->again);
+    if (sandbox_is_enough(&pool->sandbox, probed->level)) {
+        pool->refusal[0] = '\0';
+        return;
+    }
+    sandbox_say_refusal(&pool->sandbox, probed, pool->refusal);
+    if (!pool->again_us)
+        pool->again_us = AGAIN_FIRST_US;
+    loop_timer_set(pool->loop, &pool->again, clock_monotonic_us() + pool->again_us, try_again, pool);
+}
+
+void verify_trial_end(struct verify_pool *pool, const struct sandbox_report *probed)
+{
+    bool is_news = !pool->is_probed || memcmp(&pool->probed, probed, sizeof *probed) != 0;
+
+    if (pool->is_probed && !pool->refusal[0])
+        return; /* one that was asked for meanwhile */
+    set_level(pool, probed);
+    if (!is_news)
+        return;
     log_event(LOG_LEVEL_INFO, "sandbox", "level", sandbox_level_names[probed->level], "failed_step",
               probed->step[0] ? probed->step : NULL, "advice", probed->advice[0] ? probed->advice : NULL, NULL);
-    if (refuses && pool->queued)
+    if (pool->refusal[0] && pool->queued)
         verify_refuse_soon(pool);
 }
 
