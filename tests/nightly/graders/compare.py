@@ -1,5 +1,6 @@
 """See run."""
 import argparse
+import json
 import os
 import sys
 
@@ -69,7 +70,9 @@ def word(said):
 
 def what(one):
     reference = one.item.get("reference") or one.item["verifiers"][-1].get("options")
-    return f"{str(reference)[:100]} {one.item['completion'][:80]!r}"
+    if isinstance(reference, dict) and "instruction_id_list" in reference:
+        reference = dict(zip(reference["instruction_id_list"], reference.get("kwargs") or reference["instruction_id_list"]))
+    return f"{json.dumps(reference, ensure_ascii=False)[:160]} {one.item['completion'][:80]!r}"
 
 
 def counts(cases, said):

@@ -19,15 +19,14 @@ def folder_package(name):
     sys.modules[name] = module
 
 
-def one_instruction(registry, name, kwargs, prompt, response, loose, lines):
-    """As the harness does it: build_description, then check_following of the response, or of each of its loose forms."""
+def one_instruction(registry, is_given, name, kwargs, prompt, response, forms):
+    """As the harnesses do it: build_description, then check_following of the response, or of each of its loose forms."""
     checker = registry[name](name)
-    checker.build_description(**{key: value for key, value in kwargs.items() if value})
+    checker.build_description(**{key: value for key, value in kwargs.items() if is_given(value)})
     arguments = checker.get_instruction_args()
     if arguments and "prompt" in arguments:
         checker.build_description(prompt=prompt)
-    forms = lines(response) if loose else [response]
-    return any(form.strip() and bool(checker.check_following(form)) for form in forms)
+    return any(form.strip() and bool(checker.check_following(form)) for form in forms(response))
 
 
 def loose_forms(response):
@@ -36,7 +35,8 @@ def loose_forms(response):
     return cut + [form.replace("*", "") for form in cut]
 
 
-def instructions(registry):
+def instructions(registry, is_given):
+    """is_given: which kwargs of a row the harness hands on."""
     def judge(asked):
         reference, verdicts = asked["reference"], []
         if not isinstance(reference, dict) or not set(reference.get("instruction_id_list") or ["?"]) <= set(registry):
@@ -44,7 +44,8 @@ def instructions(registry):
         for index, name in enumerate(reference["instruction_id_list"]):
             kwargs = (reference.get("kwargs") or [{}] * (index + 1))[index] or {}
             prompt = asked.get("prompt") or kwargs.get("prompt_to_repeat") or ""
-            verdicts.append(one_instruction(registry, name, kwargs, prompt, asked["completion"], asked["options"].get("mode") == "loose", loose_forms))
+            forms = loose_forms if asked["options"].get("mode") == "loose" else lambda response: [response]
+            verdicts.append(one_instruction(registry, is_given, name, kwargs, prompt, asked["completion"], forms))
         return all(verdicts)
     return judge
 
@@ -53,13 +54,13 @@ def lm_eval():
     for name in ("lm_eval", "lm_eval.tasks"):
         folder_package(name)
     from lm_eval.tasks.ifeval.instructions_registry import INSTRUCTION_DICT
-    return instructions(INSTRUCTION_DICT)
+    return instructions(INSTRUCTION_DICT, bool)  # a threshold of 0 is dropped, and another one drawn
 
 
 def ifbench():
     folder_package("if_verifiable")
     from if_verifiable.ifbench.instructions_registry import INSTRUCTION_DICT
-    return instructions(INSTRUCTION_DICT)
+    return instructions(INSTRUCTION_DICT, lambda value: value is not None)
 
 
 # -- json_schema -----------------------------------------------------------------------------------------------------------------------
