@@ -167,6 +167,8 @@ static int read_open_r1(struct form *form, const json_t *row)
 
     if (!cases)
         return form_refuse(form, "\"test_cases\" must be a list");
+    if (json_is_string(json_array_get(cases, 0))) /* AceCode */
+        return form_read_test_list(form, cases);
     json_array_foreach (cases, i, test)
         if (read_test_case(form, test) < 0)
             return -1;
@@ -187,6 +189,7 @@ static const struct {
     {"private_test_cases", "public_test_cases", form_read_live_code_bench},
     {"entry_point", "test", form_read_human_eval},
     {"test_list", NULL, form_read_mbpp},
+    {"test", NULL, form_read_functions},
     {"test_cases", NULL, read_open_r1},
 };
 

@@ -21,6 +21,7 @@ struct test_set {
     struct text
         entry; /* TESTS_CALLS: the function; TESTS_ASSERTS: the name that belongs to the program whatever else it is;
                             TEXT_NONE */
+    bool functions;       /* TESTS_ASSERTS: a test ends with run_test(NAME) and imports from `solution` */
     struct text prompt;   /* what the program continues; TEXT_NONE */
     const char *language; /* that the row names; NULL */
     double wall_ms;       /* of the row; NAN */

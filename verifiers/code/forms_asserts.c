@@ -1,4 +1,6 @@
 /* Forms whose tests are code of the reference. */
+#include <ctype.h>
+
 #include "verifiers/code/forms_private.h"
 #include "verifiers/text/extract.h"
 
@@ -53,6 +55,63 @@ int form_read_mbpp(struct form *form, const json_t *row)
     return add_tests(form, json_object_get(row, "test_list"));
 }
 
+int form_read_test_list(struct form *form, const json_t *list)
+{
+    form->set->kind = TESTS_ASSERTS;
+    return add_tests(form, list);
+}
+
+/* --- test functions --- */
+
+/* The name of a test function that the line begins with: "def test_add(". TEXT_NONE: none. */
+static struct text test_name(struct text line)
+{
+    static const char head[] = "def test";
+    size_t end = sizeof head - 1;
+
+    if (line.length_bytes < end || memcmp(line.data, head, end) != 0)
+        return TEXT_NONE;
+    while (end < line.length_bytes && (isalnum((unsigned char)line.data[end]) || line.data[end] == '_'))
+        end++;
+    return end < line.length_bytes && line.data[end] == '(' ? (struct text){line.data + 4, end - 4} : TEXT_NONE;
+}
+
+/* A test is the whole text, and then a call of the one function: so each has what the others may have changed anew. */
+static int add_function(struct form *form, struct text all, struct text name)
+{
+    _cleanup_buffer_ struct buffer code;
+
+    buffer_init(&code, all.length_bytes + name.length_bytes + 32);
+    buffer_append(&code, all.data, all.length_bytes);
+    buffer_append_string(&code, "\n\nrun_test(");
+    buffer_append(&code, name.data, name.length_bytes);
+    buffer_append_string(&code, ")\n");
+    return code.failed || !form_add(form, json_stringn(code.data, code.length_bytes)) ? -1 : 0;
+}
+
+/* KodCode: functions of pytest that import what they call from the module `solution`. */
+int form_read_functions(struct form *form, const json_t *row)
+{
+    struct text all = json_text_of(json_object_get(row, "test"));
+    size_t at = 0;
+
+    form->set->kind = TESTS_ASSERTS;
+    form->set->functions = true;
+    while (at < all.length_bytes) {
+        const char *end = memchr(all.data + at, '\n', all.length_bytes - at);
+        struct text line = {all.data + at, end ? (size_t)(end - all.data) - at : all.length_bytes - at};
+        struct text name = test_name(line);
+        if (name.data && add_function(form, all, name) < 0)
+            return form_refuse(form, "its test functions are too many for the memory of a worker");
+        at += line.length_bytes + 1;
+    }
+    return json_array_size(form->set->tests)
+               ? 0
+               : form_refuse(form, "\"test\" must be a text with functions test_… (classes of tests are not read)");
+}
+
+/* --- HumanEval --- */
+
 /* "Solution" of "Solution().solve": what the program has to define. */
 static struct text first_name(struct text expression)
 {
@@ -73,6 +132,8 @@ int form_read_human_eval(struct form *form, const json_t *row)
     form->set->kind = TESTS_ASSERTS;
     if (!entry.data || !test.data)
         return form_refuse(form, "\"entry_point\" and \"test\" must be texts");
+    if (memmem(test.data, test.length_bytes, "unittest.TestCase", strlen("unittest.TestCase")))
+        return form_refuse(form, "its tests are classes of unittest (BigCodeBench), which are not read");
     form->set->prompt = prompt.data ? prompt : TEXT_LITERAL("");
     form->set->entry = first_name(entry);
     if (!form->set->entry.length_bytes)

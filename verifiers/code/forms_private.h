@@ -26,5 +26,7 @@ int form_read_live_code_bench(struct form *form, const json_t *row);
 int form_read_asserts(struct form *form, const json_t *row);
 int form_read_human_eval(struct form *form, const json_t *row);
 int form_read_mbpp(struct form *form, const json_t *row);
+int form_read_test_list(struct form *form, const json_t *list); /* texts */
+int form_read_functions(struct form *form, const json_t *row);
 
 #endif

@@ -69,6 +69,7 @@ static void write_tests(const struct trial *trial, size_t from, struct buffer *o
     json_array_end(&json);
     json_put_text(&json, "prompt", trial->set->prompt);
     json_put_text(&json, "entry", trial->set->entry);
+    json_put_bool(&json, "functions", trial->set->functions);
     json_put_int(&json, "first", (int64_t)from);
     json_object_end(&json);
 }
