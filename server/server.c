@@ -2,6 +2,7 @@
 #include "server/api/server.h"
 
 #include "server/api/alarms.h"
+#include "server/api/compat_rewards.h"
 #include "server/api/routes.h"
 #include "server/api/service.h"
 #include "server/base/clock.h"
@@ -461,6 +462,9 @@ int server_run(const struct settings *settings, int argc, char **argv)
         templates[i] = routes.rows[i].pattern;
     metrics_setup(templates, routes.count);
     externals_setup(settings);
+    char compat_message[COMPAT_MESSAGE_BYTES];
+    if (compat_rewards_check(settings, compat_message) < 0)
+        return cannot_start(compat_message);
     server->settings = settings;
     server->token = settings->token ? xstrdup(settings->token) : NULL;
     server->argc = argc;

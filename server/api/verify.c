@@ -108,9 +108,8 @@ static void write_unread_verdicts(const json_t *list, struct verify_item *item)
     json_array_end(&json);
 }
 
-/* An item's own verifiers: what is wrong with them is its own failure, never the request's. */
-static void read_own_verifiers(const struct json_input *input, const json_t *value, const char *path,
-                               struct verify_item *item)
+void verify_item_read_list(const struct json_input *input, const json_t *value, const char *path,
+                           struct verify_item *item)
 {
     struct json_input own = *input;
     struct call scratch;
@@ -228,7 +227,7 @@ static int read_item(struct json_input *input, const json_t *value, size_t index
     if (read.id.data)
         item->id = (struct text){xstrndup(read.id.data, read.id.length_bytes), read.id.length_bytes};
     if (read.verifiers)
-        read_own_verifiers(input, read.verifiers, own, item);
+        verify_item_read_list(input, read.verifiers, own, item);
     else
         item->list = verifier_list_ref(request->shared);
     if (take_task(input->call, path, &read, &task) < 0)

@@ -45,6 +45,9 @@ struct verify_request {
 
 /* Its memory until it is answered, verdicts included. */
 size_t verify_bytes(const struct verify_request *request);
+/* An item's own verifiers: what is wrong with them is its own failure, never the request's. */
+void verify_item_read_list(const struct json_input *input, const json_t *value, const char *path,
+                           struct verify_item *item);
 /* Its frame, or its failure. Its list must be there. The subject's reference_json is that of `reference`. */
 void verify_item_build(struct verify_item *item, const struct verify_subject *subject, const json_t *reference);
 /* Its outcome. verdict_set_finish() is needed. */

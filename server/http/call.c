@@ -81,6 +81,20 @@ static void finish_reply(struct reply *reply, int status)
     reply->content_type = "application/json";
 }
 
+static int refuse(struct call *call, enum error_code code, const char *shown_code, const char *path,
+                  const char *message)
+{
+    block_give(TAKE_PTR(call->reply.tail));
+    call->reply.tail_bytes = 0; /* or the refusal would hold them of the budget */
+    keep_for_log(&call->reply, code, path, message);
+    call_drop_stream(call);
+    write_error(&call->reply.body, shown_code, message, path, call->request_id);
+    finish_reply(&call->reply, error_rows[code].status);
+    if (call->reply.status == 429 && call->reply.retry_after_s == 0)
+        call->reply.retry_after_s = 1;
+    return -1;
+}
+
 int call_refuse(struct call *call, enum error_code code, const char *path, const char *format, ...)
 {
     char message[MESSAGE_BYTES];
@@ -88,15 +102,17 @@ int call_refuse(struct call *call, enum error_code code, const char *path, const
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
-    block_give(TAKE_PTR(call->reply.tail));
-    call->reply.tail_bytes = 0; /* or the refusal would hold them of the budget */
-    keep_for_log(&call->reply, code, path, message);
-    call_drop_stream(call);
-    write_error(&call->reply.body, error_rows[code].code, message, path, call->request_id);
-    finish_reply(&call->reply, error_rows[code].status);
-    if (call->reply.status == 429 && call->reply.retry_after_s == 0)
-        call->reply.retry_after_s = 1;
-    return -1;
+    return refuse(call, code, error_rows[code].code, path, message);
+}
+
+int call_refuse_as(struct call *call, enum error_code code, const char *own_code, const char *format, ...)
+{
+    char message[MESSAGE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    return refuse(call, code, own_code, NULL, message);
 }
 
 int call_add_to_refusal(struct call *call, const char *name, struct text json)

@@ -57,6 +57,7 @@ struct reply {
     char policy[REPLY_POLICY_BYTES]; /* Content-Security-Policy; empty: nothing is allowed */
     int retry_after_s;               /* 0: no such header */
     bool close;                      /* the connection cannot be used again */
+    char failed[48];                 /* X-Rolloutd-Failed; empty: no such header */
     const char *code;                /* of a refusal, for the log: static */
     char *path;                      /* these two are the reply's; NULL: none */
     char *message;
@@ -105,6 +106,10 @@ void call_drop_stream(struct call *call);
 /* Fills the reply with the error envelope. path: the offending field (`groups[3].reference`), the query parameter, or
  * NULL. Returns -1 always, so that `return call_refuse(…)` reads well in functions that return 0 or -1. */
 int call_refuse(struct call *call, enum error_code code, const char *path, const char *format, ...) _printf_(4, 5);
+
+/* The same with a code of its own on the wire, such as a failure's. */
+int call_refuse_as(struct call *call, enum error_code code, const char *own_code, const char *format, ...)
+    _printf_(4, 5);
 
 /* Adds a member to the `error` of a refusal: one whole JSON value. -1, too. */
 int call_add_to_refusal(struct call *call, const char *name, struct text json);

@@ -31,6 +31,7 @@
     ROW(INCOMPLETE_GROUP, 422, "incomplete_group")                                                                     \
     ROW(DUPLICATE_TASK, 422, "duplicate_task")                                                                         \
     ROW(REFERENCE_UNREADABLE, 422, "reference_unreadable")                                                             \
+    ROW(NOT_JUDGED, 422, "not_judged")                                                                                 \
     ROW(TOO_MANY_ROLLOUTS, 422, "too_many_rollouts")                                                                   \
     ROW(QUEUE_FULL, 429, "queue_full")                                                                                 \
     ROW(HEAD_TOO_LARGE, 431, "head_too_large")                                                                         \

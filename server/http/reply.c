@@ -30,6 +30,8 @@ static void add_headers(struct MHD_Response *response, const struct request *req
                                 i == GUARD_POLICY && reply->policy[0] ? reply->policy : guards[i].value);
     if (reply->location[0])
         MHD_add_response_header(response, "Location", reply->location);
+    if (reply->failed[0])
+        MHD_add_response_header(response, "X-Rolloutd-Failed", reply->failed);
     if (reply->retry_after_s > 0) {
         snprintf(number, sizeof(number), "%d", reply->retry_after_s);
         MHD_add_response_header(response, "Retry-After", number);

@@ -183,11 +183,21 @@ def test_a_function_is_served():
     with rolloutd.serve(length_trl, "trl") as server:
         said = ask(server, completion="four", reference="x")
         assert said["score"] == 4 and len(said["version"]) == 16
-        assert ask(server, completion="four", reference="none")["score"] is None
+        assert "None" in ask(server, completion="four", reference="none")["failure"]
     with rolloutd.serve(score_verl, "verl", version="7") as server:
         said = ask(server, completion="x", reference="x", metadata={"data_source": "s"})
-        assert said == {"score": 1.0, "reason": "external", "detail": {"source": "s"}, "version": "7"}
+        assert said == {"score": 1.0, "detail": {"source": "s"}, "version": "7"}
         said = ask(server, completion="explode", reference="x")
-        assert said["score"] is None and "no such thing" in said["failure"]
+        assert "score" not in said and "no such thing" in said["failure"]
     with pytest.raises(ValueError):
         rolloutd.serve(length_trl, "other")
+
+
+def test_a_function_that_is_served_is_an_external(start):
+    with rolloutd.serve(score_verl, "verl", version="7") as server:
+        service = start(settings={"externals": json.dumps([{"name": "ours", "url": server.url}])})
+        with rolloutd.Client(service.url, patience_s=PATIENCE, timeout_s=PATIENCE) as client:
+            items = [{"id": "1", "completion": "x", "reference": "x"}, {"id": "2", "completion": "explode", "reference": "x"}]
+            right, failed = client.verify([{"name": "external", "options": {"name": "ours"}}], items)
+    assert right["reward"] == 1 and right["verdicts"][0]["version"] == "7"
+    assert failed["reward"] is None and failed["failure"]["code"] == "external_failed" and "no such thing" in failed["failure"]["message"]

@@ -56,10 +56,10 @@ def answer(judge: Judge, asked: Mapping[str, Any]) -> Dict[str, Any]:
             said = said["score"]
         score = None if said is None else float(said)
     except Exception as problem:  # whatever a user's function raises
-        return {"score": None, "failure": f"{type(problem).__name__}: {problem}"[:200]}
+        return {"failure": f"{type(problem).__name__}: {problem}"[:200]}
     if score is None or not math.isfinite(score):
-        return {"score": None, "failure": f"the function gave {said!r}"[:200]}
-    return {"score": score, "reason": "external", **({"detail": detail} if detail else {})}
+        return {"failure": f"the function gave {said!r}"[:200]}
+    return {"score": score, **({"detail": detail} if detail else {})}
 
 
 async def wait_for(value: Any) -> Any:
