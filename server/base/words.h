@@ -76,6 +76,8 @@
     WORD(VERIFIER_UNAVAILABLE, "verifier_unavailable")                                                                 \
     WORD(VERIFIER_INPUT_TOO_LARGE, "verifier_input_too_large")                                                         \
     WORD(REFERENCE_UNREADABLE, "reference_unreadable")                                                                 \
+    WORD(MISSING_FIELD, "missing_field")                                                                               \
+    WORD(OF_UNSCORED, "of_unscored")                                                                                   \
     WORD(SANDBOX_UNAVAILABLE, "sandbox_unavailable")                                                                   \
     WORD(DEADLINE, "deadline")                                                                                         \
     WORD(CANCELLED, "cancelled")

@@ -11,6 +11,9 @@ static struct verifier_list *make_list(void)
 {
     static const char body[] =
         "[{\"name\":\"math\",\"weight\":1.5},{\"name\":\"format\",\"options\":{\"template\":\"think_answer\"}},"
+        "{\"name\":\"cosine_length\",\"options\":{\"of\":\"math\",\"max_length\":8,\"max_correct\":1e9,\"min_wrong\":-"
+        "1e9}},"
+        "{\"name\":\"repetition\",\"options\":{\"of\":\"cosine_length\",\"ngram\":1,\"max_penalty\":-1}},"
         "{\"name\":\"exact\",\"id\":\"held\",\"heldout\":true}]";
     json_t *value = json_loads(body, 0, NULL);
     struct call call;
