@@ -100,6 +100,8 @@ def test_an_example_of_a_page(plain, name, request_made, row):
     assert reply.status == 200, reply
     found, = reply.json["items"]
     verdicts = {verdict["id"]: verdict for verdict in found["verdicts"]}
+    if any(verdict["reason"] == "sandbox_unavailable" for verdict in verdicts.values()):
+        pytest.skip("this machine has no sandbox: rolloutd sandbox-check says why")
     if "score" in row:
         assert verdicts[identifier]["score"] == near(row["score"]), (row, verdicts)
         assert value_of(row.get("reason", "")) in (None, verdicts[identifier]["reason"]), (row, verdicts)
