@@ -173,7 +173,7 @@ def test_hostile_texts_and_schemas_are_judged_the_same_each_time(patient, name):
     {"$ref": "#/$defs/a0", "$defs": {**{f"a{index}": {"allOf": [{"$ref": f"#/$defs/a{index + 1}"}] * 2} for index in range(60)}, "a60": True}},
     {"$ref": "#/$defs/a0", "$defs": {**{f"a{index}": {"$ref": f"#/$defs/a{index + 1}"} for index in range(5000)}, "a5000": True}},
     {"patternProperties": {f"k{index}": True for index in range(1000)}}, {"pattern": "(" * 5000 + ")" * 5000}, {"pattern": "(abc){1,9999}"},
-    {"enum": ["x" * 1000] * 9000}], ids=["doubling", "a chain", "patterns", "groups", "repeats", "size"])
+    {"enum": ["x" * 1000] * 1100}], ids=["doubling", "a chain", "patterns", "groups", "repeats", "size"])
 def test_a_schema_beyond_its_limits_is_refused_by_name(patient, schema):
     reply = patient.post("/v1/verify", {"verifiers": [{"name": "json_schema", "options": {"schema": schema}}], "items": [{"completion": "1"}]})
     assert (reply.status, reply.error["code"]) == (422, "verifier_options"), reply

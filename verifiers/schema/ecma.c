@@ -362,7 +362,7 @@ static void put_class(struct translation *translation, const struct class *class
     struct buffer *out = translation->out;
 
     buffer_init(&members, ECMA_PATTERN_BYTES);
-    buffer_append(&members, out->data + class->begin, out->length_bytes - class->begin);
+    buffer_append(&members, buffer_text(out).data + class->begin, out->length_bytes - class->begin);
     out->length_bytes = class->begin;
     if (class->not_space)
         put_class_beside(out, class, &members);

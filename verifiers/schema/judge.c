@@ -247,14 +247,15 @@ static const struct {
 
 static bool judge_rules(struct judgement *judgement, const struct node *node, uint32_t value, struct seen *seen)
 {
-    const struct rule *rule = &judgement->schema->rules[node->first_rule];
     uint32_t kind = value_at(judgement->instance, value)->kind;
 
     if (!judge_spend(judgement, NODE_UNITS + RULE_UNITS * node->rule_count))
         return false;
-    for (uint32_t i = 0; i < node->rule_count; i++, rule++)
+    for (uint32_t i = 0; i < node->rule_count; i++) {
+        const struct rule *rule = &judgement->schema->rules[node->first_rule + i];
         if (rules[rule->keyword].kinds >> kind & 1 && !rules[rule->keyword].judge(judgement, rule, value, seen))
             return false;
+    }
     return judgement->result == SCHEMA_VALID;
 }
 

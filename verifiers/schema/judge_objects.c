@@ -6,7 +6,7 @@
 
 static const struct property *find_property(const struct schema *schema, const struct rule *rule, struct text name)
 {
-    const struct property *properties = schema->properties + rule->first;
+    const struct property *properties = rule->count ? &schema->properties[rule->first] : NULL;
     uint32_t low = 0;
     uint32_t high = rule->count;
 

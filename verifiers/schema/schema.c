@@ -96,11 +96,17 @@ struct schema *schema_create(const json_t *json, char ret_problem[SCHEMA_PROBLEM
 
 static _Thread_local struct schema *kept[SCHEMAS_KEPT]; /* the latest first */
 
-static struct schema *take_kept(struct text text)
+static bool is_made_from(const struct schema *schema, const json_t *json)
+{
+    struct text rest = buffer_text(&schema->text);
+    return schema_text_is(json, &rest) && rest.length_bytes == 0;
+}
+
+static struct schema *take_kept(const json_t *json)
 {
     for (size_t i = 0; i < SCHEMAS_KEPT; i++) {
         struct schema *schema = kept[i];
-        if (!schema || !text_same(buffer_text(&schema->text), text))
+        if (!schema || !is_made_from(schema, json))
             continue;
         memmove(&kept[i], &kept[i + 1], (SCHEMAS_KEPT - 1 - i) * sizeof(struct schema *));
         kept[SCHEMAS_KEPT - 1] = NULL;
@@ -111,13 +117,8 @@ static struct schema *take_kept(struct text text)
 
 struct schema *schema_borrow(const json_t *json, char ret_problem[SCHEMA_PROBLEM_BYTES])
 {
-    _cleanup_buffer_ struct buffer text;
-    struct schema *schema;
-
-    buffer_init(&text, SCHEMA_TEXT_BYTES);
-    schema_text(json, &text);
-    schema = text.failed ? NULL : take_kept(buffer_text(&text));
-    return schema ? schema : make_schema(&text, ret_problem);
+    struct schema *schema = take_kept(json);
+    return schema ? schema : schema_create(json, ret_problem);
 }
 
 void schema_return(struct schema *schema)

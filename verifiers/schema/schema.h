@@ -47,5 +47,7 @@ enum schema_result schema_judge(struct schema *schema, const struct document *in
 
 /* A tree as text, for document_read(): reals as their shortest decimal, whole numbers of any size as they came. */
 void schema_text(const json_t *json, struct buffer *out);
+/* Is this how such a text begins? It is taken off then. false where a key needs an escape, too. */
+bool schema_text_is(const json_t *json, struct text *rest);
 
 #endif

@@ -8,7 +8,7 @@
 #include "verifiers/text/pattern.h"
 
 /* Limits of a schema. */
-#define SCHEMA_TEXT_BYTES (8u << 20)
+#define SCHEMA_TEXT_BYTES (1u << 20)
 #define SCHEMA_PATTERNS_MAX 256
 #define SCHEMA_PATTERN_BYTES 65536  /* of all patterns */
 #define SCHEMA_URI_BYTES (1u << 20) /* of all $id, made absolute */

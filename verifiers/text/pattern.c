@@ -11,6 +11,7 @@
 
 /* One unit is about a nanosecond: a byte of the text that a simple item takes. */
 #define WORK_UNITS 20000000
+#define RELEASE_UNITS 5000 /* of one match: at most some 80 KiB of frames */
 #define CALL_UNITS 20
 #define ITEM_BYTES_A_UNIT 4 /* of an item's text: a class is searched one range after the other */
 #define CLASS_BYTES_A_UNIT 8
@@ -217,14 +218,28 @@ static bool is_limit(int result)
            result == PCRE2_ERROR_HEAPLIMIT || result == PCRE2_ERROR_RECURSELOOP;
 }
 
+/* PCRE2 keeps the frames of its largest match with the match data. Those of many patterns would fill the memory. */
+static void release_frames(struct pattern *pattern, uint64_t units)
+{
+    if (units < RELEASE_UNITS)
+        return;
+    pcre2_match_data_free(pattern->match);
+    pattern->match = NULL;
+}
+
 enum pattern_result pattern_match(struct pattern *pattern, struct text text, size_t from_bytes, bool whole)
 {
+    uint64_t units = *pattern->work.units;
     uint32_t flags = (whole ? PCRE2_ANCHORED | PCRE2_ENDANCHORED : 0) | (from_bytes ? PCRE2_NO_UTF_CHECK : 0);
 
     pattern->work.last = &pattern->work.items[pattern->work.pattern.length_bytes];
     pattern->work.last_at = from_bytes;
-    pattern->error = pcre2_match(pattern->code, (PCRE2_SPTR)text.data, text.length_bytes, from_bytes, flags,
-                                 pattern->match, pattern->context);
+    if (!pattern->match)
+        pattern->match = pcre2_match_data_create_from_pattern(pattern->code, NULL);
+    pattern->error = pattern->match ? pcre2_match(pattern->code, (PCRE2_SPTR)text.data, text.length_bytes, from_bytes,
+                                                  flags, pattern->match, pattern->context)
+                                    : PCRE2_ERROR_NOMEMORY;
+    release_frames(pattern, *pattern->work.units - units);
     if (pattern->error >= 0)
         return PATTERN_MATCH;
     if (pattern->error == PCRE2_ERROR_NOMATCH)

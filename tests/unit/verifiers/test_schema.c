@@ -443,6 +443,46 @@ static void test_kept_schemas_change_no_verdict(void **state)
     }
 }
 
+static void test_a_text_is_that_of_its_value_alone(void **state)
+{
+    static const char *const values[] = {
+        "{}",
+        "[]",
+        "[[],{}]",
+        "\"a\"",
+        "[\"a\",\"b\"]",
+        "[\"a\\\",\\\"b\"]",
+        "\"\\\\\"",
+        "\"\\u0001\"",
+        "0.01",
+        "1.0",
+        "1",
+        "123456789012345678901234567890",
+        "null",
+        "true",
+        "{\"a\":1,\"b\":[2]}",
+        "{\"b\":[2],\"a\":1}",
+        "{\"a\":1}",
+        "{\"a\\\":1,\\\"b\":[2]}",
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(values); i++) {
+        for (size_t k = 0; k < ARRAY_LENGTH(values); k++) {
+            json_t *json = json_big_load(text_of(values[i]), JSON_DECODE_ANY, NULL);
+            json_t *other = json_big_load(text_of(values[k]), JSON_DECODE_ANY, NULL);
+            _cleanup_buffer_ struct buffer out;
+            buffer_init(&out, 1000);
+            schema_text(other, &out);
+            struct text rest = buffer_text(&out);
+            bool same = schema_text_is(json, &rest) && rest.length_bytes == 0;
+            if (same != (i == k) && !(i == k && strstr(values[i], "\\\":")))
+                fail_msg("%s against %s: %d", values[i], out.data, same);
+            json_decref(json);
+            json_decref(other);
+        }
+    }
+}
+
 static void test_the_work_is_bounded_and_the_same_each_time(void **state)
 {
     _cleanup_buffer_ struct buffer out;
@@ -488,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_without_a_schema_that_can_be_used_there_is_no_score),
         cmocka_unit_test(test_a_dynamic_reference_that_loops_is_the_schemas_fault),
         cmocka_unit_test(test_kept_schemas_change_no_verdict),
+        cmocka_unit_test(test_a_text_is_that_of_its_value_alone),
         cmocka_unit_test(test_the_work_is_bounded_and_the_same_each_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
