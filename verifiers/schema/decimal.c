@@ -13,9 +13,9 @@ static int64_t read_exponent(const char *at, const char *end)
     int64_t value = 0;
 
     at += at < end && (*at == '-' || *at == '+');
-    for (; at < end && value < EXPONENT_MAX; at++)
+    for (; at < end && value < EXPONENT_MAX / 10; at++)
         value = value * 10 + (*at - '0');
-    if (value > EXPONENT_MAX)
+    if (at < end)
         value = EXPONENT_MAX;
     return negative ? -value : value;
 }
