@@ -70,6 +70,26 @@ static int check_text(const struct verifier_option *option, const json_t *value,
     return 0;
 }
 
+/* A text, or messages: {"role": text, "content": text} each. */
+static int check_messages(const struct verifier_option *option, const json_t *value,
+                          struct verifier_problem *ret_problem)
+{
+    double length_bytes = (double)json_string_length(value);
+    size_t i;
+    const json_t *message;
+
+    json_array_foreach (value, i, message) {
+        const json_t *content = json_object_get(message, "content");
+        if (json_object_size(message) != 2 || !json_is_string(json_object_get(message, "role")) ||
+            !json_is_string(content))
+            return verifier_refuse(ret_problem, option->name, "each message must have a role and a content, two texts");
+        length_bytes += (double)json_string_length(content);
+    }
+    if (length_bytes < option->minimum || length_bytes > option->maximum)
+        return verifier_refuse(ret_problem, option->name, "must have %g to %g bytes", option->minimum, option->maximum);
+    return 0;
+}
+
 static int refuse_choice(const struct verifier_option *option, struct text given, struct verifier_problem *ret_problem)
 {
     char advice[ADVICE_BYTES];
@@ -121,6 +141,16 @@ static bool is_any(const json_t *value)
     return value != NULL;
 }
 
+static bool is_string_or_array(const json_t *value)
+{
+    return json_is_string(value) || json_is_array(value);
+}
+
+static bool is_bool_or_object(const json_t *value)
+{
+    return json_is_boolean(value) || json_is_object(value);
+}
+
 /* Rules for the values of each kind, with their further checks. */
 static const struct {
     bool (*fits)(const json_t *value);
@@ -134,6 +164,8 @@ static const struct {
     [OPTION_TEXTS] = {is_array, check_texts},
     [OPTION_OBJECT] = {is_object, NULL},
     [OPTION_ANY] = {is_any, NULL},
+    [OPTION_MESSAGES] = {is_string_or_array, check_messages},
+    [OPTION_SWITCH] = {is_bool_or_object, NULL},
 };
 
 static bool may_be_null(const struct verifier_option *option)

@@ -15,9 +15,16 @@ const char *const verdict_kind_names[VERDICT_KINDS + 1] = {
 };
 
 const char *const option_kind_names[OPTION_KINDS] = {
-    [OPTION_BOOL] = "boolean",  [OPTION_INT] = "integer",   [OPTION_NUMBER] = "number",
-    [OPTION_TEXT] = "string",   [OPTION_CHOICE] = "choice", [OPTION_TEXTS] = "array of strings",
-    [OPTION_OBJECT] = "object", [OPTION_ANY] = "any",
+    [OPTION_BOOL] = "boolean",
+    [OPTION_INT] = "integer",
+    [OPTION_NUMBER] = "number",
+    [OPTION_TEXT] = "string",
+    [OPTION_CHOICE] = "choice",
+    [OPTION_TEXTS] = "array of strings",
+    [OPTION_OBJECT] = "object",
+    [OPTION_ANY] = "any",
+    [OPTION_MESSAGES] = "string or messages",
+    [OPTION_SWITCH] = "boolean or object",
 };
 
 void verdict_set(struct verdict *verdict, bool correct, const char *reason)

@@ -84,10 +84,13 @@ enum option_kind {
     OPTION_TEXTS,
     OPTION_OBJECT,
     OPTION_ANY,
+    OPTION_MESSAGES,
+    OPTION_SWITCH,
     OPTION_KINDS
 };
 
-/* "boolean", "integer", "number", "string", "choice", "array of strings", "object", "any" */
+/* "boolean", "integer", "number", "string", "choice", "array of strings", "object", "any", "string or messages", "boolean or
+ * object" */
 extern const char *const option_kind_names[OPTION_KINDS];
 
 struct verifier_option {
@@ -95,7 +98,8 @@ struct verifier_option {
     enum option_kind kind;
     const char *fallback; /* the default as JSON text; NULL: required; "null": unset (null is then a legal value) */
     const char *const *choices; /* OPTION_CHOICE: NULL-terminated */
-    double minimum; /* numbers: smallest and largest value; texts: smallest and largest number of bytes or elements */
+    double minimum; /* numbers: smallest and largest value; texts: smallest and largest number of bytes or elements;
+                       messages: of bytes, in all their contents */
     double maximum;
     const char *help;
 };

@@ -181,6 +181,27 @@ def judge():
         yield bytes([VERIFIERS.index("code")]) + PART.join([text(options), text(reference), row.get("completion", f"```{row['lang']}\n{row.get('source')}\n```").encode()])
 
 
+def said_by(reply):
+    """What the judge of a case says, or the body of its engine."""
+    if isinstance(reply, dict):
+        return reply.get("raw") or reply.get("text") or ""
+    return reply
+
+
+def asks():
+    for row in lines("judge_injection.jsonl", 1):
+        if any(isinstance(row.get(key), dict) and "unit" in row[key] for key in ("prompt", "completion")):
+            continue
+        replies = row["replies"].values() if isinstance(row["replies"], dict) else row["replies"]
+        for reply in map(said_by, replies):
+            if isinstance(reply, str):
+                yield PART.join([text({"engine": "judge", **row["options"]}), row["prompt"].encode(), text(row.get("reference")),
+                                 row["completion"].encode(), reply.encode()])
+    for row in lines("judge.jsonl", 1):
+        options = {"engine": "judge", "parse": {"kind": row["kind"], **row["params"]}}
+        yield PART.join([text(options), b"Q", b'"R"', b"C <s>[INST] {reference}", row["reply"].encode()])
+
+
 def math():
     for row in lines("math.jsonl", 1):
         yield from (b"\0" + row[key].encode() for key in ("gold", "answer") if row.get(key))
@@ -307,7 +328,7 @@ def choice():
         yield bytes([how]) + PART.join([texts.get("A", "").encode(), texts.get("B", "").encode(), row["completion"].encode()])
 
 
-TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, math, compare, verdicts, paths, heads, slot, code, lean, ngrams, choice, schema]
+TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, asks, math, compare, verdicts, paths, heads, slot, code, lean, ngrams, choice, schema]
 
 
 def write_words(path):

@@ -155,7 +155,8 @@ struct pattern {
     pcre2_match_data *match;
     pcre2_match_context *context;
     struct work work;
-    uint64_t units; /* where it shares no count */
+    uint64_t units;   /* where it shares no count */
+    struct text text; /* searched last */
     int error;
 };
 
@@ -212,6 +213,11 @@ void pattern_destroy(struct pattern *pattern)
     free(pattern);
 }
 
+uint32_t pattern_group_count(const struct pattern *pattern)
+{
+    return pattern->work.captures;
+}
+
 static bool is_limit(int result)
 {
     return result == PCRE2_ERROR_CALLOUT || result == PCRE2_ERROR_MATCHLIMIT || result == PCRE2_ERROR_DEPTHLIMIT ||
@@ -232,6 +238,7 @@ enum pattern_result pattern_match(struct pattern *pattern, struct text text, siz
     uint64_t units = *pattern->work.units;
     uint32_t flags = (whole ? PCRE2_ANCHORED | PCRE2_ENDANCHORED : 0) | (from_bytes ? PCRE2_NO_UTF_CHECK : 0);
 
+    pattern->text = text;
     pattern->work.last = &pattern->work.items[pattern->work.pattern.length_bytes];
     pattern->work.last_at = from_bytes;
     if (!pattern->match)
@@ -251,6 +258,18 @@ void pattern_share_work(struct pattern *pattern, uint64_t *units, uint64_t units
 {
     pattern->work.units = units;
     pattern->work.units_max = units_max;
+}
+
+struct text pattern_group(const struct pattern *pattern, uint32_t group)
+{
+    const size_t *offsets = pcre2_get_ovector_pointer(pattern->match);
+    size_t start = offsets[2 * group];
+    size_t end = offsets[2 * group + 1];
+
+    /* \K in a look-ahead can set the start behind the end. */
+    if (start == PCRE2_UNSET || end == PCRE2_UNSET || start > end)
+        return TEXT_NONE;
+    return (struct text){pattern->text.data + start, end - start};
 }
 
 int pattern_error(const struct pattern *pattern)

@@ -26,6 +26,8 @@ static inline void pattern_destroyp(struct pattern **pattern)
     pattern_destroy(*pattern);
 }
 
+uint32_t pattern_group_count(const struct pattern *pattern);
+
 enum pattern_result {
     PATTERN_MATCH,
     PATTERN_NO_MATCH,
@@ -40,6 +42,9 @@ enum pattern_result pattern_match(struct pattern *pattern, struct text text, siz
 /* From now on its work is counted in *units, which several patterns may share and others may add to. Beyond units_max
  * there are no more matches. A unit is about a nanosecond: a byte of the text that a simple item takes. */
 void pattern_share_work(struct pattern *pattern, uint64_t *units, uint64_t units_max);
+
+/* A group of the last match (0: all of it), in the text that was searched; TEXT_NONE if it took no part. */
+struct text pattern_group(const struct pattern *pattern, uint32_t group);
 
 /* PCRE2's number of the last PATTERN_GAVE_UP. */
 int pattern_error(const struct pattern *pattern);

@@ -226,7 +226,7 @@ def map_judge(case):
     name = case["id"]
     parse = {"kind": case["kind"], **case["params"]}
     return Mapped(case, "judge", judged, f"The candidate answer of {name} is forty-two.", f"forty-two ({name})",
-                  {"parse": parse}, prompt=f"Question {name}: what is six times seven?")
+                  {"parse": parse, "engine": "default"}, prompt=f"Question {name}: what is six times seven?")
 
 
 def outcome(case, verdict):

@@ -242,7 +242,7 @@ size_t each_own_file(void (*check)(const struct case_of_file *one, void *arg), v
     size_t count = 0;
 
     for (size_t i = 0; i < verifier_count; i++) {
-        if (verifiers[i]->runs_programs || has_file_of_another_format(verifiers[i]->name))
+        if (verifiers[i]->runs_programs || verifiers[i]->asks_engine || has_file_of_another_format(verifiers[i]->name))
             continue;
         snprintf(path, sizeof path, "own/%s", verifiers[i]->name);
         count += each_case(path, check, arg);

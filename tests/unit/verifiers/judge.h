@@ -43,7 +43,7 @@ struct verdict judge_case(const struct case_of_file *one);
 /* Calls `check` for every case of a file that this build has a verifier for; returns how many. */
 size_t each_case(const char *file, void (*check)(const struct case_of_file *one, void *arg), void *arg);
 /* The same for tests/cases/own/NAME.jsonl of every verifier NAME whose cases have no format of their own, and that needs
- * no slot: a verifier without the file fails the test. */
+ * neither a slot nor an engine: a verifier without the file fails the test. */
 size_t each_own_file(void (*check)(const struct case_of_file *one, void *arg), void *arg);
 
 #endif

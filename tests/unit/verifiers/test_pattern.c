@@ -20,17 +20,21 @@ static void test_a_pattern_that_does_not_compile_says_why_and_where(void **state
     assert_non_null(strstr(problem, "at byte 3"));
 }
 
-static void test_matches_are_found_one_after_the_other(void **state)
+static void test_matches_are_found_one_after_the_other_with_their_groups(void **state)
 {
-    _cleanup_(pattern_destroyp) struct pattern *pattern = create("n=\\d+");
+    _cleanup_(pattern_destroyp) struct pattern *pattern = create("n=(\\d+)(x)?");
     struct text text = TEXT_LITERAL("n=1x and n=23");
 
     (void)state;
+    assert_int_equal(pattern_group_count(pattern), 2);
     assert_int_equal(pattern_match(pattern, text, 0, false), PATTERN_MATCH);
-    assert_int_equal(pattern_match(pattern, text, 9, false), PATTERN_MATCH);
-    assert_int_equal(pattern_match(pattern, text, 10, false), PATTERN_NO_MATCH);
+    assert_true(text_equals(pattern_group(pattern, 1), "1"));
+    assert_true(text_equals(pattern_group(pattern, 2), "x"));
+    assert_int_equal(pattern_match(pattern, text, 4, false), PATTERN_MATCH);
+    assert_true(text_equals(pattern_group(pattern, 0), "n=23"));
+    assert_null(pattern_group(pattern, 2).data);
+    assert_int_equal(pattern_match(pattern, text, text.length_bytes, false), PATTERN_NO_MATCH);
     assert_int_equal(pattern_match(pattern, text, 0, true), PATTERN_NO_MATCH);
-    assert_int_equal(pattern_match(pattern, text, 9, true), PATTERN_MATCH);
 }
 
 static void test_the_work_of_all_matches_together_is_bounded(void **state)
@@ -62,7 +66,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_pattern_that_does_not_compile_says_why_and_where),
-        cmocka_unit_test(test_matches_are_found_one_after_the_other),
+        cmocka_unit_test(test_matches_are_found_one_after_the_other_with_their_groups),
         cmocka_unit_test(test_the_work_of_all_matches_together_is_bounded),
         cmocka_unit_test(test_a_text_that_is_no_utf8_is_not_searched),
     };
