@@ -3,7 +3,8 @@
  *     verdicts VERDICTS [verifier ...]
  *
  * VERDICTS: lines of JSON as in tests/fingerprints/verdicts.jsonl. All lines of a verifier are judged in turn for half a second
- * of CPU time. Then each of its options judges 1 MiB of each text of `patterns`. One line of JSON for each verifier. */
+ * of CPU time: as they are, then each behind 1 KiB of closed reasoning. Then each of its options judges 1 MiB of each text of
+ * `patterns`. One line of JSON for each verifier. */
 #include "server/base/buffer.h"
 #include "verifiers/registry.h"
 
@@ -15,20 +16,23 @@
 #define MEBIBYTE ((size_t)1 << 20)
 #define LINES_MAX 10000
 #define BENCH_S 0.5
+#define REASONING_BYTES 1024
 
 struct line {
     const struct verifier *verifier;
     json_t *root;
     json_t *options;
+    struct buffer reasoned; /* the completion behind its reasoning */
 };
 
 static struct line lines[LINES_MAX];
 static size_t line_count;
 
-/* Repeated to a mebibyte; a tail stands once at the end. */
+/* Repeated to a mebibyte; a tail stands once at the end, a head once at the beginning. */
 static const struct {
     const char *unit;
     const char *tail;
+    const char *head;
 } patterns[] = {
     {" ", ""},
     {" ", "x"},
@@ -89,6 +93,11 @@ static const struct {
     {"answer is 1 because ", ""},
     {"#### 1 ", ""},
     {"x=1,", ""},
+    {"or ", "", "Answer: A because "},
+    {"the ", "", "Answer: the "},
+    {"A ", "", "Answer: A "},
+    {"is be ", "", "Answer: A is "},
+    {"A is be ", "", "Answer: A because "},
 };
 
 static double cpu_s(void)
@@ -97,6 +106,16 @@ static double cpu_s(void)
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void add_reasoning(struct buffer *out, struct text completion)
+{
+    buffer_init(out, MEBIBYTE);
+    buffer_append_string(out, "<think>");
+    while (out->length_bytes < REASONING_BYTES)
+        buffer_append_string(out, "so the answer may be 4, ");
+    buffer_append_string(out, "</think>\n");
+    buffer_append(out, completion.data, completion.length_bytes);
 }
 
 static void add_line(const char *text)
@@ -109,10 +128,12 @@ static void add_line(const char *text)
     line->verifier = registry_find(json_text_of(json_object_get(root, "verifier")));
     line->options =
         line->verifier ? registry_fill_options(line->verifier, json_object_get(root, "options"), &problem) : NULL;
-    if (line->options && line_count < LINES_MAX - 1)
-        line_count++;
-    else
+    if (!line->options || line_count == LINES_MAX - 1) {
         json_decref(root);
+        return;
+    }
+    add_reasoning(&line->reasoned, json_text_of(json_object_get(root, "completion")));
+    line_count++;
 }
 
 static void read_lines(const char *path)
@@ -151,7 +172,7 @@ static bool is_at_limit(const struct line *line)
 }
 
 /* Verdicts in a second of CPU time; lines that were written to reach a limit are none of them. */
-static double rate_of(const struct verifier *verifier)
+static double rate_of(const struct verifier *verifier, bool reasoned)
 {
     size_t verdicts = 0;
     double began = cpu_s();
@@ -159,7 +180,8 @@ static double rate_of(const struct verifier *verifier)
     while (cpu_s() - began < BENCH_S)
         for (size_t i = 0; i < line_count; i++)
             if (lines[i].verifier == verifier && !is_at_limit(&lines[i])) {
-                judge(&lines[i], json_text_of(json_object_get(lines[i].root, "completion")));
+                judge(&lines[i], reasoned ? buffer_text(&lines[i].reasoned)
+                                          : json_text_of(json_object_get(lines[i].root, "completion")));
                 verdicts++;
             }
     return (double)verdicts / (cpu_s() - began);
@@ -174,6 +196,8 @@ static char *fill(size_t pattern)
     for (size_t at = 0; at < MEBIBYTE; at++)
         text[at] = patterns[pattern].unit[at % unit];
     memcpy(text + MEBIBYTE - tail, patterns[pattern].tail, tail);
+    if (patterns[pattern].head)
+        memcpy(text, patterns[pattern].head, strlen(patterns[pattern].head));
     return text;
 }
 
@@ -204,8 +228,10 @@ static void report(const struct verifier *verifier)
         }
     }
     char *options = json_dumps(json_object_get(lines[of_line].root, "options"), JSON_COMPACT);
-    printf("{\"verifier\":\"%s\",\"verdicts_s\":%.0f,\"slowest_ms\":%.1f,\"unit\":\"%s\",\"options\":%s}\n",
-           verifier->name, rate_of(verifier), slowest_s * 1e3, patterns[of_pattern].unit, options ? options : "null");
+    printf("{\"verifier\":\"%s\",\"verdicts_s\":%.0f,\"reasoned_s\":%.0f,\"slowest_ms\":%.1f,\"unit\":\"%s\","
+           "\"options\":%s}\n",
+           verifier->name, rate_of(verifier, false), rate_of(verifier, true), slowest_s * 1e3,
+           patterns[of_pattern].unit, options ? options : "null");
     free(options);
     fflush(stdout);
 }
