@@ -30,8 +30,10 @@ static const struct verifier_option options[] = {
     {"texts", OPTION_OBJECT, "{}", NULL, 0, 0,
      "the options' texts by their letters: a whole text then is an answer, too, and one behind another letter is none"},
     {"multi", OPTION_BOOL, "false", NULL, 0, 0, "several letters are one answer; their order does not count"},
-    {"markers", OPTION_TEXTS, "[\"answer\", \"correct option\", \"correct choice\"]", NULL, 1, MARKERS_MAX,
-     "words in front of an answer, with a colon, an equals sign or \"is\" behind them"},
+    {"markers", OPTION_TEXTS,
+     "[\"answer\", \"correct option\", \"correct choice\", \"right option\", \"right choice\", \"best option\", \"best "
+     "choice\"]",
+     NULL, 1, MARKERS_MAX, "words in front of an answer, with a colon, an equals sign or \"is\" behind them"},
     {"max_boxes", OPTION_INT, "null", NULL, 1, EXTRACT_BOXES_MAX, "more different boxes than this are refused"},
     {"unicode_letters", OPTION_CHOICE, "\"reject\"", unicode_letters, 0, 0,
      "nfkc: full-width, circled and mathematical letters count as letters"},
@@ -257,7 +259,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
 
 const struct verifier verifier_choice = {
     .name = "choice",
-    .version = "1",
+    .version = "2",
     .help = "1 if the completion answers with the reference's letter",
     .needs_reference = true,
     .options = options,

@@ -59,9 +59,11 @@ static struct spot marker_spot(const struct claims_rule *rule, struct text text)
 
 static void read_spot(const struct claims_rule *rule, struct spot spot, struct claim *ret_claim)
 {
-    ret_claim->value = spot.value.data ? text_trimmed(spot.value) : TEXT_NONE;
-    if (spot.value.data)
-        ret_claim->labels = labels_read(rule->labels, ret_claim->value);
+    *ret_claim = (struct claim){TEXT_NONE, {.outcome = LABELS_BLANK}};
+    if (!spot.value.data)
+        return;
+    ret_claim->value = text_trimmed(spot.value);
+    ret_claim->labels = labels_read(rule->labels, ret_claim->value);
 }
 
 /* A tag may hold a sentence with a box or a marker in it. */

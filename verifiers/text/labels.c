@@ -76,7 +76,7 @@ static const char *const praise[] = {"correct",  "right",  "best",   "true", "an
 
 /* Of explanations: nothing in them is another answer. */
 static const char *const openers[] = {
-    "because", "since", "as",     "which",   "where",     "that", "due",   "given", "for",   "by",      "from",
+    "because", "since", "as",     "which",   "where",     "that", "due",   "given", "for",   "by",      "from", "over",
     "based",   "with",  "rather", "instead", "therefore", "thus", "hence", "so",    "while", "whereas", NULL,
 };
 
@@ -92,7 +92,8 @@ struct reading {
 };
 
 #define SIGNS_MAX 16
-#define VALUE_BYTES 16384 /* of a longer value the beginning is read */
+#define SKIPPED_MAX 8    /* words such as "or maybe the option" in a row */
+#define VALUE_BYTES 8192 /* of a longer value the beginning is read */
 
 /* What stands between a letter and the next word, and that word. */
 struct gap {
@@ -261,8 +262,10 @@ static bool takes_another(const struct reading *reading, struct prose *rest, boo
     bool chosen = false;
 
     *ret_place = LABELS_MAX;
-    while (prose_is_one_of(word, fillers) || prose_is_one_of(word, joiners) || prose_is_one_of(word, choosers) ||
-           prose_is_one_of(word, well_as) || word.kind == PROSE_LIST) {
+    for (int skipped = 0; skipped < SKIPPED_MAX; skipped++) {
+        if (!prose_is_one_of(word, fillers) && !prose_is_one_of(word, joiners) && !prose_is_one_of(word, choosers) &&
+            !prose_is_one_of(word, well_as) && word.kind != PROSE_LIST)
+            break;
         chosen |= prose_is_one_of(word, choosers);
         before = at;
         word = prose_next(&at);
@@ -275,16 +278,18 @@ static bool takes_another(const struct reading *reading, struct prose *rest, boo
     return is_other_text(reading, before);
 }
 
-/* An explanation: to the end of its sentence. "or A" in it is another answer. */
+/* An explanation: to the end of its sentence. "or A" in it is another answer, "than A or C" speaks of others. */
 static enum labels_outcome read_prose(const struct reading *reading, struct prose rest)
 {
     struct prose_word word = prose_next(&rest);
+    bool behind_other = false;
     size_t place;
 
     for (; word.kind != PROSE_END && word.kind != PROSE_STOP; word = prose_next(&rest)) {
         struct prose at = rest;
-        if (prose_is_one_of(word, choosers) && takes_another(reading, &at, false, &place))
+        if (!behind_other && prose_is_one_of(word, choosers) && takes_another(reading, &at, false, &place))
             return LABELS_SEVERAL;
+        behind_other = is_other_letter(reading, word, rest, false);
     }
     return LABELS_READ;
 }
@@ -314,17 +319,40 @@ static enum labels_outcome read_denial(const struct reading *reading, struct pro
     return read_prose(reading, rest);
 }
 
+/* "B) False" is a text, "B (wrong)" is none. */
+static bool begins_text(struct gap gap)
+{
+    char before = gap.word.text.data > gap.before.text.data ? gap.word.text.data[-1] : 0;
+
+    return gap.hard && !gap.list && before != '(' && before != '[' && prose_is_one_of(gap.word, weak_denials);
+}
+
+/* "B and not A", "B but not A" */
+static enum labels_outcome read_contrast(const struct reading *reading, struct prose rest)
+{
+    static const char *const nots[] = {"not", NULL};
+    struct prose_word word = prose_next(&rest);
+
+    return prose_is_one_of(word, nots) ? read_denial(reading, word, rest) : LABELS_UNREADABLE;
+}
+
 /* A word behind the letters that is neither a letter nor joins one. */
 static enum labels_outcome read_word(const struct reading *reading, struct gap gap)
 {
-    bool begins_text = gap.hard && !gap.list && prose_is_one_of(gap.word, weak_denials);
+    static const char *const contrasts[] = {"and", "but", NULL};
+    static const char *const plural[] = {"are", "aren't", NULL};
 
     if (gap.stop && !is_small(gap.word.text))
         return prose_is_one_of(gap.word, retractions) ? LABELS_DENIED : LABELS_READ;
     if (prose_is_one_of(gap.word, verbs))
         return read_verdict(reading, reading->rest, gap.hard);
-    if (prose_is_one_of(gap.word, denials) && !begins_text)
+    if (prose_is_one_of(gap.word, denials) && !begins_text(gap))
         return read_denial(reading, gap.word, reading->rest);
+    if (!gap.hard && prose_is_one_of(gap.word, contrasts))
+        return read_contrast(reading, reading->rest);
+    if (place_of(reading->rule, gap.word) < LABELS_MAX && is_told_of(reading->rest, gap.stop) &&
+        !prose_is_one_of(prose_peek(reading->rest), plural)) /* "A, C are wrong" */
+        return read_prose(reading, reading->rest);
     if (gap.hard || (!reading->rule->strict && prose_is_one_of(gap.word, openers)))
         return read_prose(reading, reading->rest);
     return LABELS_UNREADABLE;
@@ -427,7 +455,7 @@ static struct prose_word take_fillers(struct reading *reading)
     bool any = false;
 
     while (!reading->rule->strict && place_of(reading->rule, word) == LABELS_MAX &&
-           (prose_is_one_of(word, fillers) || (any && word.kind == PROSE_LABEL))) {
+           (prose_is_one_of(word, fillers) || (any && (word.kind == PROSE_LABEL || text_equals(word.text, ","))))) {
         any = true;
         word = prose_next(&reading->rest);
     }
@@ -489,9 +517,9 @@ static struct labels read_text(const struct labels_rule *rule, struct text value
     struct reading reading = {.rule = rule, .rest = {value, 0}};
     uint64_t set = longest_texts(rule, &reading.rest);
 
-    while (!set) {
+    for (int skipped = 0; !set; skipped++) {
         struct prose_word word = prose_next(&reading.rest);
-        if (!prose_is_one_of(word, fillers))
+        if (skipped == SKIPPED_MAX || !prose_is_one_of(word, fillers))
             return finish(&reading, LABELS_UNREADABLE);
         set = longest_texts(rule, &reading.rest);
     }

@@ -85,22 +85,25 @@ static size_t fold_point(uint32_t point, char ret_shown[3])
 
 struct text lookalikes_plain(struct text text, bool fold, bool strip, struct buffer *room)
 {
-    bool changed = false;
+    size_t copied = 0; /* of the text */
     size_t bytes;
 
     buffer_clear(room);
-    if (!fold && !strip)
-        return text;
-    for (size_t at = 0; at < text.length_bytes; at += bytes) {
+    for (size_t at = 0; (fold || strip) && at < text.length_bytes; at += bytes) {
+        bytes = 1;
+        if ((unsigned char)text.data[at] < 0x80)
+            continue;
         uint32_t point = point_at(text, at, &bytes);
         char shown[3];
-        size_t shown_bytes = fold && bytes > 1 ? fold_point(point, shown) : 0;
-        bool dropped = strip && bytes > 1 && is_without_width(point);
-        changed |= shown_bytes > 0 || dropped;
-        if (shown_bytes)
-            buffer_append(room, shown, shown_bytes);
-        else if (!dropped)
-            buffer_append(room, text.data + at, bytes);
+        size_t shown_bytes = fold ? fold_point(point, shown) : 0;
+        if (!shown_bytes && !(strip && is_without_width(point)))
+            continue;
+        buffer_append(room, text.data + copied, at - copied);
+        buffer_append(room, shown, shown_bytes);
+        copied = at + bytes;
     }
-    return changed ? buffer_text(room) : text;
+    if (!copied)
+        return text;
+    buffer_append(room, text.data + copied, text.length_bytes - copied);
+    return buffer_text(room);
 }

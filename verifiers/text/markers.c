@@ -33,6 +33,8 @@ static struct text slice(struct text text, size_t start, size_t end)
 
 static bool starts_with(struct text text, size_t at, struct text prefix)
 {
+    if (prefix.length_bytes > 1 && ((byte_at(text, at + 1) ^ prefix.data[1]) & ~0x20))
+        return false; /* soon, as it is asked at most bytes of a text */
     return at <= text.length_bytes && text.length_bytes - at >= prefix.length_bytes &&
            strncasecmp(text.data + at, prefix.data, prefix.length_bytes) == 0;
 }
@@ -83,9 +85,9 @@ static bool is_disowned(struct text text, size_t at)
     static const char *const passed[] = {"the",   "my",   "our",  "your", "this", "that", "final", "correct",
                                          "right", "best", "true", "real", "only", "is",   "was",   NULL};
     static const char *const disowning[] = {
-        "if",    "whether", "suppose", "supposing", "assume", "assuming", "unless",    "wrong",    "incorrect",
-        "false", "not",     "never",   "another",   "other",  "possible", "potential", "tempting", "each",
-        "every", "what",    "which",   "isn't",     "cannot", "no",       NULL};
+        "if",       "whether", "suppose", "supposing", "assume", "assuming", "unless", "wrong", "incorrect",
+        "false",    "not",     "never",   "another",   "other",  "possible", "second", "next",  "potential",
+        "tempting", "each",    "every",   "what",      "which",  "isn't",    "cannot", "no",    NULL};
     struct prose_word word = {.kind = PROSE_WORD};
 
     for (int words = 0; words < 8; words++) {
@@ -161,7 +163,8 @@ static size_t skip_colon(struct text text, size_t at)
 /* The index behind a verb, or at one that denies, which then begins the value. 0: there is no verb. */
 static size_t skip_verb(struct text text, size_t at)
 {
-    static const char *const verbs[] = {"is", "are", "was", "must be", "should be", "would be", "will be", "has to be"};
+    static const char *const verbs[] = {"is",       "are",     "was",       "must be",    "should be",
+                                        "would be", "will be", "has to be", "can only be"};
     static const char *const denying[] = {"isn't",     "isn\xE2\x80\x99t", "aren't",    "wasn't",
                                           "cannot be", "can't be",         "can not be"};
     size_t length = word_of_list(text, at, denying, ARRAY_LENGTH(denying));

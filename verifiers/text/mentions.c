@@ -46,16 +46,17 @@ static void find_line(const struct labels_rule *rule, struct text text, struct c
 {
     struct text line;
     bool last = true;
+    bool alone = false; /* the last line is a letter alone: labels above it do not count */
 
     for (int lines = 0; lines < LINES_MAX && text.length_bytes; lines++) {
         text = without_last_line(text, &line);
         if (!line.length_bytes)
             continue;
         struct labels labels = labels_read(rule, line);
-        if (labels.outcome == LABELS_READ && !agree(ret_claim, line, labels))
+        bool counts = labels.outcome == LABELS_READ && (labels.alone || !alone);
+        if (counts && !agree(ret_claim, line, labels))
             return;
-        if (last && labels.outcome == LABELS_READ && labels.alone)
-            return;
+        alone |= last && counts && labels.alone;
         if (last && labels.outcome == LABELS_SEVERAL) {
             *ret_claim = (struct claim){line, labels};
             return;
@@ -77,12 +78,15 @@ static struct text rest_of_line(struct text text, const char *start, size_t limi
 /* What stands behind the last "I pick" and the like. */
 static void find_pick(const struct labels_rule *rule, struct text text, struct claim *ret_claim)
 {
+    static const char *const going[] = {"go", "going", "went", "opt", "opting", NULL};
+    static const char *const with[] = {"with", "for", NULL};
     struct prose at = {text, 0};
     struct prose_word before = {.kind = PROSE_END};
     const char *picked = NULL;
 
     for (struct prose_word word = prose_next(&at); word.kind != PROSE_END; before = word, word = prose_next(&at))
-        if (prose_is_one_of(word, picks) && !prose_is_one_of(before, negations))
+        if ((prose_is_one_of(word, picks) && !prose_is_one_of(before, negations)) ||
+            (prose_is_one_of(word, with) && prose_is_one_of(before, going)))
             picked = text.data + at.at;
     if (!picked)
         return;

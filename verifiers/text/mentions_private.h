@@ -1,7 +1,7 @@
 /* mentions: a letter that a text answers with, without a box, tag or marker.
  *
- * In this order: the last line, if it is a letter alone; all lines that are a letter or a label with something behind it,
- * if they agree; what stands behind the last "I pick", "I choose" or the like; all of "option B" and "B is correct", if
+ * In this order: all lines that are a letter or a label with something behind it, if they agree; where the last line is a
+ * letter alone, only such lines; what stands behind the last "I pick", "I choose" or the like; all of "option B" and "B is correct", if
  * they agree. Denied ones ("not option A", "option A is wrong") do not count.
  *
  * Pure; lines and mentions are counted, so that the work is bounded. */
