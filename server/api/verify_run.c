@@ -180,16 +180,17 @@ static bool check_judges(struct pool *engines, struct verify_request *request, s
     char path[PATH_BYTES];
     size_t index;
 
-    if (request->shared && judges_check(engines, request->shared, TEXT_NONE, &index, &problem) < 0) {
+    if (request->shared && judges_check_item(engines, request->shared, &index, &problem) < 0) {
         path_index(path, "", "verifiers", index);
-        path_join(path, path, "options.engine");
+        path_join(path, path, "options");
+        path_join(path, path, problem.name);
         call_refuse(call, ERR_VERIFIER_OPTIONS, path, "%s", problem.message);
         return false;
     }
     for (size_t i = 0; i < request->count; i++) {
         struct verify_item *item = &request->items[i];
         if (item->list && item->list != request->shared && !item->failed &&
-            judges_check(engines, item->list, TEXT_NONE, &index, &problem) < 0)
+            judges_check_item(engines, item->list, &index, &problem) < 0)
             verify_item_fail(item, "verifier_options", problem.message, false);
     }
     return true;

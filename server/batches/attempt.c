@@ -29,6 +29,7 @@ static struct attempt *attempt_create(struct live_batch *live, uint32_t rollout)
     attempt->revision = live->group_revisions[live->batch.rollouts[rollout].group];
     attempt->seed = live_seed(live, rollout);
     buffer_init(&attempt->frame, FRAME_MAX_BYTES);
+    buffer_init(&attempt->member, FRAME_MAX_BYTES);
     buffer_init(&attempt->packed_sample, FRAME_MAX_BYTES);
     live->flights[rollout].attempt = attempt;
     live->jobs++;
@@ -49,6 +50,7 @@ void attempt_destroy(struct attempt *attempt)
     engine_release(attempt->engine);
     free(attempt->model);
     buffer_finish(&attempt->frame);
+    buffer_finish(&attempt->member);
     live_leave(attempt->live);
     free(attempt);
 }
@@ -284,7 +286,7 @@ static void parse(struct job *job, struct store_reader *reader)
         return;
     attempt->frame_too_large =
         verification_build_frame(attempt->live, attempt->rollout, attempt->sample.text, attempt->sample.ids,
-                                 attempt->sample.id_count, &attempt->frame) < 0;
+                                 attempt->sample.id_count, &attempt->frame, &attempt->member) < 0;
     buffer_trim(&attempt->frame); /* it may wait long, beside thousands */
 }
 

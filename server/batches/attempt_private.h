@@ -45,6 +45,7 @@ struct attempt {
     struct sample_error error; /* message "" if there was none */
     struct buffer frame;       /* the sample's, for the verifiers */
     bool frame_too_large;
+    struct buffer member; /* likewise, where one judges the whole group */
 
     uint64_t seed;
     int64_t revision;        /* of its group */

@@ -2,6 +2,7 @@
 
 #include "server/base/cleanup.h"
 #include "server/batches/attempt_private.h"
+#include "server/batches/gather_private.h"
 #include "server/batches/live.h"
 #include "server/batches/row_private.h"
 #include "server/batches/verification_private.h"
@@ -19,8 +20,12 @@ void flight_verify(struct live_batch *live, uint32_t rollout)
     if (!flight->verification) {
         flight->verification = verification_create(live, rollout);
         verification_take_frame(flight->verification, &flight->attempt->frame, flight->attempt->frame_too_large);
+        verification_take_member(flight->verification, &flight->attempt->member);
     }
-    verification_ask(flight->verification);
+    if (verifier_list_has_group(live_group(live, rollout)->verifiers))
+        gather_join(live, rollout);
+    else
+        verification_ask(flight->verification);
 }
 
 void flight_stop_sampling(struct live_batch *live, uint32_t rollout)
@@ -35,6 +40,8 @@ void flight_stop_sampling(struct live_batch *live, uint32_t rollout)
 
 void flight_stop_verifying(struct live_batch *live, uint32_t rollout)
 {
+    if (live->flights[rollout].verification->gathers)
+        gather_leave(live, rollout);
     verification_stop(TAKE_PTR(live->flights[rollout].verification));
 }
 

@@ -168,6 +168,7 @@ void live_destroy(struct live_batch *live)
     if (live->queue)
         pool_named_unpin(live->queue->pool);
     free(live->flights);
+    free(live->gathers);
     free(live->rewards);
     free(live->failed_at);
     free(live->group_revisions);

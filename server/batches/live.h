@@ -17,6 +17,7 @@
 #include <uthash.h>
 
 struct flight;
+struct gather;
 struct live_observer;
 struct unstored;
 
@@ -37,6 +38,7 @@ struct live_batch {
     int64_t admitted_utc_us;
     int64_t deadline_utc_us;
     struct flight *flights;      /* [rollout] */
+    struct gather **gathers;     /* [group]; members that wait for their siblings (gather_private.h). NULL: none has */
     double *rewards;             /* [rollout]; NAN: none */
     struct engine **failed_at;   /* [rollout]; the engine of the last failed attempt, held */
     int64_t *group_revisions;    /* [group]; at its first dispatch, -1 before */

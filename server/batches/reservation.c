@@ -17,7 +17,7 @@ static bool is_slow(struct live_batch *live, uint32_t rollout)
  * however slow its programs are. */
 static bool has_share(const struct batches *batches, const struct live_batch *live)
 {
-    return live->program_places < batches->program_places_max - batches->program_places;
+    return live->program_places + batches->program_places < batches->program_places_max;
 }
 
 enum reserved reservation_take(struct live_batch *live, uint32_t rollout, size_t bytes,
@@ -43,15 +43,39 @@ enum reserved reservation_take(struct live_batch *live, uint32_t rollout, size_t
     return RESERVED;
 }
 
-void reservation_release(struct batches *batches, struct reservation *reservation)
+static void change_places(struct batches *batches, const struct reservation *reservation, bool more)
 {
     struct live_batch *live = reservation->programs_of;
+    size_t change = more ? 1 : (size_t)-1;
 
+    *(live ? &batches->program_places : &batches->places) += change;
+    if (live)
+        live->program_places += change;
+}
+
+void reservation_lend(struct batches *batches, struct reservation *reservation)
+{
+    if (!reservation->place || reservation->lent)
+        return;
+    reservation->lent = true;
+    change_places(batches, reservation, false);
+    batches_wake(batches);
+}
+
+void reservation_take_back(struct batches *batches, struct reservation *reservation)
+{
+    if (!reservation->lent)
+        return;
+    reservation->lent = false;
+    change_places(batches, reservation, true);
+}
+
+void reservation_release(struct batches *batches, struct reservation *reservation)
+{
     if (!reservation->place)
         return;
-    *(live ? &batches->program_places : &batches->places) -= 1;
-    if (live)
-        live->program_places--;
+    if (!reservation->lent)
+        change_places(batches, reservation, false);
     batches_give_flight_bytes(batches, reservation->bytes);
     if (reservation->row)
         store_release(batches->uses.store, 1);

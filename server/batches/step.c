@@ -6,6 +6,7 @@
 #include "server/batches/closing_private.h"
 #include "server/batches/dispatch_private.h"
 #include "server/batches/flight_private.h"
+#include "server/batches/gather_private.h"
 #include "server/batches/live.h"
 #include "server/batches/observer.h"
 #include "server/batches/queues_private.h"
@@ -78,6 +79,8 @@ static void carry_out(struct live_batch *live, const struct batch_event *event)
         effects[action.kind](live, action.index);
     }
     live->actions.count = 0;
+    if (event->kind == EVENT_SAMPLED || event->kind == EVENT_SAMPLE_FAILED)
+        gather_look(live, live->batch.rollouts[event->index].group);
 }
 
 static void time_has_come(void *arg)

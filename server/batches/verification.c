@@ -22,6 +22,7 @@ struct verification *verification_create(struct live_batch *live, uint32_t rollo
     verification->given = live_given(live, rollout);
     verification->taken_us = clock_monotonic_us();
     buffer_init(&verification->frame, FRAME_MAX_BYTES);
+    buffer_init(&verification->member, FRAME_MAX_BYTES);
     buffer_init(&verification->verdicts_json, VERDICTS_MAX_BYTES);
     buffer_init(&verification->rewards_json, VERDICTS_MAX_BYTES);
     buffer_init(&verification->heldout_json, VERDICTS_MAX_BYTES);
@@ -36,6 +37,8 @@ void verification_destroy(struct verification *verification)
     if (verification->has_verdicts)
         verdict_set_finish(&verification->verdicts);
     verify_job_finish(&verification->verify);
+    verdict_records_free(verification->told, live_group(verification->live, verification->rollout)->verifiers->count);
+    buffer_finish(&verification->member);
     buffer_finish(&verification->frame);
     buffer_finish(&verification->verdicts_json);
     buffer_finish(&verification->rewards_json);
@@ -49,6 +52,12 @@ void verification_take_frame(struct verification *verification, struct buffer *f
     verification->frame = *frame;
     verification->frame_too_large = too_large;
     buffer_init(frame, 0);
+}
+
+void verification_take_member(struct verification *verification, struct buffer *member)
+{
+    verification->member = *member;
+    buffer_init(member, 0);
 }
 
 /* To a worker: it holds a place already. */
@@ -88,6 +97,7 @@ static void read_verdicts(struct job *job, struct store_reader *reader)
     struct json_write json;
 
     verification->verify.list = asked; /* also where the verifiers were not asked */
+    verification->verify.told = verification->told;
     verdict_set_read(&verification->verify, &verification->verdicts);
     if (verification->given)
         verdict_set_add_given(&verification->verdicts, verification->given->given, verification->given->given_count);
@@ -124,23 +134,25 @@ static void name_rollout(const struct live_batch *live, uint32_t rollout, char r
 }
 
 int verification_build_frame(const struct live_batch *live, uint32_t rollout, struct text completion,
-                             const uint32_t *ids, size_t id_count, struct buffer *out)
+                             const uint32_t *ids, size_t id_count, struct buffer *out, struct buffer *ret_member)
 {
     const struct group_spec *group = live_group(live, rollout);
     char id[ID_BYTES];
     name_rollout(live, rollout, id);
-    return verify_request_build(group->verifiers,
-                                &(struct verify_subject){.completion = completion,
-                                                         .prompt = group->prompt,
-                                                         .reference_json = group->reference_json,
-                                                         .completion_tokens = ids ? (int64_t)id_count : -1,
-                                                         .id = text_of(id),
-                                                         .task = group->task,
-                                                         .messages_json = group->messages,
-                                                         .metadata_json = group->metadata_json,
-                                                         .completion_ids = ids,
-                                                         .completion_id_count = id_count},
-                                out);
+    struct verify_subject subject = {.completion = completion,
+                                     .prompt = group->prompt,
+                                     .reference_json = group->reference_json,
+                                     .completion_tokens = ids ? (int64_t)id_count : -1,
+                                     .id = text_of(id),
+                                     .task = group->task,
+                                     .messages_json = group->messages,
+                                     .metadata_json = group->metadata_json,
+                                     .completion_ids = ids,
+                                     .completion_id_count = id_count};
+
+    if (verifier_list_has_group(group->verifiers))
+        verify_member_write(&subject, ret_member);
+    return verify_request_build(group->verifiers, &subject, out);
 }
 
 static void fill_job(struct verification *verification)
@@ -220,7 +232,7 @@ static void prepare(struct job *job, struct store_reader *reader)
     if (group->verifiers->count > 0)
         verification->frame_too_large =
             verification_build_frame(verification->live, verification->rollout, given->text, given->ids,
-                                     given->token_count, &verification->frame) < 0;
+                                     given->token_count, &verification->frame, &verification->member) < 0;
     else if (given->given_count > 0)
         read_verdicts(job, reader);
 }

@@ -24,6 +24,9 @@ struct verification {
     char rollout_id[ID_BYTES]; /* named in the incidents of verifiers */
     struct buffer frame;
     bool frame_too_large;
+    struct buffer member;        /* of its group, where one judges all of it; gather.c */
+    bool gathers;                /* it waits for its siblings */
+    struct verdict_record *told; /* [verifier]; what came of that; NULL: nothing was asked */
     struct verdict_set verdicts;
     bool has_verdicts;
     struct reward reward;
@@ -39,9 +42,12 @@ struct verification {
 struct verification *verification_create(struct live_batch *live, uint32_t rollout);
 /* For a sample: the frame was built with the parsing. Leaves *frame empty. */
 void verification_take_frame(struct verification *verification, struct buffer *frame, bool too_large);
-/* The frame of one completion of a rollout. ids: NULL: none. 0, or -1: it is too large. Worker. */
+/* The same of what a verifier of the whole group is told of it. */
+void verification_take_member(struct verification *verification, struct buffer *member);
+/* The frame of one completion of a rollout. ids: NULL: none. 0, or -1: it is too large. ret_member is filled where a
+ * verifier judges the whole group. Worker. */
 int verification_build_frame(const struct live_batch *live, uint32_t rollout, struct text completion,
-                             const uint32_t *ids, size_t id_count, struct buffer *out);
+                             const uint32_t *ids, size_t id_count, struct buffer *out, struct buffer *ret_member);
 /* For a completion of the request: builds the frame. EVENT_SAMPLED, or EVENT_SAMPLE_FAILED if the request brought a
  * failure. */
 void verification_prepare(struct verification *verification);

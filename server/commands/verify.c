@@ -468,7 +468,7 @@ static void ask(const struct question *question, const struct arguments *argumen
                          "the completion and its reference are larger than a worker reads", false, ret_set);
         return;
     }
-    if (verifier_list_asks(question->list) && arguments->settings) {
+    if ((verifier_list_asks(question->list) || verifier_list_has_group(question->list)) && arguments->settings) {
         if (verify_asked(arguments->settings, question->list, &frame, arguments->timeout_us, ret_set, message) < 0)
             verdict_set_fail(question->list, "verifier_unavailable", message, false, ret_set);
         return;

@@ -154,9 +154,10 @@ static int check_judges(struct bench *bench, const struct verifier_list *list, c
     struct verifier_problem problem;
     size_t index;
 
-    if (judges_check(bench->engines, list, TEXT_NONE, &index, &problem) == 0)
+    if (judges_check_item(bench->engines, list, &index, &problem) == 0)
         return 0;
-    snprintf(ret_message, SETTINGS_MESSAGE_BYTES, "verifiers[%zu].options.engine: %.400s", index, problem.message);
+    snprintf(ret_message, SETTINGS_MESSAGE_BYTES, "verifiers[%zu].options.%s: %.400s", index, problem.name,
+             problem.message);
     return -1;
 }
 

@@ -251,10 +251,9 @@ static int read_words(const struct entry *entry)
 {
     const struct raw_external *raw = entry->raw;
 
-    if (raw->scope && strcmp(raw->scope, "rollout") != 0)
-        return refuse(entry, "scope", raw->scope,
-                      strcmp(raw->scope, "group") == 0 ? "group is not there yet; expected rollout"
-                                                       : "expected rollout");
+    entry->external->of_group = raw->scope && strcmp(raw->scope, "group") == 0;
+    if (raw->scope && !entry->external->of_group && strcmp(raw->scope, "rollout") != 0)
+        return refuse(entry, "scope", raw->scope, "expected rollout or group");
     if (raw->sandbox && strcmp(raw->sandbox, "full") != 0 && strcmp(raw->sandbox, "none") != 0)
         return refuse(entry, "sandbox", raw->sandbox, "expected full or none");
     if (raw->persistent && *raw->persistent && strcmp(raw->persistent, "true") != 0 &&

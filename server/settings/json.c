@@ -118,7 +118,7 @@ static void write_external(struct json_write *json, const struct external_settin
         write_url(json, external);
     else
         write_command(json, external);
-    json_put_string(json, "scope", "rollout");
+    json_put_string(json, "scope", external->of_group ? "group" : "rollout");
     json_key(json, "timeout");
     write_unit(json, external->timeout_us, duration_format);
     json_object_end(json);

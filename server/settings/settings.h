@@ -46,6 +46,7 @@ struct external_settings {
     char *path;  /* what follows in its URL */
     char *token; /* its key; NULL: none */
     int64_t in_flight; /* requests that it gets at once */
+    bool of_group;     /* it judges all members of a group at once */
     int64_t timeout_us;
     int64_t memory_bytes;
     bool bare;       /* sandbox: none */

@@ -57,7 +57,7 @@ const struct external_field external_fields[EXTERNAL_FIELD_COUNT] = {
     {FIELD_TEXTS(command), "[/usr/bin/python3, style.py]", "run in a sandbox for each verdict; or a url"},
     {FIELD_TEXT(url), "http://127.0.0.1:9000/style", "asked for each verdict; or a command"},
     {FIELD_TEXTS(files), "[/opt/rewards/style.py]", "put beside it; at most 4, 256KiB in all"},
-    {FIELD_TEXT(scope), "rollout", "group is not there yet"},
+    {FIELD_TEXT(scope), "rollout", "group: all members of a group at once"},
     {FIELD_TEXT(sandbox), "full", "none: as a process of the service, without walls"},
     {FIELD_TEXT(timeout), "10s", "of one verdict, repeats of a url's included"},
     {FIELD_TEXT(memory), "512MiB", "of all processes of a command"},

@@ -66,6 +66,7 @@ static void write_entry(struct json_write *json, const struct external_settings 
 {
     json_object_begin(json);
     json_put_bool(json, "asked", settings->url != NULL);
+    json_put_bool(json, "group", settings->of_group);
     json_put_int(json, "timeout_ms", settings->timeout_us / US_PER_MS);
     json_put_int(json, "memory_bytes", settings->memory_bytes);
     json_put_bool(json, "bare", settings->bare);
@@ -176,7 +177,7 @@ static void write_external(struct json_write *json, const struct external *exter
     json_object_begin(json);
     json_put_string(json, "name", external->name);
     json_put_string(json, "version", external->version);
-    json_put_string(json, "scope", "rollout");
+    json_put_string(json, "scope", external->settings->of_group ? "group" : "rollout");
     json_put_string(json, "sandbox", external->settings->url ? NULL : external->settings->bare ? "none" : "full");
     json_put_bool(json, "asked", external->settings->url != NULL);
     json_put_bool(json, "persistent", external->settings->persistent);

@@ -22,10 +22,14 @@ void verify_job_ask(struct verify_job *job, const struct verifier_list *list, in
 {
     job->list = list;
     job->verifier_count = list->count;
-    job->programs = job->asks = 0;
+    job->programs = job->asks = job->elsewhere = 0;
     job->parts[WORKER_TEXT].timeout_us = job->parts[VERIFY_ANSWERS].timeout_us = text_timeout_us;
     job->parts[WORKER_CODE].timeout_us = MARGIN_US;
     for (size_t i = 0; i < list->count; i++) {
+        if (list->specs[i].of_group && !job->of_group) {
+            job->elsewhere |= UINT64_C(1) << i;
+            continue;
+        }
         if (verifier_spec_asks(&list->specs[i]))
             job->asks |= UINT64_C(1) << i;
         if (!verifier_spec_runs_programs(&list->specs[i]))

@@ -1,6 +1,7 @@
 #include "server/verify/judges.h"
 
 #include "server/base/nearest.h"
+#include "server/verify/externals.h"
 
 static int refuse_unknown(struct pool *engines, struct text name, struct verifier_problem *ret_problem)
 {
@@ -39,4 +40,18 @@ int judges_check(struct pool *engines, const struct verifier_list *list, struct 
         return -1;
     }
     return 0;
+}
+
+int judges_check_item(struct pool *engines, const struct verifier_list *list, size_t *ret_index,
+                      struct verifier_problem *ret_problem)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (!list->specs[i].of_group)
+            continue;
+        *ret_index = i;
+        return verifier_refuse(ret_problem, "name",
+                               "the external \"%s\" judges whole groups (scope: group), and an item has none",
+                               list->specs[i].external->name);
+    }
+    return judges_check(engines, list, TEXT_NONE, ret_index, ret_problem);
 }

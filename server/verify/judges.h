@@ -10,4 +10,8 @@
 int judges_check(struct pool *engines, const struct verifier_list *list, struct text own, size_t *ret_index,
                  struct verifier_problem *ret_problem);
 
+/* The same for an item of POST /v1/verify: it has no group, so that no verifier of the list may judge a whole one. */
+int judges_check_item(struct pool *engines, const struct verifier_list *list, size_t *ret_index,
+                      struct verifier_problem *ret_problem);
+
 #endif

@@ -63,11 +63,14 @@ struct verify_job {
     size_t frame_bytes;
     const struct verifier_list *list; /* whose frame it is; for the observer */
     size_t verifier_count;
-    uint64_t programs;      /* a bit for each verifier that runs programs */
-    uint64_t asks;          /* a bit for each that may have to ask a server */
-    const char *run;        /* whose worker judges it; NULL: none */
-    const char *rollout;    /* where it belongs; for the observer */
-    const char *request_id; /* that began it; for the log, NULL: not known */
+    uint64_t programs;                 /* a bit for each verifier that runs programs */
+    uint64_t asks;                     /* a bit for each that may have to ask a server */
+    uint64_t elsewhere;                /* a bit for each that judges the whole group, and is not asked here */
+    bool of_group;                     /* it is the job on the whole group */
+    const struct verdict_record *told; /* [verifier]: what those said; NULL: nothing */
+    const char *run;                   /* whose worker judges it; NULL: none */
+    const char *rollout;               /* where it belongs; for the observer */
+    const char *request_id;            /* that began it; for the log, NULL: not known */
     enum verify_lane lane;
     void (*done)(struct verify_job *job);
 
@@ -92,7 +95,7 @@ static inline uint64_t verify_job_share(const struct verify_job *job, int part)
 
     if (part == VERIFY_ANSWERS)
         return all & job->asked;
-    return all & (part == WORKER_CODE ? job->programs : ~(job->programs | job->asked));
+    return all & (part == WORKER_CODE ? job->programs : ~(job->programs | job->asked | job->elsewhere));
 }
 
 /* Whose frame it is: list, count, programs and timeouts. text_timeout_us is of the text workers; programs have the limits

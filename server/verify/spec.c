@@ -141,6 +141,7 @@ static int find_external(struct call *call, const char *path, struct verifier_sp
     if (spec->external) {
         spec->version = spec->external->version;
         spec->by_url = spec->external->settings->url;
+        spec->of_group = spec->external->settings->of_group;
         return 0;
     }
     externals_advise(name, advice);

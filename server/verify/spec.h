@@ -25,6 +25,7 @@ struct verifier_spec {
     const char *version;             /* the verifier's, or its external's */
     const struct external *external; /* the one that the options name; NULL: the verifier asks none */
     bool by_url;                     /* and it is a server */
+    bool of_group;                   /* it judges all members of a group at once */
     size_t of; /* the place in the list, from 1 on, of the one whose score it depends on; 0: on none */
     char *id;
     double weight; /* 0 if heldout */
@@ -73,6 +74,15 @@ static inline bool verifier_list_runs_programs(const struct verifier_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
         if (verifier_spec_runs_programs(&list->specs[i]))
+            return true;
+    return false;
+}
+
+/* One of them judges whole groups. */
+static inline bool verifier_list_has_group(const struct verifier_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->specs[i].of_group)
             return true;
     return false;
 }
@@ -141,11 +151,15 @@ struct verify_subject {
     struct text metadata_json;
     const uint32_t *completion_ids;
     size_t completion_id_count;
+    struct text members_json; /* of a whole group: what verify_member_write() wrote of each, as an array */
 };
 
 /* Appends the whole frame, its length first. 0, or -1 if it would be larger than a worker reads (or than the buffer may be): failure
  * verifier_input_too_large. Any thread. */
 int verify_request_build(const struct verifier_list *list, const struct verify_subject *subject, struct buffer *out);
+
+/* {"id", "completion", "completion_ids"} of the subject: what a verifier of the whole group is told of one member. */
+void verify_member_write(const struct verify_subject *subject, struct buffer *out);
 
 #define VERIFY_CODE_BYTES 48
 
@@ -182,6 +196,9 @@ void verdict_set_add_given(struct verdict_set *set, const struct given_score *gi
  * no_token_offsets. verify/steps.c */
 void verdict_set_place_steps(struct verdict_set *set, const uint32_t *token_ends, size_t token_count);
 void verdict_set_finish(struct verdict_set *set);
+/* What came of a job on a whole group: one verdict for each of its members. Likewise. */
+void verdict_set_read_members(const struct verify_job *job, size_t count, struct verdict_set *ret_set);
+void verdict_records_free(struct verdict_record *records, size_t count); /* NULL is fine */
 /* Counts those on programs in the metrics. */
 void verdict_set_count(const struct verdict_set *set, const struct verifier_list *list);
 /* The number of verdicts that reached a limit of the verifier. */

@@ -18,6 +18,15 @@ static void put_if_given(struct json_write *json, const char *key, struct text r
         json_put_raw(json, key, raw);
 }
 
+static void write_ids(struct json_write *json, const struct verify_subject *subject)
+{
+    json_key(json, "completion_ids");
+    json_array_begin(json);
+    for (size_t i = 0; i < subject->completion_id_count; i++)
+        json_int(json, subject->completion_ids[i]);
+    json_array_end(json);
+}
+
 static void write_about(struct json_write *json, const struct verify_subject *subject)
 {
     if (subject->id.data)
@@ -25,13 +34,24 @@ static void write_about(struct json_write *json, const struct verify_subject *su
     if (subject->task.data)
         json_put_text(json, "task", subject->task);
     put_if_given(json, "metadata", subject->metadata_json);
-    if (!subject->completion_ids)
-        return;
-    json_key(json, "completion_ids");
-    json_array_begin(json);
-    for (size_t i = 0; i < subject->completion_id_count; i++)
-        json_int(json, subject->completion_ids[i]);
-    json_array_end(json);
+    put_if_given(json, "members", subject->members_json);
+    if (subject->completion_ids)
+        write_ids(json, subject);
+}
+
+void verify_member_write(const struct verify_subject *subject, struct buffer *out)
+{
+    struct json_write json;
+
+    json_write_init(&json, out);
+    json_object_begin(&json);
+    json_put_text(&json, "id", subject->id);
+    json_put_text(&json, "completion", subject->completion);
+    if (subject->completion_ids)
+        write_ids(&json, subject);
+    else
+        json_put_null(&json, "completion_ids");
+    json_object_end(&json);
 }
 
 static void write_verifier(struct json_write *json, const struct verifier_spec *spec)
@@ -265,6 +285,22 @@ static void read_part(const struct verify_job *job, int index, struct verdict_se
     lose(set, part->timed_out, VERIFIER_TIMEOUT, VERIFIER_TIMEOUT_MESSAGE);
 }
 
+/* The verdicts of those that judged the whole group. */
+static void take_told(const struct verify_job *job, struct verdict_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        if (!(job->elsewhere >> i & 1))
+            continue;
+        if (!job->told) {
+            fail(&set->verdicts[i], "verifier_unavailable", "its group was not judged", true);
+            continue;
+        }
+        set->verdicts[i] = job->told[i];
+        if (job->told[i].detail_json)
+            set->verdicts[i].detail_json = xstrdup(job->told[i].detail_json);
+    }
+}
+
 void verdict_set_read(const struct verify_job *job, struct verdict_set *ret_set)
 {
     allocate(job->list, ret_set);
@@ -273,7 +309,55 @@ void verdict_set_read(const struct verify_job *job, struct verdict_set *ret_set)
     for (size_t i = 0; i < ret_set->count; i++)
         if (job->asked >> i & 1)
             ret_set->verdicts[i].duration_us += job->calls_us;
+    take_told(job, ret_set);
     of_settle(job->list, ret_set);
+}
+
+/* The member's own verdict; beside it the detail has what is true of all. */
+static void read_member(const struct verdict_record *group, json_t *detail, const json_t *member,
+                        struct verdict_record *record)
+{
+    json_t *own = json_copy(detail);
+
+    if (!json_is_object(member) || !read_verdict(member, false, record))
+        fail(record, "verifier_crashed", "the worker's reply cannot be read", true);
+    json_object_del(own, "members");
+    json_object_update(own, json_object_get(member, "detail"));
+    free(record->detail_json);
+    record->detail_json = json_dumps(own, JSON_COMPACT);
+    record->duration_us = group->duration_us;
+    memcpy(record->version, group->version, sizeof record->version);
+    json_decref(own);
+}
+
+void verdict_set_read_members(const struct verify_job *job, size_t count, struct verdict_set *ret_set)
+{
+    struct verdict_set whole;
+    const struct verdict_record *group;
+
+    verdict_set_read(job, &whole);
+    group = &whole.verdicts[0];
+    ret_set->count = count;
+    ret_set->verdicts = xcalloc(count, sizeof ret_set->verdicts[0]);
+    json_t *detail = group->detail_json ? json_loads(group->detail_json, JSON_ALLOW_NUL, NULL) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (group->kind != VERDICT_UNSCORED) {
+            read_member(group, detail, json_array_get(json_object_get(detail, "members"), i), &ret_set->verdicts[i]);
+            continue;
+        }
+        ret_set->verdicts[i] = *group;
+        if (group->detail_json)
+            ret_set->verdicts[i].detail_json = xstrdup(group->detail_json);
+    }
+    json_decref(detail);
+    verdict_set_finish(&whole);
+}
+
+void verdict_records_free(struct verdict_record *records, size_t count)
+{
+    for (size_t i = 0; i < count && records; i++)
+        free(records[i].detail_json);
+    free(records);
 }
 
 size_t verdict_set_undecided(const struct verdict_set *set)

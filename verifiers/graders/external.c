@@ -43,6 +43,11 @@ static const struct verifier_option options[] = {
 
 /* --- there --- */
 
+static bool is_of_group(const struct verifier_input *input)
+{
+    return json_is_true(json_object_get(input->external, "group"));
+}
+
 /* Its own keys of the request, null for one that is not there. */
 static json_t *input_of(const struct verifier_input *input)
 {
@@ -56,6 +61,10 @@ static json_t *input_of(const struct verifier_input *input)
     json_object_set_new(object, "reference",
                         input->reference ? json_incref((json_t *)(uintptr_t)input->reference) : json_null());
     json_object_set_new(object, "siblings", json_null());
+    if (is_of_group(input)) { /* the request has a completion because every one has */
+        json_object_set_new(object, "completion", json_null());
+        json_object_set(object, "siblings", json_object_get(input->request, "members"));
+    }
     return object;
 }
 
@@ -206,10 +215,8 @@ static void take_failure(const json_t *failure, struct verdict *verdict)
 }
 
 /* Only a server may say its version. */
-static const char *unknown_key(const json_t *reply, bool asked)
+static const char *unknown_key(const json_t *reply, const char *const *known, size_t count)
 {
-    static const char *const known[] = {"score", "reason", "detail", "failure", "version"};
-    size_t count = ARRAY_LENGTH(known) - !asked;
     const char *key;
     const json_t *value;
 
@@ -257,7 +264,8 @@ static void take_reply(const json_t *reply, bool asked, struct verdict *verdict)
 {
     const json_t *score = json_object_get(reply, "score");
     const json_t *failure = json_object_get(reply, "failure");
-    const char *unknown = unknown_key(reply, asked);
+    static const char *const known[] = {"score", "reason", "detail", "failure", "version"};
+    const char *unknown = unknown_key(reply, known, ARRAY_LENGTH(known) - !asked);
 
     if (!json_is_object(reply))
         verdict_fail(verdict, FAILURE_REPLY, "the reply is no object");
@@ -278,12 +286,85 @@ static void take_reply(const json_t *reply, bool asked, struct verdict *verdict)
         verdict_fail(verdict, FAILURE_REPLY, "the reply has neither a score that is a number nor a failure");
 }
 
-static void read_reply(struct text output, bool asked, struct verdict *verdict)
+/* --- of a group --- */
+
+/* As the service reads a verdict (worker.h). */
+static json_t *verdict_as_json(const struct verdict *verdict)
+{
+    const char *kind = verdict_kind_names[verdict->kind];
+    json_t *json = json_pack("{s:s, s:s, s:O?}", "verdict", kind, "reason", verdict->reason, "detail", verdict->detail);
+
+    if (verdict->kind == VERDICT_UNSCORED) {
+        json_object_set_new(json, "score", json_null());
+        json_object_set_new(
+            json, "failure",
+            json_pack("{s:s, s:s}", "code", verdict->failure_code, "message", verdict->failure_message));
+    } else {
+        json_object_set_new(json, "score", json_real(verdict->score));
+        json_object_set_new(json, "failure", json_null());
+    }
+    return json;
+}
+
+/* Of one that has no completion nothing that is said counts: nobody is paid for it. */
+static json_t *member_verdict(const json_t *member, const json_t *said)
+{
+    struct verdict one = {.kind = VERDICT_UNSCORED, .detail = json_object()};
+
+    if (json_object_get(member, "failure"))
+        verdict_fail(&one, FAILURE_REPLY, "it has no completion");
+    else
+        take_reply(said, false, &one);
+    json_t *json = verdict_as_json(&one);
+    verdict_finish(&one);
+    return json;
+}
+
+static void take_siblings(const json_t *members, const json_t *said, struct verdict *verdict)
+{
+    json_t *verdicts = json_array();
+    const json_t *member;
+    size_t i;
+
+    json_array_foreach (members, i, member)
+        json_array_append_new(verdicts, member_verdict(member, json_array_get(said, i)));
+    json_object_set_new(verdict->detail, "members", verdicts);
+    verdict_set_score(verdict, 0, "siblings");
+}
+
+static void take_group(const json_t *reply, const json_t *members, bool asked, struct verdict *verdict)
+{
+    static const char *const known[] = {"siblings", "failure", "version"};
+    const json_t *said = json_object_get(reply, "siblings");
+    const json_t *failure = json_object_get(reply, "failure");
+    const char *unknown = unknown_key(reply, known, ARRAY_LENGTH(known) - !asked);
+
+    if (!json_is_object(reply))
+        verdict_fail(verdict, FAILURE_REPLY, "the reply is no object");
+    else if (unknown)
+        verdict_fail(verdict, FAILURE_REPLY, "the reply has a key %.40s; known are siblings, failure%s", unknown,
+                     asked ? ", version" : "");
+    else if (is_given(said) && is_given(failure))
+        verdict_fail(verdict, FAILURE_REPLY, "the reply has siblings and a failure: one of them");
+    else if (!take_version(json_object_get(reply, "version"), verdict))
+        return;
+    else if (is_given(failure))
+        take_failure(failure, verdict);
+    else if (json_is_array(said) && json_array_size(said) == json_array_size(members))
+        take_siblings(members, said, verdict);
+    else
+        verdict_fail(verdict, FAILURE_REPLY, "siblings must be a list of %zu, one for each member",
+                     json_array_size(members));
+}
+
+static void read_reply(const struct verifier_input *input, struct text output, bool asked, struct verdict *verdict)
 {
     json_error_t error;
     json_t *reply = json_loadb(output.data, output.length_bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
 
-    if (reply)
+    if (reply && is_of_group(input))
+        take_group(reply, json_object_get(input->request, "members"), asked, verdict);
+    else if (reply)
         take_reply(reply, asked, verdict);
     else
         verdict_fail(verdict, FAILURE_REPLY, "%s is not one JSON object: %.100s",
@@ -316,7 +397,7 @@ static void run(const struct verifier_input *input, struct sandbox_program *prog
     else if (sandbox_run(input->sandbox_fd, program, 1, &result) < 0)
         verdict_fail(verdict, SANDBOX_UNAVAILABLE, "the slot that runs programs is gone");
     else if (check_end(&result, program->stay == SANDBOX_STAYS, verdict))
-        read_reply(result.standard_output, false, verdict);
+        read_reply(input, result.standard_output, false, verdict);
     if (program->stay == SANDBOX_STAYS && verdict->failure_code && strcmp(verdict->failure_code, FAILURE_REPLY) == 0)
         let_leave(input, program);
 }
@@ -346,8 +427,9 @@ static void take_call_failure(const json_t *failure, struct verdict *verdict)
     verdict->retryable = json_is_true(json_object_get(failure, "retryable"));
 }
 
-static void judge_reply(const json_t *reply, struct verdict *verdict)
+static void judge_reply(const struct verifier_input *input, struct verdict *verdict)
 {
+    const json_t *reply = json_array_get(input->replies, 0);
     const json_t *failure = json_object_get(reply, "failure");
     struct text body = json_text_of(json_object_get(reply, "body"));
 
@@ -356,7 +438,7 @@ static void judge_reply(const json_t *reply, struct verdict *verdict)
     else if (!body.data || json_object_get(reply, "mended"))
         verdict_fail(verdict, FAILURE_REPLY, "the reply is no UTF-8");
     else
-        read_reply(body, true, verdict);
+        read_reply(input, body, true, verdict);
 }
 
 static bool is_asked(const struct verifier_input *input)
@@ -400,7 +482,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
     }
     if (is_asked(input)) {
         ret_verdict->detail = named_detail(input);
-        judge_reply(json_array_get(input->replies, 0), ret_verdict);
+        judge_reply(input, ret_verdict);
         return;
     }
     if (describe_program(input->external, &files, &program) < 0) {
