@@ -111,13 +111,19 @@ static void leave_queue(struct asked_call *call)
     queue->pool->calls->waiting--;
 }
 
-/* Whose turn it is: with something that waits, and fewest on their way. Of two that are alike the older one. */
+/* Fewer on their way; of two that are alike the one that was served longest ago. */
+static bool comes_before(const struct call_queue *queue, const struct call_queue *other)
+{
+    return queue->in_flight != other->in_flight ? queue->in_flight < other->in_flight : queue->sent < other->sent;
+}
+
+/* Whose turn it is, of those with something that waits. */
 static struct call_queue *next_queue(const struct call_pool *pool)
 {
     struct call_queue *next = NULL;
 
     for (struct call_queue *queue = pool->queues; queue; queue = queue->next)
-        if (queue->waiting && (!next || queue->in_flight < next->in_flight))
+        if (queue->waiting && (!next || comes_before(queue, next)))
             next = queue;
     return next;
 }
@@ -389,6 +395,7 @@ static void take_place(struct asked_call *call, struct engine *engine)
     leave_queue(call);
     call->state = CALL_AWAY;
     queue->in_flight++;
+    queue->sent = ++queue->pool->sent;
     queue->pool->calls->in_flight++;
     engine_hold(engine);
     engine_release(call->engine);

@@ -24,6 +24,7 @@ struct call_pool {
     struct named_pool *named;
     struct call_queue *queues;
     struct loop_timer look;
+    uint64_t sent;             /* counts calls */
     int64_t failing_us;        /* since when none of its calls has succeeded; 0: the last one did */
     struct sample_error error; /* of the last one that did not */
 };
@@ -37,6 +38,7 @@ struct call_queue {
     struct asked_call **last;
     size_t calls; /* all that are not over */
     size_t waiting, in_flight;
+    uint64_t sent; /* the number of its last call */
     struct retry_budget retries;
 };
 

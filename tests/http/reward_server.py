@@ -43,6 +43,22 @@ ACTS = {
 }
 
 
+def url_of(bound):
+    return f"http://127.0.0.1:{bound.getsockname()[1]}"
+
+
+class NobodyThere:
+    """A port that refuses, and that nobody else gets meanwhile."""
+
+    def __init__(self):
+        self.socket = socket.socket()
+        self.socket.bind(("127.0.0.1", 0))
+        self.url = url_of(self.socket)
+
+    def close(self):
+        self.socket.close()
+
+
 class RewardServer:
     """Answers each request by `act(asked)`, which may be replaced; None closes the connection, HANG keeps it open. `asked` has what was asked."""
     HANG = object()
@@ -52,7 +68,7 @@ class RewardServer:
         self.asked, self.heads, self.open, self.most_open = [], [], 0, 0
         self.lock, self.released = threading.Lock(), threading.Event()
         self.socket = socket.create_server(("127.0.0.1", 0), backlog=512)
-        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.url = url_of(self.socket)
         threading.Thread(target=self.accept, daemon=True).start()
 
     @staticmethod

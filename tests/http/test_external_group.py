@@ -6,7 +6,7 @@ import pytest
 
 from harness import eventually
 from material import assert_failed_without_a_number, by_task, make_batch, make_group, rollouts, sampling
-from reward_server import RewardServer, answer
+from reward_server import NobodyThere, RewardServer, answer
 
 QUICK = {"engine.backoff_min": "5ms", "engine.backoff_max": "20ms", "engine.down_timeout": "1s", "engine.attempts": 3}
 RANK = r'''
@@ -129,11 +129,11 @@ def test_what_is_not_exactly_a_reply_is_a_failure_of_whom_it_concerns(start, toy
 
 
 def test_a_server_that_is_away_leaves_all_members_without_a_number(start, toy):
-    gone = RewardServer()
-    gone.close()
+    gone = NobodyThere()
     batch = start(toy, settings=by_url(gone)).batch(ranked(make_group("sum"), sampling=sampling(3)))
     assert [rollout["failure"]["code"] for rollout in rollouts(batch)] == ["external_unreachable"] * 3
     assert all(rollout["reward"] is None for rollout in rollouts(batch))
+    gone.close()
 
 
 def test_a_version_that_the_server_says_is_that_of_each_member(start, toy, rewards):
@@ -151,7 +151,7 @@ def test_a_cancelled_batch_takes_its_question_back(start, toy, rewards):
     service = start(toy, settings=by_url(rewards, timeout="60s"))
     batch = service.post("/v1/batches", ranked(make_group("sum"), sampling=sampling(4)), wait="0s").json
     eventually(lambda: len(rewards.asked) == 1, "the question")
-    service.post(f"/v1/batches/{batch['id']}/cancel", {})
+    assert service.delete(f"/v1/batches/{batch['id']}").status == 200
     service.settled(batch["id"])
     assert service.read("/v1/pending")["calls"] == []
 
