@@ -69,13 +69,13 @@ def assert_summary_is_that_of_the_verdicts(batch):
 def test_the_summary_has_a_row_for_each_verifier_and_the_record_has_the_same(start, engine):
     service = start(engine)
     engine.rules({"times": 2, "text": "\\boxed{2}"}, {"times": 1, "text": "\\boxed{3}"}, {"times": 1, "status": 400}, {"text": "no"})
-    verifiers = [{"name": "math"}, {"name": "exact", "id": "strict", "weight": 0.5, "reference": " "}, {"name": "regex", "id": "box", "heldout": True, "options": {"pattern": "boxed"}}]
+    verifiers = [{"name": "math"}, {"name": "exact", "id": "strict", "weight": 0.5, "reference": " "}, {"name": "regex", "id": "bo\"x\\", "heldout": True, "options": {"pattern": "boxed"}}]
     batch = service.batch(make_batch(make_group("t", "1+1=", "2"), make_group("u", "1+2=", "3"), verifiers=verifiers, sampling=sampling(4), missing="skip"))
     assert batch["summary"]["failed"] == 1
     assert_summary_is_that_of_the_verdicts(batch)
     row = batch["summary"]["verifiers"]["strict"]
     assert (row["mean"], row["std"], row["scored"], row["unscored"], row["reasons"]) == (None, None, 0, 7, {"reference_unreadable": 7})
-    assert batch["summary"]["verifiers"]["box"]["mean"] == pytest.approx(3 / 7)
+    assert batch["summary"]["verifiers"]["bo\"x\\"]["mean"] == pytest.approx(3 / 7)
     assert service.read(f"/v1/batches/{batch['id']}")["summary"] == batch["summary"]
     assert next(row for row in service.read("/v1/batches")["items"] if row["id"] == batch["id"])["summary"] == batch["summary"]
 
