@@ -102,7 +102,7 @@ struct asking {
 };
 
 /* verify/asking.c */
-void asking_begin(void *calls, struct verify_job *job);
+void asking_begin(void *arg, struct verify_job *job);
 void asking_cancel(struct verify_job *job);
 void asking_verdict_over(struct asking *asking);    /* the last call of a verdict is over */
 void asking_forget_all(struct verify_calls *calls); /* their transfers and jobs are gone */

@@ -44,6 +44,7 @@ static void write_verifier(struct json_write *json, const struct verifier *verif
     json_put_bool(json, "runs_programs", verifier->runs_programs);
     json_put_bool(json, "asks_external", verifier->asks_external);
     json_put_bool(json, "asks_engine", verifier->asks_engine);
+    json_put_bool(json, "asks_engine", verifier->asks_engine);
     json_key(json, "options");
     json_object_begin(json);
     for (size_t i = 0; i < verifier->option_count; i++)
