@@ -328,7 +328,16 @@ def choice():
         yield bytes([how]) + PART.join([texts.get("A", "").encode(), texts.get("B", "").encode(), row["completion"].encode()])
 
 
-TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, asks, math, compare, verdicts, paths, heads, slot, code, lean, ngrams, choice, schema]
+def ifeval():
+    with open(os.path.join(ROOT, "verifiers", "ifeval", "instructions.c"), encoding="utf-8") as file:
+        ids = re.findall(r'^    \{"([a-z_]+:[a-z0-9_-]+)"', file.read(), re.M)
+    for index, row in enumerate(lines(os.path.join(CASES, "own", "ifeval.jsonl"), 2)):
+        named = row["reference"].get("instruction_id_list") if isinstance(row["reference"], dict) else None
+        if isinstance(named, list) and named and named[0] in ids:
+            yield bytes([ids.index(named[0]), index % 256]) + row["completion"].encode()
+
+
+TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, asks, math, compare, verdicts, paths, heads, slot, code, lean, ngrams, choice, schema, ifeval]
 
 
 def write_words(path):

@@ -28,11 +28,14 @@ static int check_reference(const json_t *reference, const json_t *filled, struct
 /* --- versions of a text --- */
 
 #define VERSIONS_MAX 8
+/* A longer text is judged as it is only: eight versions of it would take too long. */
+#define LOOSE_BYTES 131072
 
 struct versions {
     struct passage passage[VERSIONS_MAX];
     struct buffer without_stars; /* holds the second half of them */
     size_t count;
+    bool cut; /* some were left out */
 };
 
 /* A blank version follows nothing; one that is there already says nothing new. */
@@ -95,9 +98,10 @@ static void add_loose(struct versions *versions, struct text text)
 static void versions_init(struct versions *versions, struct text text, bool loose)
 {
     versions->count = 0;
+    versions->cut = loose && text.length_bytes > LOOSE_BYTES;
     buffer_init(&versions->without_stars, 0);
     add_version(versions, text);
-    if (loose && versions->count)
+    if (loose && !versions->cut && versions->count)
         add_loose(versions, text);
 }
 
@@ -118,6 +122,7 @@ struct outcome {
     size_t undecided;
     const char *why; /* the first one is not decided; static text */
     const char *id;  /* its instruction's */
+    const char *no;  /* the reason of a verdict that is not full */
 };
 
 /* By any version; undecided if one might be the one. */
@@ -148,7 +153,7 @@ static void note(json_t *notes, const struct instruction *instruction, enum foll
 static void follow_all(const struct wanted_list *list, struct versions *versions, json_t *notes,
                        struct outcome *ret_outcome)
 {
-    *ret_outcome = (struct outcome){.count = list->count};
+    *ret_outcome = (struct outcome){.count = list->count, .no = versions->cut ? "too_long" : "not_followed"};
     for (size_t i = 0; i < list->count; i++) {
         const char *why = NULL;
         enum followed followed = is_followed(&list->item[i], versions, &why);
@@ -171,9 +176,9 @@ static void say(const struct outcome *outcome, bool mean, struct verdict *ret_ve
         verdict_fail(ret_verdict, "unsupported", "%s: %s", outcome->id, outcome->why);
     else if (mean)
         verdict_set_score(ret_verdict, (double)outcome->followed / (double)outcome->count,
-                          all ? "followed" : "not_followed");
+                          all ? "followed" : outcome->no);
     else
-        verdict_set(ret_verdict, all, all ? "followed" : "not_followed");
+        verdict_set(ret_verdict, all, all ? "followed" : outcome->no);
 }
 
 static void judge_text(const struct wanted_list *list, struct text text, const json_t *filled,
@@ -200,6 +205,8 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
     struct verifier_problem problem;
     struct text text = extract_final_part(input->completion);
 
+    if (!text.data)
+        text = TEXT_LITERAL("");
     buffer_init(&mended, 3 * text.length_bytes);
     if (wanted_read(input->reference, input->prompt, false, &list, &problem) < 0) {
         verdict_fail(ret_verdict, "reference_unreadable", "%s", problem.message);
@@ -214,7 +221,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
 
 const struct verifier verifier_ifeval = {
     .name = "ifeval",
-    .version = "1",
+    .version = "2",
     .help = "do its instructions hold: IFEval's 25, IF-TRAIN's 29 and IFBench's 58",
     .needs_reference = true,
     .options = options,

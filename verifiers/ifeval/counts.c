@@ -38,6 +38,14 @@ RULE(has_few_repeats)
     return repeats_at_most(passage_lowered(passage), (size_t)kwarg[0].whole);
 }
 
+static int compare(struct text left, struct text right)
+{
+    size_t shorter = left.length_bytes < right.length_bytes ? left.length_bytes : right.length_bytes;
+    int order = memcmp(left.data, right.data, shorter);
+
+    return order ? order : (left.length_bytes > shorter) - (right.length_bytes > shorter);
+}
+
 /* In a sorted list; its length if it is not there. */
 static size_t index_in(struct text word, const char *const *list, size_t count)
 {
@@ -46,8 +54,8 @@ static size_t index_in(struct text word, const char *const *list, size_t count)
 
     while (first < behind) {
         size_t middle = (first + behind) / 2;
-        int order = strncmp(word.data, list[middle], word.length_bytes);
-        if (order == 0 && !list[middle][word.length_bytes])
+        int order = compare(word, text_of(list[middle]));
+        if (order == 0)
             return middle;
         if (order > 0)
             first = middle + 1;

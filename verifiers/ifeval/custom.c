@@ -160,6 +160,7 @@ static void append_plain(struct buffer *out, struct text text)
         {0x100, 0x17e,
          "AaAaAaCcCcCcCcDd--EeEeEeEeEeGgGgGgGgHh--IiIiIiIiI---JjKk-LlLlLlLl--NnNnNnn--OoOoOo--RrRrRrSsSsSsSsTtTt--"
          "UuUuUuUuUuUuWwYyYZzZzZz"},
+        {0x218, 0x21b, "SsTt"},
     };
 
     while (text.length_bytes) {

@@ -65,7 +65,7 @@ struct wanted_list {
     json_t *owned; /* what a reference that is a text holds; NULL otherwise */
 };
 
-/* {"instruction_id_list": [ids], "kwargs": [objects]}, a list of one such object, or a text that holds either as JSON. The
+/* {"instruction_id_list": [ids], "kwargs": [objects]}, a list of one such object, or a text that holds either as JSON or as Python writes it. The
  * list points into the reference and the prompt. With TEXT_NONE as prompt an instruction that needs one is refused;
  * `any_prompt` says that there will be one. 0, or -1 with the problem; to be finished in both cases. */
 int wanted_read(const json_t *reference, struct text prompt, bool any_prompt, struct wanted_list *ret_list,

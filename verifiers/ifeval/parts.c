@@ -134,7 +134,10 @@ bool next_lettered(struct text *rest, struct text *ret_word)
 
 bool text_is_blank(struct text text)
 {
-    return text_stripped(text).length_bytes == 0;
+    while (text.length_bytes)
+        if (!is_of(character_take(&text), CHARACTER_SPACE))
+            return false;
+    return true;
 }
 
 bool text_begins_with(struct text text, struct text start)

@@ -153,7 +153,7 @@ struct word_set {
     size_t capacity; /* a power of two */
     size_t count;    /* of different words */
 };
-/* How often it has been added, this time included. The text must stay. */
+/* How often it has been added, this time included. The text, of less than 4 GiB, must stay. */
 size_t word_set_add(struct word_set *set, struct text word);
 void word_set_finish(struct word_set *set);
 #define _cleanup_word_set_ _cleanup_(word_set_finish)

@@ -5,31 +5,51 @@
 
 /* Behind these a sentence goes on. */
 static const char *const titles[] = {
-    "mr", "mrs", "ms", "mx", "dr", "prof", "rev", "messrs", "mme", "mlle", "vs", "cf", "e.g", "i.e", "viz", "approx",
+    "approx", "cf", "dr", "e.g", "i.e", "messrs", "mlle", "mme", "mr", "mrs", "ms", "mx", "prof", "rev", "viz", "vs",
 };
 /* Behind these it goes on before a number. */
-static const char *const numbered[] = {"no", "nos", "fig", "figs", "eq", "vol", "p", "pp", "ch", "sec", "art"};
+static const char *const numbered[] = {
+    "art", "ch", "eq", "fig", "figs", "no", "nos", "p", "pp", "sec", "vol",
+};
 /* Behind these it goes on, but where a word of `starters` with a capital follows. */
 static const char *const shortened[] = {
-    "etc",  "inc", "ltd", "co",  "corp", "jr",  "sr",   "bros", "llc", "ph.d", "a.m", "p.m",  "st",   "mt",   "ft",
-    "gen",  "sen", "rep", "gov", "capt", "cpt", "cmdr", "lt",   "col", "sgt",  "hon", "fr",   "pres", "dept", "ave",
-    "blvd", "rd",  "al",  "jan", "feb",  "mar", "apr",  "jun",  "jul", "aug",  "sep", "sept", "oct",  "nov",  "dec",
+    "a.m", "al",  "apr", "aug", "ave", "blvd", "bros", "capt", "cmdr", "co",  "col", "corp", "cpt", "dec", "dept",
+    "etc", "feb", "fr",  "ft",  "gen", "gov",  "hon",  "inc",  "jan",  "jr",  "jul", "jun",  "llc", "lt",  "ltd",
+    "mar", "mt",  "nov", "oct", "p.m", "ph.d", "pres", "rd",   "rep",  "sen", "sep", "sept", "sgt", "sr",  "st",
 };
 static const char *const starters[] = {
-    "the",   "a",    "an",    "this",     "that",    "these", "those",  "it",     "he",   "she",     "they",
-    "we",    "i",    "you",   "his",      "her",     "its",   "their",  "our",    "my",   "your",    "but",
-    "and",   "or",   "so",    "if",       "when",    "while", "then",   "there",  "here", "in",      "on",
-    "at",    "for",  "from",  "with",     "by",      "as",    "after",  "before", "to",   "however", "what",
-    "who",   "how",  "why",   "where",    "is",      "are",   "was",    "do",     "does", "no",      "not",
-    "yes",   "one",  "some",  "all",      "each",    "every", "many",   "most",   "both", "also",    "now",
-    "today", "once", "since", "although", "because", "let",   "please",
+    "a",      "after",  "all",  "also",  "although", "an",    "and",  "are",   "as",    "at",   "because",
+    "before", "both",   "but",  "by",    "do",       "does",  "each", "every", "for",   "from", "he",
+    "her",    "here",   "his",  "how",   "however",  "i",     "if",   "in",    "is",    "it",   "its",
+    "let",    "many",   "most", "my",    "no",       "not",   "now",  "on",    "once",  "one",  "or",
+    "our",    "please", "she",  "since", "so",       "some",  "that", "the",   "their", "then", "there",
+    "these",  "they",   "this", "those", "to",       "today", "was",  "we",    "what",  "when", "where",
+    "while",  "who",    "why",  "with",  "yes",      "you",   "your",
 };
 
+/* No word of the lists is longer. */
+#define LISTED_BYTES 12
+
+/* In any case. The list is sorted, and of ASCII. */
 static bool is_listed(struct text word, const char *const *list, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (text_same_letters(word, text_of(list[i])))
+    char small[LISTED_BYTES + 1] = {0};
+    size_t first = 0;
+
+    if (word.length_bytes > LISTED_BYTES || memchr(word.data, 0, word.length_bytes))
+        return false;
+    for (size_t i = 0; i < word.length_bytes; i++)
+        small[i] = (char)character_lower((unsigned char)word.data[i] & 0x7f);
+    while (first < count) {
+        size_t middle = (first + count) / 2;
+        int order = strcmp(small, list[middle]);
+        if (order == 0)
             return true;
+        if (order > 0)
+            first = middle + 1;
+        else
+            count = middle;
+    }
     return false;
 }
 
@@ -43,6 +63,8 @@ static const struct {
 
 static bool is_end(uint32_t point, bool *ret_full)
 {
+    if (point < 0x80 && !is_one_of((char)point, ".!?"))
+        return false;
     for (size_t i = 0; i < ARRAY_LENGTH(ends); i++) {
         if (point != ends[i].point)
             continue;
@@ -71,7 +93,7 @@ struct stop {
     bool full;          /* one of them needs no space */
     bool closed;        /* quotes or brackets close behind them */
     bool emoji;         /* emoji follow, with or without a space */
-    struct text before; /* the word in front of it, without what opens it */
+    struct text before; /* what stands in front of it since the last space */
     bool line_start;    /* that word begins a line */
     struct text after;  /* what follows the stop */
 };
@@ -116,6 +138,11 @@ static void take_emoji(struct text *rest, struct stop *stop)
     struct text ahead = *rest;
     struct text last = *rest;
 
+    while (ahead.length_bytes && (*ahead.data == ' ' || *ahead.data == '\n'))
+        ahead = text_from(ahead, 1);
+    if (ahead.length_bytes && (unsigned char)*ahead.data < 0x80)
+        return;
+
     while (ahead.length_bytes) {
         uint32_t point = character_take(&ahead);
         if (is_emoji_part(point))
@@ -134,6 +161,8 @@ static bool is_space_next(struct text after)
 
 /* The word that follows, behind quotes and brackets; it is looked for no farther than this. */
 #define WORD_AFTER_BYTES 64
+/* A longer one in front is no abbreviation. */
+#define WORD_BEFORE_BYTES 40
 
 static struct text word_after(struct text after)
 {
@@ -173,30 +202,34 @@ static bool is_initials(struct text word)
 /* A single full stop behind a word that is written with one. */
 static bool goes_on(const struct stop *stop)
 {
-    struct text next = word_after(stop->after);
+    struct text before = stop->before.length_bytes > WORD_BEFORE_BYTES
+                             ? (struct text){"", 0}
+                             : text_stripped_of(stop->before, CHARACTER_PUNCTUATION);
+    struct text next;
 
-    if (stop->before.length_bytes == 0)
+    if (before.length_bytes == 0)
         return false;
-    if (stop->line_start && (is_digits(stop->before) || characters_count(stop->before) == 1))
+    if (stop->line_start && (is_digits(before) || characters_count(before) == 1))
         return true; /* the number of an item in a list */
-    if (is_listed(stop->before, titles, ARRAY_LENGTH(titles)))
+    if (is_listed(before, titles, ARRAY_LENGTH(titles)))
         return true;
-    if (is_listed(stop->before, shortened, ARRAY_LENGTH(shortened)) || is_initials(stop->before))
+    next = word_after(stop->after);
+    if (is_listed(before, shortened, ARRAY_LENGTH(shortened)) || is_initials(before))
         return !is_listed(next, starters, ARRAY_LENGTH(starters)) || first_class(next) & CHARACTER_LOWER;
-    return first_class(next) & CHARACTER_DIGIT && is_listed(stop->before, numbered, ARRAY_LENGTH(numbered));
+    return first_class(next) & CHARACTER_DIGIT && is_listed(before, numbered, ARRAY_LENGTH(numbered));
 }
 
 static bool ends_here(const struct stop *stop)
 {
-    struct text next = word_after(stop->after);
-
-    if (text_is_blank(stop->after) || stop->full)
+    if (stop->full)
         return true;
     if (!stop->emoji && !is_space_next(stop->after))
         return false;
-    if ((stop->closed || (stop->dots && stop->signs > 1)) && first_class(next) & CHARACTER_LOWER)
-        return false; /* "Really?" she said. Wait... then go. */
-    return !(stop->dots && stop->signs == 1 && !stop->closed && !stop->emoji && goes_on(stop));
+    if (text_is_blank(stop->after))
+        return true;
+    if (stop->closed || (stop->dots && stop->signs > 1)) /* "Really?" she said. Wait... then go. */
+        return !(first_class(word_after(stop->after)) & CHARACTER_LOWER);
+    return !(stop->dots && stop->signs == 1 && !stop->emoji && goes_on(stop));
 }
 
 /* Remembers the word in front of a place while a text is walked through. */
@@ -212,7 +245,6 @@ static void read_stop(struct walk *walk, struct stop *ret_stop)
     const char *end = walk->rest.data;
 
     *ret_stop = (struct stop){.before = {walk->word, (size_t)(end - walk->word)}, .line_start = walk->line_start};
-    ret_stop->before = text_stripped_of(ret_stop->before, CHARACTER_PUNCTUATION);
     take_ends(&walk->rest, ret_stop);
     take_closing(&walk->rest, ret_stop);
     take_emoji(&walk->rest, ret_stop);
@@ -228,7 +260,7 @@ static void add_sentence(struct text part, struct spans *spans)
     part = text_stripped(part);
     if (part.length_bytes == 0)
         return;
-    if (next_run(&ahead, &run) || spans->count == 0)
+    if (spans->count == 0 || next_run(&ahead, &run))
         spans_add(spans, part);
     else
         spans->span[spans->count - 1].length_bytes =
@@ -245,6 +277,16 @@ static void step_over_stop(struct walk *walk, struct spans *spans)
     add_sentence((struct text){walk->start, (size_t)(walk->rest.data - walk->start)}, spans);
     walk->start = walk->word = walk->rest.data;
     walk->line_start = false;
+}
+
+/* Letters of ASCII end nothing. */
+static void skip_plain(struct text *rest)
+{
+    size_t bytes = 0;
+
+    while (bytes < rest->length_bytes && ((rest->data[bytes] | 32) >= 'a' && (rest->data[bytes] | 32) <= 'z'))
+        bytes++;
+    *rest = text_from(*rest, bytes);
 }
 
 static void step(struct walk *walk, struct spans *spans)
@@ -268,7 +310,7 @@ void split_sentences(struct text text, struct spans *spans)
 {
     struct walk walk = {text, text.data, text.data, true};
 
-    while (walk.rest.length_bytes)
+    for (skip_plain(&walk.rest); walk.rest.length_bytes; skip_plain(&walk.rest))
         step(&walk, spans);
     add_sentence((struct text){walk.start, (size_t)(walk.rest.data - walk.start)}, spans);
 }

@@ -3,6 +3,7 @@
 #include "server/base/nearest.h"
 #include "verifiers/ifeval/language.h"
 #include "verifiers/ifeval/parts.h"
+#include "verifiers/ifeval/python_literal_private.h"
 
 #include <math.h>
 
@@ -245,12 +246,23 @@ static int read_list(const json_t *ids, const json_t *kwargs, const struct promp
     return 0;
 }
 
+/* JSON, or the same as Python writes it. NULL: neither. */
+static json_t *load_text(struct text text)
+{
+    json_t *loaded = json_loadb(text.data, text.length_bytes, JSON_ALLOW_NUL, NULL);
+    _cleanup_buffer_ struct buffer out;
+
+    buffer_init(&out, 6 * text.length_bytes + 16);
+    if (!loaded && python_append_json(text, &out))
+        loaded = json_loadb(buffer_text(&out).data, out.length_bytes, JSON_ALLOW_NUL, NULL);
+    return loaded;
+}
+
 /* The object in a list of one, in a text. */
 static const json_t *unwrap(const json_t *reference, struct wanted_list *list)
 {
     if (json_is_string(reference))
-        reference = list->owned =
-            json_loadb(json_string_value(reference), json_string_length(reference), JSON_ALLOW_NUL, NULL);
+        reference = list->owned = load_text(json_text_of(reference));
     if (json_array_size(reference) == 1)
         reference = json_array_get(reference, 0);
     return reference;

@@ -1,8 +1,9 @@
 #include "verifiers/ifeval/rules_private.h"
 
 struct word_slot {
-    struct text word;
-    size_t times;
+    const char *word;
+    uint32_t length_bytes;
+    uint32_t times; /* 0: free */
 };
 
 static uint64_t hash_of(struct text word)
@@ -21,23 +22,28 @@ static uint64_t hash_of(struct text word)
     return hash ^ hash >> 32;
 }
 
+static struct text word_of(const struct word_slot *slot)
+{
+    return (struct text){slot->word, slot->length_bytes};
+}
+
 static struct word_slot *find_slot(const struct word_set *set, struct text word)
 {
     size_t at = hash_of(word) & (set->capacity - 1);
 
-    while (set->slots[at].times && !text_same(set->slots[at].word, word))
+    while (set->slots[at].times && !text_same(word_of(&set->slots[at]), word))
         at = (at + 1) & (set->capacity - 1);
     return &set->slots[at];
 }
 
 static void grow(struct word_set *set)
 {
-    struct word_set larger = {.capacity = set->capacity ? 4 * set->capacity : 256};
+    struct word_set larger = {.capacity = set->capacity ? 2 * set->capacity : 512};
 
     larger.slots = xcalloc(larger.capacity, sizeof *larger.slots);
     for (size_t i = 0; i < set->capacity; i++)
         if (set->slots[i].times)
-            *find_slot(&larger, set->slots[i].word) = set->slots[i];
+            *find_slot(&larger, word_of(&set->slots[i])) = set->slots[i];
     free(set->slots);
     set->slots = larger.slots;
     set->capacity = larger.capacity;
@@ -51,7 +57,8 @@ size_t word_set_add(struct word_set *set, struct text word)
         grow(set);
     slot = find_slot(set, word);
     if (slot->times == 0) {
-        slot->word = word;
+        slot->word = word.data;
+        slot->length_bytes = (uint32_t)word.length_bytes;
         set->count++;
     }
     return ++slot->times;

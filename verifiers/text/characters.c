@@ -54,7 +54,7 @@ static bool is_in(const struct character_ranges *ranges, uint32_t point)
     return false;
 }
 
-unsigned character_classes(uint32_t point)
+unsigned character_wide_classes(uint32_t point)
 {
     pthread_once(&spread_once, spread);
     if (point < SPREAD)

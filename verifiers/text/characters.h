@@ -21,8 +21,15 @@ enum {
     CHARACTER_EMOJI = 128       /* an emoji of one code point; digits are none */
 };
 
+extern const uint8_t character_ascii_classes[128];
+unsigned character_wide_classes(uint32_t point); /* of any, but slower */
+
 /* Of the above. */
-unsigned character_classes(uint32_t point);
+static inline unsigned character_classes(uint32_t point)
+{
+    return point < 128 ? character_ascii_classes[point] : character_wide_classes(point);
+}
+
 /* The simple lower-case mapping. */
 uint32_t character_lower(uint32_t point);
 

@@ -1,6 +1,7 @@
 /* Unicode 14 in ranges: general categories L and M (letters), N (numbers), Nd (digits), P with the ASCII signs
  * (punctuation), White_Space with the ASCII separators 1c to 1f (spaces), Lowercase, and the simple lower-case mappings; of the
  * list of emoji (Unicode's emoji-test) those of one code point. Unassigned code points between two of a class are in it. */
+#include "verifiers/text/characters.h"
 #include "verifiers/text/characters_private.h"
 
 static const struct character_range letters[] = {
@@ -286,3 +287,10 @@ const struct character_tables character_tables = {
     .mappings = mappings,
     .mapping_count = ARRAY_LENGTH(mappings),
 };
+
+const uint8_t character_ascii_classes[128] = {
+    0,  0,  0,  0,  0,  0,  0,  0,  0,  8,  8,  8,  8,  8,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
+    0,  0,  8,  8,  8,  8,  8,  64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  64, 64, 64, 64, 64, 64, 64, 17, 17, 17, 17, 17, 17, 17, 17, 17, 17, 17, 17, 17,
+    17, 17, 17, 17, 17, 17, 17, 17, 17, 17, 17, 17, 17, 64, 64, 64, 64, 64, 64, 33, 33, 33, 33, 33, 33, 33,
+    33, 33, 33, 33, 33, 33, 33, 33, 33, 33, 33, 33, 33, 33, 33, 33, 33, 33, 33, 64, 64, 64, 64, 0};

@@ -55,6 +55,8 @@ static void test_a_spoken_word_keeps_its_inner_signs(void **state)
 static void test_characters_have_the_classes_of_unicode(void **state)
 {
     (void)state;
+    for (uint32_t point = 0; point < 128; point++)
+        assert_int_equal(character_classes(point), character_wide_classes(point));
     assert_int_equal(character_lower(0x416), 0x436);
     assert_int_equal(character_lower(0x1f600), 0x1f600);
     assert_true(character_classes(0x1e9e) & CHARACTER_UPPER);
