@@ -4,7 +4,7 @@
  * and a line of at least as many of the same alone. A fence inside a block is text. The last block that is tagged with the
  * language runs; where no block is, the last one without a tag. A last block that is never closed is a program that was
  * cut off: then there is none. Reasoning, up to the last </think>, is not looked at; one that is never closed leaves no
- * program, and the end of the turn ends the text. What stands in a block is none of these. */
+ * program, and the end of the turn ends the text. The inside of a block is none of these. */
 #ifndef VERIFIERS_CODE_BLOCK_H
 #define VERIFIERS_CODE_BLOCK_H
 

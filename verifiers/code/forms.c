@@ -209,7 +209,7 @@ static double positive(const json_t *value, double before)
     return json_is_number(value) && json_number_value(value) > 0 ? json_number_value(value) : before;
 }
 
-/* What may stand beside any form. */
+/* Keys that may stand beside any form. */
 static void read_beside(struct test_set *set, const json_t *row)
 {
     const char *language = json_string_value(json_object_get(row, "language"));

@@ -24,7 +24,7 @@ static int add_texts(struct form *form, const json_t *value, json_t *out)
     return 0;
 }
 
-/* What is blank is true of every program. */
+/* A blank assert is true of every program. */
 static int add_tests(struct form *form, const json_t *value)
 {
     json_t *test;

@@ -1,7 +1,7 @@
 /* pickle: the private tests of LiveCodeBench, which are base64 of zlib of a pickle of one text.
  *
  * Nothing in it is executed: it is read opcode by opcode, and anything but a protocol from 2 to 5, frames, one text, memo
- * writes and the end is refused. What it unpacks to is bounded before it is unpacked. Only for a locked-down process. */
+ * writes and the end is refused. Its unpacked size is bounded before it is unpacked. Only for a locked-down process. */
 #ifndef VERIFIERS_CODE_PICKLE_PRIVATE_H
 #define VERIFIERS_CODE_PICKLE_PRIVATE_H
 

@@ -37,7 +37,7 @@ static void cut_wall(const struct trial *trial, struct sandbox_program *program)
         program->limits.wall_ms = left_ms > 1 ? left_ms : 1;
 }
 
-/* What the programs themselves took: what they waited for is not theirs. */
+/* The time of the programs themselves, without their waiting. */
 static void take_time(struct trial *trial, const struct sandbox_result *results, size_t count)
 {
     int64_t longest_us = 0;

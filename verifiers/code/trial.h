@@ -1,7 +1,7 @@
 /* trial: one program and its tests, in the slot of the worker that judges.
  *
  * Each test is a fresh sandbox; calls share one while they fit into the limits. Under `score: all` the first test that fails
- * ends the trial. What a program says of itself decides nothing: outputs and values are compared here, and how it ended is
+ * ends the trial. The word of a program about itself decides nothing: outputs and values are compared here, and how it ended is
  * the slot's word. One thread. */
 #ifndef VERIFIERS_CODE_TRIAL_H
 #define VERIFIERS_CODE_TRIAL_H

@@ -87,7 +87,7 @@ static void write_given(const struct trial *trial, struct buffer *out)
     json_object_end(&json);
 }
 
-/* What the program came to, where the test's side says that it has ended. */
+/* The program's end, where the test's side says that it has ended. */
 static const char *gone_reason(const struct sandbox_result results[PROGRAMS])
 {
     const char *reason = trial_reason(&results[PROGRAM_CANDIDATE]);

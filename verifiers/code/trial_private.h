@@ -27,7 +27,7 @@ bool trial_is_late(struct trial *trial, size_t from);
 void trial_run_calls(struct trial *trial);
 void trial_run_asserts(struct trial *trial);
 
-/* What a judge of the reference says of an output: a score from 0 to 1, or NAN with a failure in the trial. */
+/* The verdict of a judge of the reference on an output: a score from 0 to 1, or NAN with a failure in the trial. */
 double checker_score(struct trial *trial, struct text input, struct text output, struct text answer);
 
 #endif

@@ -4,7 +4,7 @@
  *   answer     by `mode`: the last box, the last <answer>…</answer>, what stands behind the last marker ("Answer:"), or the
  *              one of them that ends last; lenient also takes a line that is a letter, and "option B"
  *
- * What stands there is read as a whole (labels.h). An answer that was cut off, taken back or unreadable is no answer, and an
+ * The text there is read as a whole (labels.h). An answer that was cut off, taken back or unreadable is no answer, and an
  * earlier one never stands in for it. Reasons, a closed set: equal, different, no_answer, several_answers,
  * unparsed_answer. */
 #include "server/base/buffer.h"

@@ -3,7 +3,7 @@
  *   reference  tests with standard input, asserts, calls, or a row of a known data set (code/forms.h)
  *   program    the last fenced block of the language (code/block.h)
  *
- * Programs run in the slot of the worker (sandbox/sandbox.h). What is expected never gets there: outputs and values are
+ * Programs run in the slot of the worker (sandbox/sandbox.h). The expected values never get there: outputs and values are
  * compared here, asserts run in a sandbox of their own beside the program's. Reasons: pass, wrong_answer, no_code,
  * runtime_error, compile_error, timeout, memory_limit, output_limit, sandbox_violation. A slot that cannot run programs is
  * no wrong answer but the failure sandbox_unavailable. */
@@ -144,7 +144,7 @@ static void append_text(struct buffer *out, struct text text)
         buffer_append_byte(out, '\n');
 }
 
-/* What stands before the code: with standard input in one file with it, else run before it. */
+/* The text before the code: with standard input in one file with it, else run before it. */
 static void build_program(struct program *program, const json_t *filled, struct trial *trial)
 {
     struct text prelude = option_text(filled, "prelude");

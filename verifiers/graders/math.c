@@ -1,7 +1,7 @@
 /* math: is the final answer the reference's value? Exactly: decimals are rationals, nothing is rounded unless the
  * options say so; only what is proved equal is paid.
  *
- * Extract (extract.h), read both (math/parse.h), compare (math/compare.h), say how. What mathematics cannot decide in
+ * Extract (extract.h), read both (math/parse.h), compare (math/compare.h), say how. A comparison that cannot be decided in
  * its limits is incorrect with the reason `undecided`. */
 #include <stdio.h>
 
@@ -219,7 +219,7 @@ static bool is_plain(struct text answer)
     return true;
 }
 
-/* \boxed{12}\% is 12\%, -\boxed{3} is -3. What else goes on beside the box cannot be read. */
+/* \boxed{12}\% is 12\%, -\boxed{3} is -3. Any other continuation beside the box cannot be read. */
 static void join_surroundings(struct text completion, struct text box, struct found *found)
 {
     enum around around = text_around(completion, box);

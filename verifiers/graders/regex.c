@@ -1,6 +1,6 @@
 /* regex: does a pattern of PCRE2 match the completion?
  *
- * The work of one verdict is counted (text/pattern.h). What is beyond the count is incorrect with the reason
+ * The work of one verdict is counted (text/pattern.h). A verdict beyond the count is incorrect with the reason
  * `work_limit`, in every mode: a completion that makes a pattern slow is not paid for it, and not excused either. */
 #include "server/base/cleanup.h"
 #include "verifiers/rows.h"

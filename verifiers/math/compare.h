@@ -2,7 +2,7 @@
  *
  * One value is not a list of it, a set has no order, brackets and order of a tuple count, a row is no column. A name
  * before = says what the value is of: one side may leave it out, another name is another answer. A unit may stand on
- * one side; two different ones differ. What has no value (1/0, 42 = 43) equals nothing, itself included.
+ * one side; two different ones differ. A side without a value (1/0, 42 = 43) equals nothing, itself included.
  * docs/verifiers/math.md has the rules with examples. */
 #ifndef VERIFIERS_MATH_COMPARE_H
 #define VERIFIERS_MATH_COMPARE_H

@@ -6,7 +6,7 @@
  * highest precision are `undecided`, never equal.
  *
  * Work is counted, not timed: every power, factorial, expansion, field operation takes from one allowance before it is
- * begun, so the same input has the same verdict on every machine. What does not fit is MATH_LIMIT.
+ * begun, so the same input has the same verdict on every machine. A value that does not fit is MATH_LIMIT.
  * Scalars only (math_is_scalar); PLUS_MINUS and QUANTITY must be gone: compare.h splits them off. PERCENT is a
  * hundredth, DEGREES outside of a trigonometric function count for their number.
  * 0^0 has no value, nor has arithmetic with infinity. Odd roots of negative numbers are real, (-8)^{1/3} too, other

@@ -112,7 +112,7 @@ static long part_value(const struct math_node *part)
     return value;
 }
 
-/* Minutes, and perhaps seconds, have two digits and end at 59. What can be a time is compared as one. */
+/* Minutes, and perhaps seconds, have two digits and end at 59. A possible time is compared as one. */
 static bool is_time(const struct math_node *ratio)
 {
     if (ratio->kind != MATH_RATIO || ratio->count > 3 || part_value(ratio->children[0]) < 0 ||

@@ -1,6 +1,6 @@
 /* parse: an answer's text (LaTeX, ASCII, a closed list of Unicode signs) to a tree. The whole input, or nothing.
  *
- * Pure, linear in the text, except numbers (their digits are bounded). What is not in the grammar is unparsed, not
+ * Pure, linear in the text, except numbers (their digits are bounded). A text outside the grammar is unparsed, not
  * skipped; a byte that is in no list (NUL, zero-width and direction signs, digits of other scripts) makes the whole
  * unparsed. Decorations around the whole ($…$, \(…\), \[…\], **…**, a final full stop, \text{…} around a number,
  * \boxed, fonts, \displaystyle, spaces) say nothing and leave nothing. */

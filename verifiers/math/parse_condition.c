@@ -18,7 +18,7 @@ static const struct {
     const char *word, *set;
 } sets[] = {{"integer", "Z"}, {"integers", "Z"}, {"real", "R"}, {"reals", "R"}, {"natural", "N"}, {"naturals", "N"}};
 
-/* What a phrase says. */
+/* The meaning of a phrase. */
 struct phrase {
     bool read;       /* all of its words are known */
     bool opens;      /* "for all" */

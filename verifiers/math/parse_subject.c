@@ -1,4 +1,4 @@
-/* What stands in front of a value: labels, which say nothing, and left sides that only name what was asked for.
+/* The text in front of a value: labels, which say nothing, and left sides that only name what was asked for.
  *
  * \angle ABC, P(A \mid B), \min f(x), (f \circ g)(2), \text{Area of } \triangle ABC: one name, as it is written. Never with a
  * number or sign of its own outside of brackets, which could make another value of it. */
@@ -123,7 +123,7 @@ static enum token_kind closing_of(enum token_kind opening)
     return closings[opening];
 }
 
-/* What may stand between the brackets of a subject. */
+/* Arguments that may stand between the brackets of a subject. */
 static bool may_be_inside(const struct math_reader *reader, const struct math_token *token)
 {
     static const uint8_t fine[TOKEN_KINDS] = {

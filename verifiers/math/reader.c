@@ -1,4 +1,4 @@
-/* What the levels of the grammar share: refusing, building, words of letters. */
+/* Shared by the levels of the grammar: refusing, building, words of letters. */
 #include "verifiers/math/reader.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Text to tokens, in one pass. What is in no list makes the whole unparsed. */
+/* Text to tokens, in one pass. A sign in no list makes the whole unparsed. */
 #include "verifiers/math/scanner.h"
 
 struct math_token *math_add_token(struct scanner *scanner, enum token_kind kind, unsigned value, size_t length)

@@ -8,7 +8,7 @@ static void skip_spaces(struct scanner *scanner)
         scanner->at++;
 }
 
-/* {red}, but not {white}, on which nobody sees it. What it colours is mathematics again. */
+/* {red}, but not {white}, on which nobody sees it. The coloured part is mathematics again. */
 static bool skip_colour(struct scanner *scanner)
 {
     char lower[MATH_WORD_BYTES];

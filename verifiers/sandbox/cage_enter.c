@@ -245,7 +245,7 @@ static int set_limits(struct entry *entry)
     return limit_both(RLIMIT_NPROC, process_limit(entry));
 }
 
-/* What a driver of a device reserves of addresses has no measure. */
+/* Addresses that a driver of a device reserves have no measure. */
 static int set_bare_limits(struct entry *entry)
 {
     const struct sandbox_limits *limits = &entry->program->limits;

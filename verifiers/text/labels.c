@@ -95,7 +95,7 @@ struct reading {
 #define SKIPPED_MAX 8    /* words such as "or maybe the option" in a row */
 #define VALUE_BYTES 8192 /* of a longer value the beginning is read */
 
-/* What stands between a letter and the next word, and that word. */
+/* The signs between a letter and the next word, and that word. */
 struct gap {
     bool list;           /* a comma, a semicolon, a slash */
     bool stop;           /* a full stop */
@@ -358,7 +358,7 @@ static enum labels_outcome read_word(const struct reading *reading, struct gap g
     return LABELS_UNREADABLE;
 }
 
-/* What an unknown sign makes of the letter before it: "B: +3" is B, "B+1" and "B?" are not. */
+/* An unknown sign behind a letter: "B: +3" is B, "B+1" and "B?" are not. */
 static enum labels_outcome read_sign(const struct reading *reading, struct gap gap)
 {
     bool text_begins = gap.hard && gap.word.text.data && gap.word.text.data[0] && !strchr("?>", gap.word.text.data[0]);

@@ -3,7 +3,7 @@
  * The value is what stands in a box, a tag or behind "Answer:"; it is read as a whole. Around a letter may stand white
  * space, emphasis, quotes, brackets, LaTeX fonts and dollars; before it a word such as "option"; behind it a label's
  * sign (`:` `)` `.` a dash) with the option's text, or an explanation that begins with a word of a closed list ("because").
- * Whatever could take the letter back or name another one ("A or B", "B is wrong", "B?") is not a letter. Letters of
+ * A word that could take the letter back or name another one ("A or B", "B is wrong", "B?") is not a letter. Letters of
  * other scripts are words, and signs that are not listed are no decoration.
  *
  * Pure, linear in the value. */

@@ -219,7 +219,7 @@ static bool is_remark(const struct claims_rule *rule, struct text rest)
     return true;
 }
 
-/* What the marker from `start` to `end` claims, or TEXT_NONE. */
+/* The claim of the marker from `start` to `end`, or TEXT_NONE. */
 static struct text claim_of(const struct claims_rule *rule, struct text text, size_t start, size_t end, bool complete)
 {
     static const char *const nouns[] = {"choice", "option", "letter", "key", "number"};

@@ -4,7 +4,7 @@
 
 #include "verifiers/text/claims.h"
 
-/* What stands behind it, to the end of the line; TEXT_NONE: there is no marker that claims anything. */
+/* The text behind it, to the end of the line; TEXT_NONE: there is no marker that claims anything. */
 struct text markers_last(const struct claims_rule *rule, struct text text);
 
 #endif

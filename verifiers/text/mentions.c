@@ -75,7 +75,7 @@ static struct text rest_of_line(struct text text, const char *start, size_t limi
     return rest;
 }
 
-/* What stands behind the last "I pick" and the like. */
+/* The text behind the last "I pick" and the like. */
 static void find_pick(const struct labels_rule *rule, struct text text, struct claim *ret_claim)
 {
     static const char *const going[] = {"go", "going", "went", "opt", "opting", NULL};

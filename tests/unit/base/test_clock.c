@@ -35,7 +35,7 @@ static void test_instants_with_offset_and_short_fraction_are_read(void **state)
     }
 }
 
-static void test_what_is_no_instant_is_refused(void **state)
+static void test_a_text_that_is_no_instant_is_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {"",
@@ -76,7 +76,7 @@ static void test_durations_have_digits_and_one_unit(void **state)
     }
 }
 
-static void test_what_is_no_duration_is_refused_and_changes_nothing(void **state)
+static void test_a_text_that_is_no_duration_is_refused_and_changes_nothing(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -141,9 +141,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_instant_is_written_with_six_digits_and_z),
         cmocka_unit_test(test_instants_with_offset_and_short_fraction_are_read),
-        cmocka_unit_test(test_what_is_no_instant_is_refused),
+        cmocka_unit_test(test_a_text_that_is_no_instant_is_refused),
         cmocka_unit_test(test_durations_have_digits_and_one_unit),
-        cmocka_unit_test(test_what_is_no_duration_is_refused_and_changes_nothing),
+        cmocka_unit_test(test_a_text_that_is_no_duration_is_refused_and_changes_nothing),
         cmocka_unit_test(test_a_duration_is_written_in_its_largest_exact_unit),
         cmocka_unit_test(test_sizes_are_powers_of_1024),
         cmocka_unit_test(test_the_monotonic_clock_never_goes_back),

@@ -132,7 +132,7 @@ static void test_integers_are_exact_to_64_bits(void **state)
     }
 }
 
-static void test_what_is_no_number_is_refused(void **state)
+static void test_a_text_that_is_no_number_is_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {"",   "-",  "+1",  ".5",   "1.", "01",  "-01",
@@ -341,7 +341,7 @@ int main(void)
         cmocka_unit_test(test_long_numbers_are_decided_by_their_last_digit),
         cmocka_unit_test(test_random_texts_are_read_like_strtod),
         cmocka_unit_test(test_integers_are_exact_to_64_bits),
-        cmocka_unit_test(test_what_is_no_number_is_refused),
+        cmocka_unit_test(test_a_text_that_is_no_number_is_refused),
         cmocka_unit_test(test_nothing_is_read_behind_the_end),
         cmocka_unit_test(test_beyond_the_range_is_infinite),
         cmocka_unit_test(test_random_bit_patterns_read_back_the_same),

@@ -64,7 +64,7 @@ static void test_a_minus_before_a_box_is_its_sign(void **state)
     expect_each(texts, AROUND_MINUS);
 }
 
-static void test_what_goes_on_in_the_formula_makes_another_value(void **state)
+static void test_a_continuation_in_the_formula_makes_another_value(void **state)
 {
     static const char *const texts[] = {
         "$\\boxed{3}\\pi$",   "$\\boxed{3}!$",        "$2\\boxed{3}$",       "$x\\boxed{3}$",
@@ -83,7 +83,7 @@ int main(void)
         cmocka_unit_test(test_text_punctuation_and_units_beside_a_box_say_nothing),
         cmocka_unit_test(test_a_percent_sign_behind_a_box_belongs_to_it),
         cmocka_unit_test(test_a_minus_before_a_box_is_its_sign),
-        cmocka_unit_test(test_what_goes_on_in_the_formula_makes_another_value),
+        cmocka_unit_test(test_a_continuation_in_the_formula_makes_another_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static void act_self_test(struct cage *cage, int out, const void *arg)
     holder_run(cage, &program, out);
 }
 
-static void test_what_must_fail_in_a_program_fails(void **state)
+static void test_forbidden_calls_of_a_program_fail(void **state)
 {
     char secret[] = "/tmp/cage-secret-XXXXXX";
     _cleanup_close_ int fd = mkstemp(secret);
@@ -235,7 +235,7 @@ static void act_missing(struct cage *cage, int out, const void *arg)
     holder_run(cage, &program, out);
 }
 
-static void test_what_cannot_be_executed_never_began(void **state)
+static void test_a_file_that_cannot_be_executed_never_began(void **state)
 {
     _cleanup_free_ char *text = in_holder(level_of(state), act_missing, "/usr/bin/is-not-there");
 
@@ -424,7 +424,7 @@ static void test_the_holders_memory_stays_closed(void **state)
 int main(void)
 {
     struct CMUnitTest tests[] = {
-        BOTH(test_what_must_fail_in_a_program_fails),
+        BOTH(test_forbidden_calls_of_a_program_fail),
         cmocka_unit_test(test_without_a_cage_much_of_it_works),
 #if defined(__x86_64__)
         BOTH(test_a_call_of_another_architecture_ends_the_program),
@@ -439,7 +439,7 @@ int main(void)
         BOTH(test_a_binary_can_be_a_descriptor),
         BOTH(test_a_program_dies_of_its_own_signal),
         BOTH(test_a_broken_pipe_ends_a_program),
-        BOTH(test_what_cannot_be_executed_never_began),
+        BOTH(test_a_file_that_cannot_be_executed_never_began),
         BOTH(test_a_status_of_127_is_a_programs_own),
         BOTH(test_a_program_cannot_claim_that_it_never_began),
         BOTH(test_a_kill_ends_all_of_its_processes),

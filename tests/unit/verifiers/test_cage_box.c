@@ -95,7 +95,7 @@ static void test_a_box_of_many_files_with_odd_names_goes(void **state)
 }
 
 /* It would be a way out of the box. */
-static void test_what_a_link_points_to_stays(void **state)
+static void test_the_target_of_a_link_stays(void **state)
 {
     char outside[] = "/tmp/cage-outside-XXXXXX";
     char file[64];
@@ -186,7 +186,7 @@ int main(void)
         WITH_BOXES(test_a_deep_box_goes),
         WITH_BOXES(test_a_box_of_folders_without_rights_goes),
         WITH_BOXES(test_a_box_of_many_files_with_odd_names_goes),
-        WITH_BOXES(test_what_a_link_points_to_stays),
+        WITH_BOXES(test_the_target_of_a_link_stays),
         WITH_BOXES(test_boxes_of_a_dead_holder_are_taken_away),
         WITH_BOXES(test_boxes_of_a_holder_that_lives_stay),
         WITH_BOXES(test_every_interface_of_landlock_is_understood),

@@ -216,7 +216,7 @@ static void test_values_are_equal_as_json_has_them(void **state)
     }
 }
 
-static void test_what_is_no_tagged_value_is_refused(void **state)
+static void test_a_broken_tagged_value_is_refused(void **state)
 {
     static const char *const broken[] = {"",
                                          "i5",
@@ -446,7 +446,7 @@ int main(void)
         cmocka_unit_test(test_the_span_is_what_stands_between_the_fences),
         cmocka_unit_test(test_outputs_are_compared_by_the_mode),
         cmocka_unit_test(test_values_are_equal_as_json_has_them),
-        cmocka_unit_test(test_what_is_no_tagged_value_is_refused),
+        cmocka_unit_test(test_a_broken_tagged_value_is_refused),
         cmocka_unit_test(test_only_a_pickle_of_one_text_is_read),
         cmocka_unit_test(test_each_form_becomes_one_list_of_tests),
         cmocka_unit_test(test_a_row_brings_its_limits_and_its_language),

@@ -294,7 +294,7 @@ static char *list_of(const int *numbers, size_t count)
     return out.data;
 }
 
-static void test_what_is_made_up_is_worth_what_it_was_made_with(void **state)
+static void test_a_made_up_expression_is_worth_its_own_value(void **state)
 {
     (void)state;
     for (int turn = 0; turn < 2000; turn++) {
@@ -330,7 +330,7 @@ int main(void)
         cmocka_unit_test(test_depth_and_length_are_bounded),
         cmocka_unit_test(test_a_reference_that_is_no_puzzle_is_unscored),
         cmocka_unit_test(test_the_detail_says_what_was_read_and_what_it_is_worth),
-        cmocka_unit_test(test_what_is_made_up_is_worth_what_it_was_made_with),
+        cmocka_unit_test(test_a_made_up_expression_is_worth_its_own_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -249,7 +249,7 @@ static void test_answers_of_data_sets_are_read(void **state)
     check_readings(rows, ARRAY_LENGTH(rows));
 }
 
-static void test_what_was_refused_or_misread_once_is_right(void **state)
+static void test_answers_that_were_once_refused_or_misread_are_right(void **state)
 {
     static const struct reading_row rows[] = {
         {"10\\frac{\\text{m}}{\\text{s}^2}", "10 \\frac{m}{s^{2}}"},
@@ -303,7 +303,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers_of_data_sets_are_read),
-        cmocka_unit_test(test_what_was_refused_or_misread_once_is_right),
+        cmocka_unit_test(test_answers_that_were_once_refused_or_misread_are_right),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

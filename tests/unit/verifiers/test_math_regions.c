@@ -88,7 +88,7 @@ static void test_a_distance_from_zero_is_an_interval(void **state)
     differ("1,3", "|x-2|=1");
 }
 
-static void test_what_is_left_out_says_what_is_left(void **state)
+static void test_a_point_left_out_leaves_the_rest_of_the_region(void **state)
 {
     (void)state;
     same("(-\\infty,2)\\cup(3,\\infty)", "x\\notin[2,3]");
@@ -135,7 +135,7 @@ int main(void)
         cmocka_unit_test(test_unions_have_one_form),
         cmocka_unit_test(test_or_between_two_answers_is_a_hedge),
         cmocka_unit_test(test_a_distance_from_zero_is_an_interval),
-        cmocka_unit_test(test_what_is_left_out_says_what_is_left),
+        cmocka_unit_test(test_a_point_left_out_leaves_the_rest_of_the_region),
         cmocka_unit_test(test_infinity_is_open),
         cmocka_unit_test(test_an_inequality_that_is_not_solved_is_its_positive_multiples),
     };

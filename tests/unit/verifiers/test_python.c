@@ -227,7 +227,7 @@ static void run_source(const char *source, struct run *ret_run)
         fail_msg("%.*s", (int)ret_run->output[1].length_bytes, ret_run->output[1].data);
 }
 
-static void test_what_one_program_changes_the_next_one_does_not_see(void **state)
+static void test_changes_of_one_program_are_not_seen_by_the_next_one(void **state)
 {
     struct run run;
 
@@ -438,7 +438,7 @@ int main(void)
         /* before this process is a zygote itself */
         cmocka_unit_test(test_a_folder_that_is_no_virtual_environment_is_named),
         cmocka_unit_test(test_packages_of_a_virtual_environment_are_there_and_numpy_is_loaded),
-        cmocka_unit_test_setup(test_what_one_program_changes_the_next_one_does_not_see, make_zygote),
+        cmocka_unit_test_setup(test_changes_of_one_program_are_not_seen_by_the_next_one, make_zygote),
         cmocka_unit_test_setup(test_each_program_has_random_numbers_of_its_own, make_zygote),
         cmocka_unit_test_setup(test_a_zygote_has_no_page_that_a_program_could_leave_something_in, make_zygote),
     };

@@ -183,7 +183,7 @@ static void refuse(const struct sandbox_program *program, const char *why)
     sandbox_result_finish(&result);
 }
 
-static void test_what_is_no_program_is_not_sent(void **state)
+static void test_a_text_that_is_no_program_is_not_sent(void **state)
 {
     const struct sandbox_program good = {.language = SANDBOX_SH, .source = TEXT_LITERAL(""), .limits = limits};
     struct sandbox_program program = good;
@@ -241,7 +241,7 @@ int main(void)
         cmocka_unit_test(test_a_result_has_its_three_texts),
         cmocka_unit_test(test_a_box_without_a_bound_is_no_box),
         cmocka_unit_test(test_a_slot_that_talks_nonsense_is_refused),
-        cmocka_unit_test(test_what_is_no_program_is_not_sent),
+        cmocka_unit_test(test_a_text_that_is_no_program_is_not_sent),
         cmocka_unit_test(test_a_slot_never_takes_sizes_beyond_its_bounds),
     };
 

@@ -111,7 +111,7 @@ static void test_a_source_is_compiled_once(void **state)
     sandbox_result_finish(&third);
 }
 
-static void test_what_the_compiler_says_comes_back(void **state)
+static void test_messages_of_the_compiler_come_back(void **state)
 {
     struct sandbox_program program = fixture_program(SANDBOX_C, "int main(void) { return missing; }");
     struct sandbox_result result;
@@ -382,7 +382,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_c_and_cpp_are_compiled_and_run),
         cmocka_unit_test(test_a_source_is_compiled_once),
-        cmocka_unit_test(test_what_the_compiler_says_comes_back),
+        cmocka_unit_test(test_messages_of_the_compiler_come_back),
         cmocka_unit_test(test_a_source_that_attacks_the_compiler_is_not_compiled),
         cmocka_unit_test(test_a_binary_that_cannot_be_executed_is_its_own_fault),
         cmocka_unit_test(test_testlib_is_on_the_include_path_where_it_is_asked_for),
