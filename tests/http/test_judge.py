@@ -1,12 +1,13 @@
 """The verifier `judge`: another model's verdict, read in one form; whatever else the judge does is no number."""
 import json
+import os
 
 import pytest
 
 from engines import ScriptedEngine
-from harness import eventually
+from harness import ROOT, eventually
 from material import assert_failed_without_a_number, make_batch, make_group, rollouts, sampling
-from test_verifier_pages import near, tables, read_page, value_of
+from test_verifier_pages import near, tables, value_of
 
 QUICK = {"engine.backoff_min": "5ms", "engine.backoff_max": "20ms", "engine.attempts": 3, "engine.down_timeout": "2s", "engine.probe_samples": "false"}
 TEMPLATE = "Q {prompt}\nR {reference}\nA {completion}\nYES or NO?"
@@ -109,7 +110,9 @@ def test_what_is_asked_again_is_judged_in_the_end(service, judge):
 # -- examples of the page -------------------------------------------------------------------------------------------------------
 
 def examples():
-    for _, columns, rows in tables(read_page("judge")):
+    with open(os.path.join(ROOT, "docs", "verifiers", "judge.md"), encoding="utf-8") as file:
+        page = file.read()
+    for _, columns, rows in tables(page):
         if columns[0] == "parse" and "score" in columns:
             yield from (dict(zip(["parse", "reply", "score", "code"], row)) for row in rows)
 
