@@ -240,10 +240,11 @@ void asking_cancel(struct verify_job *job)
     struct asking *asking = TAKE_PTR(job->asking);
 
     asking->verify = NULL;
-    for (size_t i = 0; i < asking->count && !asking->on_worker; i++)
+    if (asking->on_worker) /* is_back() ends it */
+        return;
+    for (size_t i = 0; i < asking->count; i++)
         calls_withdraw(&asking->verdicts[i]);
-    if (!asking->on_worker) /* else is_back() ends it */
-        asking_destroy(asking);
+    asking_destroy(asking);
 }
 
 /* --- what came back ---------------------------------------------------------------------------------------------------- */
