@@ -4,9 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+void (*memory_exhausted)(void);
+
 static void *or_end(void *pointer)
 {
     if (!pointer) {
+        if (memory_exhausted)
+            memory_exhausted();
         static const char message[] = "rolloutd: out of memory\n";
         ssize_t written = write(STDERR_FILENO, message, sizeof(message) - 1);
         (void)written;

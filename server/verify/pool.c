@@ -138,24 +138,47 @@ static void give_up_on_queued(struct verify_pool *pool)
 
 /* --- what is lost --- */
 
+/* The bits of verdicts that no worker will give. */
+static uint64_t lost_of(const struct verify_part *part)
+{
+    return part->crashed | part->timed_out | part->outgrown;
+}
+
+/* Without them, if there are others. False: there are none. */
+static bool judge_rest(struct verify_pool *pool, struct verify_job *job, int index)
+{
+    struct verify_part *part = verify_part_in(pool, job);
+    uint64_t share = verify_job_share(job, verify_part_of(pool, job));
+
+    if (index < 0 || !(share & ~lost_of(part)))
+        return false;
+    part->attempts = 0;
+    request_put_left_out(job->frame, ~share | lost_of(part));
+    verify_queue_prepend(pool, job);
+    return true;
+}
+
+void verify_outgrow(struct verify_pool *pool, struct verify_job *job, int index)
+{
+    pool->counts.crashes++;
+    if (index >= 0)
+        verify_part_in(pool, job)->outgrown |= UINT64_C(1) << index;
+    if (!judge_rest(pool, job, index))
+        fail_part(pool, job, VERIFIER_OUTGROWN, VERIFIER_OUTGROWN_MESSAGE);
+}
+
 /* The verdict of one verifier, or of all, is lost; what is left is judged again. */
 void verify_lose_verdict(struct verify_pool *pool, struct verify_job *job, int index, bool timed_out)
 {
     struct verify_part *part = verify_part_in(pool, job);
-    uint64_t share = verify_job_share(job, verify_part_of(pool, job));
 
     if (pool->observer.lost)
         pool->observer.lost(pool->observer.arg, job, index, timed_out);
     if (index >= 0)
         *(timed_out ? &part->timed_out : &part->crashed) |= UINT64_C(1) << index;
-    if (index < 0 || !(share & ~(part->crashed | part->timed_out))) {
+    if (!judge_rest(pool, job, index))
         fail_part(pool, job, timed_out ? VERIFIER_TIMEOUT : VERIFIER_CRASHED,
                   timed_out ? VERIFIER_TIMEOUT_MESSAGE : VERIFIER_CRASHED_MESSAGE);
-        return;
-    }
-    part->attempts = 0;
-    request_put_left_out(job->frame, ~share | part->crashed | part->timed_out);
-    verify_queue_prepend(pool, job);
 }
 
 void verify_give_back(struct verify_pool *pool, struct verify_job *job, int index)

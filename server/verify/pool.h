@@ -53,6 +53,7 @@ struct verify_part {
     const char *failure_message; /* lives as long as the pool */
     uint64_t crashed; /* a bit for each verifier that has no verdict for that reason, beside a reply or a failure */
     uint64_t timed_out;
+    uint64_t outgrown; /* likewise: with its reference it took more memory than a worker has */
     int attempts;
 };
 
@@ -116,6 +117,9 @@ struct verify_pool_limits {
 #define VERIFIER_CRASHED_MESSAGE "the worker ended twice while this was judged"
 #define VERIFIER_TIMEOUT "verifier_timeout"
 #define VERIFIER_TIMEOUT_MESSAGE "the time limit was over while this was judged; the worker was killed"
+
+#define VERIFIER_OUTGROWN "reference_unreadable"
+#define VERIFIER_OUTGROWN_MESSAGE "the reference, with what is made of it, takes more memory than a worker has"
 
 /* Observer of job results. Called on the loop thread; must not submit or cancel. */
 struct verify_observer {

@@ -129,6 +129,8 @@ void verify_end_job(struct verify_pool *pool, struct verify_job *job);
 /* Its worker died: once more, or the verdict at which it did so is lost. index: verify_worker_judging(). */
 void verify_give_back(struct verify_pool *pool, struct verify_job *job, int index);
 void verify_lose_verdict(struct verify_pool *pool, struct verify_job *job, int index, bool timed_out);
+/* Its worker says that it has no memory for it: no other one has more. */
+void verify_outgrow(struct verify_pool *pool, struct verify_job *job, int index);
 void verify_retry_later(struct verify_pool *pool);
 
 /* verify/trial.c: what the machine offers to programs */

@@ -265,11 +265,11 @@ void verdict_set_fail(const struct verifier_list *list, const char *code, const 
         fail(&ret_set->verdicts[i], code, message, retryable);
 }
 
-static void lose(struct verdict_set *set, uint64_t lost, const char *code, const char *message)
+static void lose(struct verdict_set *set, uint64_t lost, const char *code, const char *message, bool retryable)
 {
     for (size_t i = 0; i < set->count; i++)
         if (lost >> i & 1)
-            fail(&set->verdicts[i], code, message, true);
+            fail(&set->verdicts[i], code, message, retryable);
 }
 
 static void read_part(const struct verify_job *job, int index, struct verdict_set *set)
@@ -280,9 +280,10 @@ static void read_part(const struct verify_job *job, int index, struct verdict_se
     if (part->reply)
         parse(job->list, share, (struct text){part->reply, part->reply_bytes}, set);
     else if (part->failure_code)
-        lose(set, share, part->failure_code, part->failure_message);
-    lose(set, part->crashed, VERIFIER_CRASHED, VERIFIER_CRASHED_MESSAGE);
-    lose(set, part->timed_out, VERIFIER_TIMEOUT, VERIFIER_TIMEOUT_MESSAGE);
+        lose(set, share, part->failure_code, part->failure_message, strcmp(part->failure_code, VERIFIER_OUTGROWN) != 0);
+    lose(set, part->crashed, VERIFIER_CRASHED, VERIFIER_CRASHED_MESSAGE, true);
+    lose(set, part->timed_out, VERIFIER_TIMEOUT, VERIFIER_TIMEOUT_MESSAGE, true);
+    lose(set, part->outgrown, VERIFIER_OUTGROWN, VERIFIER_OUTGROWN_MESSAGE, false);
 }
 
 /* The verdicts of those that judged the whole group. */

@@ -85,11 +85,19 @@ bool verify_worker_lost_slot(const struct verify_worker *worker)
     return worker->page && atomic_load_explicit(&worker->page->lost_slot, memory_order_acquire);
 }
 
+/* Of a code worker: a text worker has little, and a text may make it want more. */
+static bool outgrew(const struct verify_worker *worker)
+{
+    return worker->pool->kind == WORKER_CODE && worker->page &&
+           atomic_load_explicit(&worker->page->no_memory, memory_order_acquire);
+}
+
 /* The process died, or talks nonsense, or has no slot. */
 void verify_worker_crashed(struct verify_worker *worker)
 {
     struct verify_pool *pool = worker->pool;
     bool useless = worker->served == 0 && (worker->job_count == 0 || verify_worker_lost_slot(worker));
+    bool outgrown = outgrew(worker);
     int index = verify_worker_judging(worker);
     struct verify_job *job = verify_worker_vacate(worker);
 
@@ -97,7 +105,9 @@ void verify_worker_crashed(struct verify_worker *worker)
         verify_retry_later(pool);
     else
         verify_make_missing(pool);
-    if (job)
+    if (job && outgrown)
+        verify_outgrow(pool, job, index);
+    else if (job)
         verify_give_back(pool, job, index);
     verify_assign_jobs(pool);
 }

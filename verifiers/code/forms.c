@@ -5,7 +5,19 @@
 #include "server/base/json_big.h"
 #include "verifiers/code/forms_private.h"
 
+#define LARGE_BYTES ((size_t)4 << 20)
+#define SPARE_BYTES ((size_t)16 << 20)
 #define WRAPPERS_MAX 4 /* a form in a text in a form */
+
+/* Is there no room for so many bytes? Then the reason that a failure seems to have is none. */
+static bool is_memory_short(size_t bytes)
+{
+    void *volatile room = malloc(bytes);
+    bool is_short = !room;
+
+    free(room);
+    return is_short;
+}
 
 /* --- JSON in texts --- */
 
@@ -14,7 +26,9 @@ json_t *form_load(struct form *form, struct text json)
     json_t *value = json_big_load(json, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
 
     if (value && json_array_append_new(form->set->kept, value) < 0)
-        return NULL;
+        value = NULL;
+    if (!value && json.length_bytes > LARGE_BYTES)
+        form->large_text = true;
     return value;
 }
 
@@ -33,7 +47,10 @@ int form_refuse(struct form *form, const char *why)
 
 bool form_add(struct form *form, json_t *test)
 {
-    return json_array_append_new(form->set->tests, test) == 0;
+    bool added = json_array_append_new(form->set->tests, test) == 0;
+
+    form->no_memory = form->no_memory || !added;
+    return added;
 }
 
 /* --- stdin tests --- */
@@ -248,22 +265,33 @@ static const json_t *find_row(struct form *form, const json_t *reference)
     return NULL;
 }
 
+static int read_reference(struct form *form, const json_t *reference)
+{
+    const json_t *row = find_row(form, reference);
+
+    if (!row)
+        return form_refuse(form, "must be an object, or a text that is one in JSON");
+    if (read_row(form, row) < 0)
+        return -1;
+    if (json_array_size(form->set->tests) == 0 && !form->packed)
+        return form_refuse(form, "has no tests");
+    return 0;
+}
+
 int forms_read(const json_t *reference, struct text entry, enum forms_depth depth, struct test_set *ret_set,
                struct verifier_problem *ret_problem)
 {
     struct form form = {.set = ret_set, .problem = ret_problem, .entry = entry, .depth = depth};
-    const json_t *row;
 
     *ret_set = (struct test_set){
         .tests = json_array(), .before = json_array(), .kept = json_array(), .wall_ms = NAN, .memory_mb = NAN};
-    row = find_row(&form, reference);
-    if (!row)
-        return form_refuse(&form, "must be an object, or a text that is one in JSON");
-    if (read_row(&form, row) < 0)
-        return -1;
-    if (json_array_size(ret_set->tests) == 0 && !form.packed)
-        return form_refuse(&form, "has no tests");
-    return 0;
+    if (read_reference(&form, reference) == 0)
+        return 0;
+    if (depth == FORMS_UNPACK && (form.no_memory || is_memory_short(SPARE_BYTES)))
+        form_refuse(&form, "takes more memory than a worker has");
+    else if (form.large_text)
+        form_refuse(&form, "takes more memory than a worker has, or a text of several MiB in it is no JSON");
+    return -1;
 }
 
 void test_set_finish(struct test_set *set)

@@ -10,7 +10,9 @@ struct form {
     struct verifier_problem *problem;
     struct text entry; /* of the options */
     enum forms_depth depth;
-    bool packed; /* there are tests that were not unpacked */
+    bool no_memory;  /* for a test */
+    bool large_text; /* of JSON was not read; what was read of it is let go, so that nobody knows why */
+    bool packed;     /* there are tests that were not unpacked */
 };
 
 int form_refuse(struct form *form, const char *why);             /* -1 */

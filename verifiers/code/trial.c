@@ -51,6 +51,8 @@ static void take_time(struct trial *trial, const struct sandbox_result *results,
 /* A slot that has no testlib.h is as good as ever. */
 static const char *broken_code(const struct sandbox_program *program, const struct sandbox_result *result)
 {
+    if (result->no_memory)
+        return FAILURE_REFERENCE;
     return program->include_testlib && strstr(result->message, "testlib.h") ? FAILURE_CHECKER : FAILURE_SANDBOX;
 }
 

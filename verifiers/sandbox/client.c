@@ -82,6 +82,20 @@ static void read_facts(const struct wire_result *wire, struct sandbox_result *re
     memcpy(result->message, wire->message, sizeof result->message);
 }
 
+/* There is no memory for it: it is read past, so that the slot can be asked again. */
+static int skip(int fd, size_t count_bytes)
+{
+    char some[4096];
+
+    while (count_bytes) {
+        size_t part_bytes = count_bytes < sizeof some ? count_bytes : sizeof some;
+        if (read_whole(fd, some, part_bytes) < 0)
+            return -1;
+        count_bytes -= part_bytes;
+    }
+    return 0;
+}
+
 static int read_result(int fd, const struct sandbox_program *program, struct sandbox_result *result)
 {
     struct wire_result wire;
@@ -95,7 +109,12 @@ static int read_result(int fd, const struct sandbox_program *program, struct san
     sum_bytes = wire.output_bytes + wire.error_bytes + wire.records_bytes;
     result->bytes.maximum_bytes = sum_bytes;
     bytes = buffer_reserve(&result->bytes, sum_bytes);
-    if (!bytes || read_whole(fd, bytes, sum_bytes) < 0)
+    if (!bytes) {
+        result->no_memory = true;
+        snprintf(result->message, sizeof result->message, "there is no memory for what the program wrote");
+        return skip(fd, sum_bytes);
+    }
+    if (read_whole(fd, bytes, sum_bytes) < 0)
         return -1;
     bytes[sum_bytes] = '\0';
     result->bytes.length_bytes = sum_bytes;

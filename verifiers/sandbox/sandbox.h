@@ -99,6 +99,7 @@ struct sandbox_result {
     struct text standard_output; /* into `bytes` */
     struct text standard_error;
     struct text records;
+    bool no_memory; /* SANDBOX_BROKEN: this process has none for what came out */
     char message[200];
     struct buffer bytes; /* holds the texts; sandbox_result_finish() */
 };

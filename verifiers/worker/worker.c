@@ -241,6 +241,12 @@ static int answer_all(const json_t *request, const struct turn *turn, struct jso
     return 0;
 }
 
+static void note_no_memory(struct worker_page *page)
+{
+    if (page)
+        atomic_store_explicit(&page->no_memory, true, memory_order_release);
+}
+
 int worker_answer(struct text request, uint64_t left_out, const struct worker_means *means, uint64_t at,
                   struct buffer *out)
 {
@@ -249,11 +255,15 @@ int worker_answer(struct text request, uint64_t left_out, const struct worker_me
     struct json_write json;
     int result;
 
+    if (!root && request.length_bytes > KEEP_FRAME_BYTES) /* the service writes JSON: it was not the form */
+        note_no_memory(means->page);
     json_write_init(&json, out);
     result = root ? answer_all(root, &turn, &json) : -1;
     json_decref(root);
     if (means->page)
         atomic_store_explicit(&means->page->at, WORKER_READS, memory_order_relaxed);
+    if (out->failed && out->length_bytes < out->maximum_bytes / 2)
+        note_no_memory(means->page);
     return result < 0 || out->failed ? -1 : 0;
 }
 
@@ -473,6 +483,13 @@ int worker_lock_down(bool has_slot)
     return limit_resources(has_slot) < 0 ? -1 : load_filter();
 }
 
+static struct worker_page *own_page;
+
+static void exhausted(void)
+{
+    note_no_memory(own_page);
+}
+
 void worker_main(int fd, const struct sandbox_settings *sandbox, struct worker_page *page)
 {
     struct worker_means means = {sandbox, sandbox ? WORKER_SLOT_FD : -1, page};
@@ -481,6 +498,8 @@ void worker_main(int fd, const struct sandbox_settings *sandbox, struct worker_p
     struct buffer reply;
 
     /* Now, while jansson can still read the random bytes it seeds its hash tables with. */
+    own_page = page;
+    memory_exhausted = exhausted;
     json_object_seed(0);
     json_big_prepare();
     buffer_init(&inbox.bytes, inbox.frame_limit_bytes + REQUEST_HEADER_BYTES + READ_BYTES);

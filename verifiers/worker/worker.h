@@ -48,6 +48,7 @@ struct worker_page {
     _Atomic uint64_t at; /* WORKER_READS, or the job (from 0) and the verifier (from 0) that is judging */
     _Atomic bool
         lost_slot; /* before a reply: the worker's slot runs no programs, and the worker ends behind the reply */
+    _Atomic bool no_memory; /* before its end: what it was given, or has made of it, is more than it may have */
 };
 #define WORKER_READS UINT64_MAX
 #define WORKER_AT(job, verifier) ((uint64_t)(job)*VERIFIER_LIST_LIMIT + (verifier))
