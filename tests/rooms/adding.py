@@ -3,12 +3,13 @@
 
     tests/rooms/adding.py [--keep FOLDER]
 
-KINDS says what adding one of a kind may touch. Beside it only generated files change (tests/tools/generate), and the contract:
+A verifier of the table, REAL_VERIFIER, is shown to consist of its four files. KINDS says what adding one of a kind may touch. Beside it only generated files change (tests/tools/generate), and the contract:
 what a person writes for people (schema/openapi.yaml, a page) is counted where the goal names it. New files lie in
 tests/rooms/adding/ under the path that they get; the migration gets its number here."""
 import argparse
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -162,6 +163,31 @@ def copy_tree(target):
         (shutil.copytree if os.path.isdir(source) else shutil.copyfile)(source, os.path.join(target, name))
 
 
+# A verifier of the table that was added with nothing else: its file, its row, its cases, its page.
+REAL_VERIFIER = "cosine_length"
+
+
+def program_files(tree):
+    """What a person writes of the program."""
+    for room in ("client", "server", "verifiers"):
+        for folder, _, names in os.walk(os.path.join(tree, room)):
+            yield from (os.path.join(folder, name) for name in names if name.endswith((".c", ".h", ".def", ".py", ".build")))
+
+
+def check_real_verifier(tree):
+    """Its row and the file of its name are all that the program knows of it, and no file is without its place."""
+    owned = [f"verifiers/graders/{REAL_VERIFIER}.c", f"tests/cases/own/{REAL_VERIFIER}.jsonl", f"docs/verifiers/{REAL_VERIFIER}.md"]
+    for path in owned:
+        check(f"{path} is there", os.path.exists(os.path.join(tree, path)), True)
+    word, naming = re.compile(rf"\b(?:verifier_)?{REAL_VERIFIER}\b"), []
+    for path in program_files(tree):
+        with open(path, encoding="utf-8") as file:
+            if word.search(file.read()):
+                naming.append(os.path.relpath(path, tree))
+    check(f"what names {REAL_VERIFIER}", sorted(naming), sorted([owned[0], "verifiers/rows.def"]))
+    print(f"the verifier {REAL_VERIFIER}: {len(owned) + 1} files, 4 allowed: {', '.join([*owned, 'verifiers/rows.def'])}")
+
+
 def check_files(tree):
     for kind, (goal, additions) in KINDS.items():
         for addition in additions:
@@ -238,6 +264,7 @@ def check_cases(binary, tree):
 
 def check_all(tree):
     copy_tree(tree)
+    check_real_verifier(tree)
     check_files(tree)
     binary = build(tree)
     run(sys.executable, os.path.join(tree, "tests", "rooms", "rooms.py"), os.path.join(tree, "build"), cwd=tree)
