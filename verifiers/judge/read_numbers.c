@@ -7,29 +7,15 @@
 
 /* --- json_score --- */
 
-/* Lists that look like lists of objects and are none: each may be read to the end of the text. */
-#define BROKEN_LISTS_MAX 3
-
 struct object_scan {
     struct judge_search *search;
     struct text text;
     size_t at;
-    int broken_lists;
+    bool lists_end; /* false: one was never closed, so that no other is looked for */
 };
 
-static json_t *load_here(const struct object_scan *scan, size_t *ret_length_bytes)
-{
-    json_error_t error;
-    json_t *value = json_loadb(scan->text.data + scan->at, scan->text.length_bytes - scan->at,
-                               JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-
-    *ret_length_bytes = value ? (size_t)error.position : 0;
-    return value;
-}
-
-/* From an opening brace to behind the one that closes it, strings skipped as in JSON; 0: nothing closes it. A reader of
- * JSON that gives up has not come further. */
-static size_t braces_bytes(struct text rest)
+/* From an opening bracket to behind the one that closes it, strings skipped as in JSON; 0: nothing closes it. */
+static size_t enclosed_bytes(struct text rest, char opening, char closing)
 {
     size_t depth = 0;
     bool in_string = false;
@@ -40,9 +26,9 @@ static size_t braces_bytes(struct text rest)
             i++;
         else if (byte == '"')
             in_string = !in_string;
-        else if (!in_string && byte == '{')
+        else if (!in_string && byte == opening)
             depth++;
-        else if (!in_string && byte == '}' && --depth == 0)
+        else if (!in_string && byte == closing && --depth == 0)
             return i + 1;
     }
     return 0;
@@ -59,64 +45,66 @@ static bool names_field(struct text part, struct text field)
     return memmem(part.data, part.length_bytes, quoted, field.length_bytes + 2) != NULL;
 }
 
-/* Braces that hold no JSON: prose, or a verdict off the form. */
-static void pass_braces(struct object_scan *scan)
+/* Braces that name the field and hold no JSON are a verdict off the form. */
+static void read_object(struct judge_search *search, struct text part)
 {
-    struct text rest = {scan->text.data + scan->at, scan->text.length_bytes - scan->at};
-    size_t length_bytes = braces_bytes(rest);
-
-    if (length_bytes > 0)
-        rest.length_bytes = length_bytes;
-    if (names_field(rest, scan->search->rule->field))
-        judge_search_add(scan->search, NULL);
-    scan->at += rest.length_bytes;
-}
-
-static void take_object(struct object_scan *scan)
-{
-    size_t length_bytes;
-    json_t *object = load_here(scan, &length_bytes);
-    struct text field = scan->search->rule->field;
+    struct text field = search->rule->field;
+    json_t *object = json_loadb(part.data, part.length_bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
     const json_t *value = json_object_getn(object, field.data, field.length_bytes);
 
-    if (value)
-        judge_search_add_number(scan->search, json_is_number(value) ? json_number_value(value) : NAN);
-    if (object)
-        scan->at += length_bytes;
-    else
-        pass_braces(scan);
+    if (!object)
+        judge_search_add(search, NULL);
+    else if (value)
+        judge_search_add_number(search, json_is_number(value) ? json_number_value(value) : NAN);
     json_decref(object);
 }
 
-static bool opens_list_of_objects(const struct object_scan *scan)
+static struct text rest_of(const struct object_scan *scan)
 {
-    size_t at = scan->at + 1;
+    return (struct text){scan->text.data + scan->at, scan->text.length_bytes - scan->at};
+}
 
-    while (at < scan->text.length_bytes && strchr(" \t\r\n", scan->text.data[at]) && scan->text.data[at])
+/* An object, or braces of prose. Nothing behind a brace that is never closed is at the top. */
+static void take_braces(struct object_scan *scan)
+{
+    struct text part = rest_of(scan);
+    size_t length_bytes = enclosed_bytes(part, '{', '}');
+
+    if (length_bytes > 0)
+        part.length_bytes = length_bytes;
+    if (names_field(part, scan->search->rule->field))
+        read_object(scan->search, part);
+    scan->at += part.length_bytes;
+}
+
+static bool opens_list_of_objects(struct text rest)
+{
+    size_t at = 1;
+
+    while (at < rest.length_bytes && rest.data[at] && strchr(" \t\r\n", rest.data[at]))
         at++;
-    return at < scan->text.length_bytes && scan->text.data[at] == '{';
+    return at < rest.length_bytes && rest.data[at] == '{';
 }
 
 /* Objects in a list are not at the top. */
 static void pass_list(struct object_scan *scan)
 {
-    size_t length_bytes = 0;
-    json_t *list =
-        opens_list_of_objects(scan) && scan->broken_lists < BROKEN_LISTS_MAX ? load_here(scan, &length_bytes) : NULL;
+    struct text rest = rest_of(scan);
+    bool is_list = scan->lists_end && opens_list_of_objects(rest);
+    size_t length_bytes = is_list ? enclosed_bytes(rest, '[', ']') : 0;
 
-    if (!list && opens_list_of_objects(scan))
-        scan->broken_lists++;
-    scan->at += list ? length_bytes : 1;
-    json_decref(list);
+    if (is_list && length_bytes == 0)
+        scan->lists_end = false;
+    scan->at += length_bytes ? length_bytes : 1;
 }
 
 void judge_search_objects(struct judge_search *search, struct text text)
 {
-    struct object_scan scan = {.search = search, .text = text};
+    struct object_scan scan = {.search = search, .text = text, .lists_end = true};
 
     while (scan.at < text.length_bytes) {
         if (text.data[scan.at] == '{')
-            take_object(&scan);
+            take_braces(&scan);
         else if (text.data[scan.at] == '[')
             pass_list(&scan);
         else
