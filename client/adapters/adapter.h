@@ -83,6 +83,7 @@ struct sample_request {
         cache_salt; /* names the weights, so that no engine reuses what old weights computed; TEXT_NONE: not sent */
     struct text request_id;           /* unique per attempt, printable ASCII; TEXT_NONE: not sent */
     enum logprobs_mode logprobs_mode; /* of the engine, from its settings or a probe */
+    bool wants_token_ends;            /* of the sample, if the reply has the bytes of each token */
 };
 
 /* False if the options hold a name that this service sends itself (prompt, n, seed, logprobs, …), or are no JSON
@@ -107,6 +108,9 @@ struct sample {
     const uint32_t *ids;    /* exactly the sampled ids; NULL: the engine gives none */
     const float *logprobs;  /* one per id, finite, at most 0; NULL without ids */
     size_t id_count;
+    /* The byte behind each id, by the bytes that the engine gives for it: the text is the first of all these bytes. NULL: not
+     * wanted, not given, or the text has others. */
+    const uint32_t *token_ends;
     const uint32_t *prompt_ids; /* NULL: unknown */
     size_t prompt_id_count;
     enum finish_reason finish;
@@ -168,6 +172,12 @@ struct tokenize_words {
     const char *special_key;
 };
 
+/* How it is asked for the text of ids: POST /detokenize {"model":…, "tokens": [ids]} → {text_key: text}. */
+struct detokenize_words {
+    const char *text_key; /* NULL: this kind is not asked */
+    bool names_model;
+};
+
 /* How a probe asks for two samples at once. */
 struct two_samples_words {
     const char *path; /* NULL: this kind is not asked */
@@ -188,6 +198,7 @@ struct engine_adapter {
     struct two_samples_words two_samples;
 
     /* for samples */
+    struct detokenize_words detokenize; /* where the reply has no bytes of tokens */
     enum logprobs_source logprobs;
     size_t token_bytes; /* of a reply, at most, for each token asked for; 0: 512 */
     /* The field of `sampling` that is set and that it cannot be asked for, or NULL; may be NULL. */

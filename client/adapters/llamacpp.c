@@ -160,7 +160,11 @@ static void read_probability(struct reply_draft *draft, struct json_scan *scan)
 static void read_probabilities(struct reply_draft *draft, struct json_scan *scan)
 {
     static const struct draft_member members[] = {
-        {"id", draft_read_entry_id}, {"logprob", draft_read_entry_logprob}, {"prob", read_probability}};
+        {"id", draft_read_entry_id},
+        {"logprob", draft_read_entry_logprob},
+        {"prob", read_probability},
+        {"bytes", draft_read_entry_bytes},
+    };
 
     draft_read_entries(draft, scan, members, ARRAY_LENGTH(members));
 }
@@ -324,6 +328,7 @@ static enum exchange_outcome take_completion(const struct exchange *exchange, co
     enum exchange_outcome outcome = EXCHANGE_NEXT;
 
     draft_init(&draft, reply->body);
+    draft.wants_bytes = exchange->request->wants_token_ends;
     json_scan_init(&scan, reply->body);
     if (is_whole(reply->body))
         draft_read_first(&draft, &scan, read_object);
@@ -399,6 +404,7 @@ static const struct engine_get gets[] = {
 const struct engine_adapter adapter_llamacpp = {
     .kind = "llamacpp",
     .gets = gets,
+    .detokenize = {"content", false},
     .tokenize = {"content", "add_special"},
     .two_samples = {"/completion", "prompt", "n_predict"},
     .logprobs = LOGPROBS_OF_MODEL,

@@ -43,6 +43,7 @@ struct draft_entry {
     double logprob;
     bool has_logprob;
     uint32_t id; /* ID_UNNAMED */
+    bool has_bytes;
 };
 
 struct reply_draft {
@@ -53,7 +54,10 @@ struct reply_draft {
     struct id_list ids;
     struct id_list beside; /* the id that stands beside each log-probability; ID_UNNAMED where none does */
     struct id_list prompt_ids;
-    float *logprobs; /* NAN where the reply has null */
+    struct buffer bytes; /* of all tokens, where each entry has its own and they are wanted */
+    struct id_list ends; /* in `bytes`, behind each entry */
+    bool lacks_bytes;    /* an entry has none */
+    float *logprobs;     /* NAN where the reply has null */
     size_t logprob_count;
     size_t logprob_capacity;
     bool has_logprobs;
@@ -81,6 +85,7 @@ struct reply_draft {
 
     /* set by the adapter */
     bool seed_honoured;
+    bool wants_bytes;
 
     uint64_t replaced;
     bool out_of_memory;
@@ -138,6 +143,7 @@ void draft_read_entries(struct reply_draft *draft, struct json_scan *scan, const
                         size_t count);
 void draft_read_entry_logprob(struct reply_draft *draft, struct json_scan *scan);
 void draft_read_entry_id(struct reply_draft *draft, struct json_scan *scan);
+void draft_read_entry_bytes(struct reply_draft *draft, struct json_scan *scan); /* [32,52], or null */
 void draft_add_id(struct reply_draft *draft, struct id_list *list, uint32_t id);
 void draft_add_span(struct reply_draft *draft, const struct version_span *span);
 uint32_t id_of_token_string(struct text token);                             /* of "token_id:17", else ID_UNNAMED */

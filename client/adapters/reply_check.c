@@ -247,7 +247,7 @@ bool sample_pack(const struct sample *parts, struct sample *ret_sample)
     size_t prompt_bytes = parts->prompt_id_count * sizeof(uint32_t);
     size_t segments_bytes = parts->segment_count * sizeof(*parts->segments);
     char *at =
-        malloc(segments_bytes + 2 * ids_bytes + prompt_bytes + parts->text.length_bytes + 1 + revisions_bytes(parts));
+        malloc(segments_bytes + 3 * ids_bytes + prompt_bytes + parts->text.length_bytes + 1 + revisions_bytes(parts));
     struct sample_segment *segments;
 
     *ret_sample = *parts;
@@ -260,12 +260,26 @@ bool sample_pack(const struct sample *parts, struct sample *ret_sample)
     ret_sample->segments = segments;
     ret_sample->ids = place(&at, parts->ids, ids_bytes);
     ret_sample->logprobs = place(&at, parts->logprobs, ids_bytes);
+    ret_sample->token_ends = place(&at, parts->token_ends, ids_bytes);
     ret_sample->prompt_ids = place(&at, parts->prompt_ids, prompt_bytes);
     ret_sample->text = place_text(&at, parts->text);
     ret_sample->engine_revision = place_text(&at, parts->engine_revision);
     for (size_t i = 0; i < parts->segment_count; i++)
         segments[i].revision = place_text(&at, parts->segments[i].revision);
     return true;
+}
+
+/* A text is cut at a stop string, and a character that is not whole is missing at its end: but what is there must be what the
+ * tokens spell. */
+static const uint32_t *token_ends(const struct reply_draft *draft)
+{
+    struct text text = buffer_text(&draft->text);
+    struct text spelled = buffer_text(&draft->bytes);
+    bool known = draft->wants_bytes && !draft->lacks_bytes && draft->ids.count && draft->ends.count == draft->ids.count;
+
+    if (!known || spelled.length_bytes < text.length_bytes || memcmp(spelled.data, text.data, text.length_bytes) != 0)
+        return NULL;
+    return draft->ends.values;
 }
 
 static bool make_sample(const struct exchange *exchange, const struct reply_draft *draft, enum finish_reason finish,
@@ -281,6 +295,7 @@ static bool make_sample(const struct exchange *exchange, const struct reply_draf
         .ids = has_ids ? draft->ids.values : NULL,
         .logprobs = has_ids ? draft->logprobs : NULL,
         .id_count = has_ids ? draft->ids.count : 0,
+        .token_ends = has_ids ? token_ends(draft) : NULL,
         .prompt_ids = prompt.present ? prompt.values : NULL,
         .prompt_id_count = prompt.present ? prompt.count : 0,
         .finish = finish,
@@ -380,6 +395,7 @@ enum exchange_outcome draft_take(const struct exchange *exchange, const struct d
     enum exchange_outcome outcome;
 
     draft_init(&draft, reply->body);
+    draft.wants_bytes = exchange->request->wants_token_ends;
     json_scan_init(&scan, reply->body);
     facts->read(&draft, &scan);
     draft.seed_honoured = facts->seed_honoured;

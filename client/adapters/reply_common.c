@@ -14,6 +14,7 @@ void draft_init(struct reply_draft *draft, struct text body)
     buffer_init(&draft->revision, most_bytes);
     buffer_init(&draft->revisions, most_bytes);
     buffer_init(&draft->token, most_bytes);
+    buffer_init(&draft->bytes, most_bytes);
 }
 
 void draft_finish(struct reply_draft *draft)
@@ -23,6 +24,8 @@ void draft_finish(struct reply_draft *draft)
     buffer_finish(&draft->revision);
     buffer_finish(&draft->revisions);
     buffer_finish(&draft->token);
+    buffer_finish(&draft->bytes);
+    free(draft->ends.values);
     free(draft->spans);
     engine_error_finish(&draft->error);
     free(draft->ids.values);
@@ -189,6 +192,25 @@ static void draft_add_logprob(struct reply_draft *draft, double logprob, uint32_
 void draft_add_entry(struct reply_draft *draft)
 {
     draft_add_logprob(draft, draft->entry.has_logprob ? draft->entry.logprob : NAN, draft->entry.id);
+    draft->lacks_bytes |= !draft->entry.has_bytes || draft->bytes.failed || draft->bytes.length_bytes > UINT32_MAX;
+    if (draft->wants_bytes)
+        draft_add_id(draft, &draft->ends, (uint32_t)draft->bytes.length_bytes);
+}
+
+void draft_read_entry_bytes(struct reply_draft *draft, struct json_scan *scan)
+{
+    int64_t byte;
+
+    if (!draft->wants_bytes || json_scan_peek(scan) != JSON_KIND_ARRAY) {
+        json_scan_skip(scan);
+        return;
+    }
+    draft->entry.has_bytes = true;
+    for (json_scan_array(scan); json_scan_element(scan);) {
+        byte = scan_integer_or(scan, -1);
+        draft->entry.has_bytes = draft->entry.has_bytes && byte >= 0 && byte <= UINT8_MAX;
+        buffer_append_byte(&draft->bytes, (char)byte);
+    }
 }
 
 void draft_read_entries(struct reply_draft *draft, struct json_scan *scan, const struct draft_member *members,

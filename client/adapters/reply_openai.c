@@ -31,10 +31,8 @@ static void read_entry_token(struct reply_draft *draft, struct json_scan *scan)
 static void read_entries(struct reply_draft *draft, struct json_scan *scan)
 {
     static const struct draft_member members[] = {
-        {"logprob", draft_read_entry_logprob},
-        {"token", read_entry_token},
-        {"id", draft_read_entry_id},
-        {"token_id", draft_read_entry_id},
+        {"logprob", draft_read_entry_logprob}, {"token", read_entry_token},       {"id", draft_read_entry_id},
+        {"token_id", draft_read_entry_id},     {"bytes", draft_read_entry_bytes},
     };
 
     draft_read_entries(draft, scan, members, ARRAY_LENGTH(members));

@@ -183,6 +183,7 @@ static const struct engine_get gets[] = {
 const struct engine_adapter adapter_sglang = {
     .kind = "sglang",
     .gets = gets,
+    .detokenize = {"text", true},
     .tokenize = {"prompt", "add_special_tokens"},
     .two_samples = {"/generate", "text", "max_new_tokens", "sampling_params"},
     .logprobs = LOGPROBS_BEHIND_TEMPERATURE,

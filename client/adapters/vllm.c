@@ -126,6 +126,7 @@ const struct engine_get vllm_gets[] = {
 const struct engine_adapter adapter_vllm = {
     .kind = "vllm",
     .gets = vllm_gets,
+    .detokenize = {"prompt", true},
     .tokenize = {"prompt", "add_special_tokens"},
     .two_samples = {"/v1/completions", "prompt", "max_tokens"},
     .prepares = prepares,

@@ -129,6 +129,7 @@ const struct engine_adapter adapter_vllm_generate = {
     .kind = "vllm_generate",
     .gets = vllm_gets,
     .only_by_settings = true, /* it is the same server as vllm */
+    .detokenize = {"prompt", true},
     .tokenize = {"prompt", "add_special_tokens"},
     .lacks = lacks,
     .lacks_why = "cannot stop at strings: it answers with ids alone",

@@ -398,6 +398,7 @@ static void fill_request(struct attempt *attempt)
         .cache_salt = text_of(attempt->cache_salt),
         .request_id = text_of(attempt->request_id),
         .logprobs_mode = logprobs_mode_of(attempt->engine),
+        .wants_token_ends = verifier_list_grades_steps(group->verifiers),
     };
 }
 

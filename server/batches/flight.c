@@ -4,6 +4,7 @@
 #include "server/batches/attempt_private.h"
 #include "server/batches/gather_private.h"
 #include "server/batches/live.h"
+#include "server/batches/placement_private.h"
 #include "server/batches/row_private.h"
 #include "server/batches/verification_private.h"
 
@@ -14,6 +15,25 @@ void flight_take_given(struct live_batch *live, uint32_t rollout)
     verification_prepare(flight->verification);
 }
 
+/* Where the sample's tokens end, for the steps of its verdicts. */
+static void take_ends(struct live_batch *live, struct flight *flight)
+{
+    const struct attempt *attempt = flight->attempt;
+    const struct sample *sample = &attempt->sample;
+    struct placement *placement = NULL;
+
+    if (!attempt->request.wants_token_ends)
+        return;
+    if (!sample->token_ends && attempt->engine)
+        placement = placement_create(&(struct placement_sample){.transport = live->batches->uses.transport,
+                                                                .engine = attempt->engine,
+                                                                .model = attempt->request.model,
+                                                                .text = sample->text,
+                                                                .ids = sample->ids,
+                                                                .id_count = sample->id_count});
+    verification_take_ends(flight->verification, sample->token_ends, sample->id_count, placement);
+}
+
 void flight_verify(struct live_batch *live, uint32_t rollout)
 {
     struct flight *flight = &live->flights[rollout];
@@ -21,6 +41,7 @@ void flight_verify(struct live_batch *live, uint32_t rollout)
         flight->verification = verification_create(live, rollout);
         verification_take_frame(flight->verification, &flight->attempt->frame, flight->attempt->frame_too_large);
         verification_take_member(flight->verification, &flight->attempt->member);
+        take_ends(live, flight);
     }
     if (verifier_list_has_group(live_group(live, rollout)->verifiers))
         gather_join(live, rollout);

@@ -3,6 +3,7 @@
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
 #include "server/batches/live.h"
+#include "server/batches/placement_private.h"
 #include "server/batches/runs.h"
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
@@ -43,6 +44,8 @@ void verification_destroy(struct verification *verification)
     buffer_finish(&verification->verdicts_json);
     buffer_finish(&verification->rewards_json);
     buffer_finish(&verification->heldout_json);
+    free(verification->token_ends);
+    placement_destroy(verification->placement);
     live_leave(verification->live);
     free(verification);
 }
@@ -60,6 +63,17 @@ void verification_take_member(struct verification *verification, struct buffer *
     buffer_init(member, 0);
 }
 
+void verification_take_ends(struct verification *verification, const uint32_t *token_ends, size_t token_count,
+                            struct placement *placement)
+{
+    verification->placement = placement;
+    verification->token_count = token_count;
+    if (!token_ends)
+        return;
+    verification->token_ends = xcalloc(token_count + 1, sizeof(uint32_t));
+    memcpy(verification->token_ends, token_ends, token_count * sizeof(uint32_t));
+}
+
 /* To a worker: it holds a place already. */
 static void submit(struct verification *verification, void (*run)(struct job *job, struct store_reader *reader),
                    void (*done)(struct job *job))
@@ -73,6 +87,8 @@ static void submit(struct verification *verification, void (*run)(struct job *jo
 
 /* --- verdicts ---------------------------------------------------------------------------------------------- */
 
+static void place_on(struct verification *verification);
+
 static void verdicts_are_read(struct job *job)
 {
     struct verification *verification = (struct verification *)job;
@@ -81,31 +97,35 @@ static void verdicts_are_read(struct job *job)
         verification_destroy(verification);
         return;
     }
+    if (verification->is_placing) {
+        place_on(verification);
+        return;
+    }
     live_post(verification->live, &(struct batch_event){
                                       .kind = verification->reward.failure ? EVENT_VERIFY_FAILED : EVENT_VERIFIED,
                                       .index = verification->rollout,
                                   });
 }
 
-/* Worker: reads the verdicts, combines the reward, writes the texts for the record. */
-static void read_verdicts(struct job *job, struct store_reader *reader)
+/* By what the request says of its completion, the engine's reply of its sample, or what the engine was asked then. */
+static void place_steps(struct verification *verification)
 {
-    (void)reader;
-    struct verification *verification = (struct verification *)job;
-    const struct verifier_list *asked = live_group(verification->live, verification->rollout)->verifiers;
-    const struct verifier_list *list = verification->given ? verification->given->verifiers : asked;
+    const struct completion_spec *given = verification->given;
+    const uint32_t *ends = given                      ? given->token_ends
+                           : verification->token_ends ? verification->token_ends
+                           : verification->placement  ? placement_ends(verification->placement)
+                                                      : NULL;
+    verdict_set_place_steps(&verification->verdicts, ends, given ? given->token_count : verification->token_count);
+}
+
+/* Worker: combines the reward, writes the texts for the record. */
+static void settle_verdicts(struct verification *verification, const struct verifier_list *list)
+{
     struct json_write json;
 
-    verification->verify.list = asked; /* also where the verifiers were not asked */
-    verification->verify.told = verification->told;
-    verdict_set_read(&verification->verify, &verification->verdicts);
-    if (verification->given)
-        verdict_set_add_given(&verification->verdicts, verification->given->given, verification->given->given_count);
-    verdict_set_place_steps(&verification->verdicts, verification->given ? verification->given->token_ends : NULL,
-                            verification->given ? verification->given->token_count : 0);
+    place_steps(verification);
     verdict_set_count(&verification->verdicts, list);
     metric_add(METRIC_VERDICTS_UNDECIDED, 0, (int64_t)verdict_set_undecided(&verification->verdicts));
-    verification->has_verdicts = true;
     verification->reward =
         reward_combine(list, &verification->verdicts, (enum reward_missing)verification->live->spec->missing);
     json_write_init(&json, &verification->verdicts_json);
@@ -114,6 +134,49 @@ static void read_verdicts(struct job *job, struct store_reader *reader)
     rewards_write(&json, list, &verification->verdicts);
     json_write_init(&json, &verification->heldout_json);
     heldout_write(&json, list, &verification->verdicts);
+}
+
+/* Worker: reads the verdicts. They are settled at once, unless the engine has to be asked for the ends of their steps. */
+static void read_verdicts(struct job *job, struct store_reader *reader)
+{
+    (void)reader;
+    struct verification *verification = (struct verification *)job;
+    const struct verifier_list *asked = live_group(verification->live, verification->rollout)->verifiers;
+
+    verification->verify.list = asked; /* also where the verifiers were not asked */
+    verification->verify.told = verification->told;
+    verdict_set_read(&verification->verify, &verification->verdicts);
+    verification->has_verdicts = true;
+    if (verification->given)
+        verdict_set_add_given(&verification->verdicts, verification->given->given, verification->given->given_count);
+    verification->is_placing =
+        verification->placement && placement_aim(verification->placement, &verification->verdicts);
+    if (!verification->is_placing)
+        settle_verdicts(verification, verification->given ? verification->given->verifiers : asked);
+}
+
+/* --- ends of steps that the engine is asked for --------------------------------------------------------------- */
+
+static void read_answers(struct job *job, struct store_reader *reader)
+{
+    (void)reader;
+    struct verification *verification = (struct verification *)job;
+
+    verification->is_placing = placement_read(verification->placement);
+    if (!verification->is_placing)
+        settle_verdicts(verification, live_group(verification->live, verification->rollout)->verifiers);
+}
+
+static void replied(void *arg)
+{
+    struct verification *verification = arg;
+    submit(verification, read_answers, verdicts_are_read);
+}
+
+static void place_on(struct verification *verification)
+{
+    placement_send(verification->placement, verification->live->batches->uses.settings->verify_timeout_us, replied,
+                   verification);
 }
 
 static void verified(struct verify_job *verify)

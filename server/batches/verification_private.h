@@ -10,6 +10,7 @@
 #include "server/verify/pool.h"
 
 struct live_batch;
+struct placement;
 
 struct verification {
     struct job job; /* first: prepare, read the verdicts */
@@ -28,6 +29,10 @@ struct verification {
     bool gathers;                /* it waits for its siblings */
     struct verdict_record *told; /* [verifier]; what came of that; NULL: nothing was asked */
     struct verdict_set verdicts;
+    uint32_t *token_ends; /* of a sample whose steps are graded: by the engine's reply; NULL: not known */
+    size_t token_count;
+    struct placement *placement; /* then; NULL: nobody is asked */
+    bool is_placing;
     bool has_verdicts;
     struct reward reward;
     struct buffer verdicts_json;
@@ -44,6 +49,9 @@ struct verification *verification_create(struct live_batch *live, uint32_t rollo
 void verification_take_frame(struct verification *verification, struct buffer *frame, bool too_large);
 /* The same of what a verifier of the whole group is told of it. */
 void verification_take_member(struct verification *verification, struct buffer *member);
+/* Likewise, where steps are graded: the ends of its tokens are copied, or the placement is taken, which asks for them. */
+void verification_take_ends(struct verification *verification, const uint32_t *token_ends, size_t token_count,
+                            struct placement *placement);
 /* The frame of one completion of a rollout. ids: NULL: none. 0, or -1: it is too large. ret_member is filled where a
  * verifier judges the whole group. Worker. */
 int verification_build_frame(const struct live_batch *live, uint32_t rollout, struct text completion,

@@ -96,6 +96,15 @@ static inline bool verifier_list_asks(const struct verifier_list *list)
     return false;
 }
 
+/* One of them grades steps. */
+static inline bool verifier_list_grades_steps(const struct verifier_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->specs[i].steps)
+            return true;
+    return false;
+}
+
 /* The largest frame that its workers read. */
 size_t verifier_list_frame_limit_bytes(const struct verifier_list *list);
 /* True if the verifier needs a reference and has none of its own. */
