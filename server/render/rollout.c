@@ -1,5 +1,6 @@
 /* One rollout: THE table of its members. */
 #include "server/render/render.h"
+#include "server/render/steps_private.h"
 
 #include "server/record/group_record.h"
 #include "server/spec/objective.h"
@@ -123,6 +124,12 @@ static void write_terms(const struct render *render, const char *name, const dou
         json_put_null(render->json, name);
 }
 
+static void write_steps(const struct render *render)
+{
+    json_key(render->json, "steps");
+    render_steps(render->json, render->rollout);
+}
+
 /* One number, or one for each token. */
 static void write_advantage(const struct render *render)
 {
@@ -190,6 +197,7 @@ static const struct member members[] = {
     {"rewards", MEMBER_OBJECT, 0, STORE_WITH_VERDICTS, AT(rewards), NULL, NULL},
     {"heldout", MEMBER_OBJECT, 0, STORE_WITH_VERDICTS, AT(heldout), NULL, NULL},
     {"verdicts", MEMBER_LIST, LARGE, STORE_WITH_VERDICTS, AT(verdicts), NULL, NULL},
+    {"steps", MEMBER_OWN, ALONE | LARGE, STORE_WITH_VERDICTS | STORE_WITH_TEXT, 0, NULL, write_steps},
     {"reward", MEMBER_DOUBLE, 0, 0, AT(reward), NULL, NULL},
     {"shaped_reward", MEMBER_DOUBLE, 0, 0, AT(shaped_reward), NULL, NULL},
     {"advantage", MEMBER_OWN, 0, 0, 0, NULL, write_advantage},

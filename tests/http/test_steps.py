@@ -229,6 +229,21 @@ def test_a_verdict_on_steps_is_on_record_as_it_was_answered(plain):
     assert plain.read(f"/v1/batches/{batch['id']}/request")["groups"][0]["completions"][0]["token_ends"] == [3, 5]
 
 
+def test_a_rollout_shows_its_steps_with_their_places(plain):
+    prm = {"prm": {"score": 1, "steps": [{"end": 1, "score": 0.25}]}}
+    batch = plain.post("/v1/score", body([per_line()], {"text": "ok é\n\nno" + "x" * 300, **tokens([4, 5, 8, 309]), "rewards": prm}, {"text": "ok"})).json
+    first, second = rollouts(batch)
+    assert "steps" not in first
+    assert plain.read(f"/v1/rollouts/{first['id']}")["steps"] == [
+        {"verifier": "regex", "start": 0, "end": 3, "byte_start": 0, "byte_end": 6, "text": "ok é\n", "score": 1.0},
+        {"verifier": "regex", "start": 3, "end": 4, "byte_start": 6, "byte_end": 309, "text": "\nno" + "x" * 253, "score": 0.0},
+        {"verifier": "prm", "start": 0, "end": 1, "byte_start": 0, "byte_end": 4, "text": "ok \ufffd", "score": 0.25}]
+    assert plain.read(f"/v1/rollouts/{second['id']}")["steps"] == []
+    bare = plain.post("/v1/score", body([], {"text": "abc", "completion_ids": [1, 2], "rewards": prm})).json
+    [shown] = plain.read(f"/v1/rollouts/{rollouts(bare)[0]['id']}")["steps"]
+    assert shown == {"verifier": "prm", "start": 0, "end": 1, "byte_start": 0, "byte_end": None, "text": None, "score": 0.25}
+
+
 def test_without_tokens_there_are_bytes_alone(plain):
     reply = plain.post("/v1/verify", {"verifiers": [per_line()], "items": [{"id": "1", "completion": "ok\nno"}]})
     [found] = reply.json["items"][0]["verdicts"]
