@@ -83,7 +83,8 @@ static void sort_by_end(struct objective_step *steps, size_t count)
         for (size_t from = 0; from < count; from += 2 * width) {
             size_t middle = from + width < count ? from + width : count;
             size_t end = from + 2 * width < count ? from + 2 * width : count;
-            size_t left = from, right = middle;
+            size_t left = from;
+            size_t right = middle;
             for (size_t at = from; at < end; at++)
                 other[at] = left < middle && (right == end || steps[left].end <= steps[right].end) ? steps[left++]
                                                                                                    : steps[right++];

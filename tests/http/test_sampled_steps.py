@@ -39,10 +39,10 @@ def spelling(engine):
 
 def test_the_engine_is_asked_where_its_tokens_end(service, spelling):
     spelling.rules({"choices": [say(1, 2, 3, 4, 5, 6, 7, END), say(4, 3, 4, END)]})
-    first, second = rollouts(asked(service))
+    second, first = sorted(rollouts(asked(service)), key=lambda rollout: len(rollout["completion_ids"]))
     assert steps(first) == [[3, 1.0, 5], [6, 0.0, 10], [7, 0.0, 12], [7, 1.0, 14]] and close(first["reward"], 0.5)
     assert steps(second) == [[2, 0.0, 3], [3, 0.0, 5]]
-    assert 2 <= len(detokenizations(spelling)) <= 16
+    assert 2 <= len(detokenizations(spelling)) <= 20
     assert all(entry["body"]["model"] == "demo-1b" for entry in detokenizations(spelling))
 
 

@@ -22,10 +22,15 @@ struct line {
     bool blank;
 };
 
+static bool is_white(char byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\v' || byte == '\f';
+}
+
 static bool is_blank(struct text text)
 {
     for (size_t i = 0; i < text.length_bytes; i++)
-        if (!memchr(" \t\r\v\f", text.data[i], 5))
+        if (!is_white(text.data[i]))
             return false;
     return true;
 }
