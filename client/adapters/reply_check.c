@@ -395,7 +395,7 @@ enum exchange_outcome draft_take(const struct exchange *exchange, const struct d
     enum exchange_outcome outcome;
 
     draft_init(&draft, reply->body);
-    draft.wants_bytes = exchange->request->wants_token_ends;
+    draft.wants_bytes = exchange->request->wants_token_ends && !facts->text_follows;
     json_scan_init(&scan, reply->body);
     facts->read(&draft, &scan);
     draft.seed_honoured = facts->seed_honoured;

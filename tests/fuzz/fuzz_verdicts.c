@@ -14,7 +14,8 @@ static struct verifier_list *make_list(void)
         "{\"name\":\"cosine_length\",\"options\":{\"of\":\"math\",\"max_length\":8,\"max_correct\":1e9,\"min_wrong\":-"
         "1e9}},"
         "{\"name\":\"repetition\",\"options\":{\"of\":\"cosine_length\",\"ngram\":1,\"max_penalty\":-1}},"
-        "{\"name\":\"exact\",\"id\":\"held\",\"heldout\":true}]";
+        "{\"name\":\"exact\",\"id\":\"held\",\"heldout\":true},"
+        "{\"name\":\"exact\",\"id\":\"lines\",\"steps\":\"per_line\",\"weight\":0.5}]";
     json_t *value = json_loads(body, 0, NULL);
     struct call call;
     struct json_input input;
@@ -56,6 +57,9 @@ static void check_set(const struct verifier_list *list, const struct verdict_set
         bool unscored = record->kind == VERDICT_UNSCORED;
         FUZZ_CHECK(unscored ? isnan(record->score) && record->failure_code[0] : isfinite(record->score) != 0);
         FUZZ_CHECK(unscored || !record->failure_code[0]);
+        FUZZ_CHECK(unscored ? !record->steps : !record->steps == !list->specs[i].steps);
+        for (size_t s = 1; s < record->step_count; s++)
+            FUZZ_CHECK(record->steps[s].byte_end > record->steps[s - 1].byte_end);
         all_scored &= !unscored || list->specs[i].heldout;
     }
     struct reward reward = reward_combine(list, set, REWARD_MISSING_NULL);

@@ -221,11 +221,14 @@ def verdicts():
     good = {"score": 1.0, "verdict": "correct", "reason": "equal", "detail": {"extracted": "4", "start": 0, "end": 1}, "failure": None, "duration_us": 12}
     bad = {"score": None, "verdict": "unscored", "reason": "x", "detail": None, "failure": {"code": "reference_unreadable", "message": "m"}, "duration_us": 1}
     scored = {**good, "score": 0.5, "verdict": "scored"}
-    yield text({"verdicts": [good, bad, scored, scored, good]})
-    yield text({"verdicts": [good, scored, {**scored, "score": 1e308}, scored, bad]})
-    yield text({"verdicts": [scored, {**good, "score": 0.0, "verdict": "incorrect"}, scored, bad, bad]})
+    graded = {**scored, "reason": "steps", "detail": None, "steps": [[3, 1.0], [6, 0.0]]}
+    yield text({"verdicts": [good, bad, scored, scored, good, graded]})
+    yield text({"verdicts": [good, scored, {**scored, "score": 1e308}, scored, bad, bad]})
+    yield text({"verdicts": [scored, {**good, "score": 0.0, "verdict": "incorrect"}, scored, bad, bad, {**graded, "steps": [[6, 1.0], [3, 0.0]]}]})
     yield text({"completion": "is \\boxed{42}", "prompt": "x", "completion_tokens": 3, "reference": "42",
                 "verifiers": [{"name": "math", "options": {}}, {"name": "exact", "options": {}, "reference": "b"}]})
+    yield text({"completion": "b\n\nis \\boxed{42}\n", "reference": "42",
+                "verifiers": [{"name": "math", "options": {}, "steps": "per_line"}, {"name": "exact", "options": {}, "reference": "b", "steps": "per_paragraph"}]})
 
 
 def paths():

@@ -56,6 +56,8 @@ bool pieces_next(struct text whole, enum pieces_kind kind, size_t *at, struct pi
     struct line line;
     bool found = false;
 
+    while (*at < whole.length_bytes && whole.data[*at] == '\n')
+        ++*at;
     while (next_line(whole, *at, &line) && !(found && line.blank)) {
         *at = line.end_bytes;
         if (line.blank)
