@@ -326,8 +326,11 @@ static bool is_type(const json_t *object, const char *type)
 static bool said(const json_t *body, struct buffer *ret_text)
 {
     const json_t *outputs = json_object_get(json_object_get(body, "response"), "output");
-    const json_t *output, *part;
-    size_t i, j, found = 0;
+    const json_t *output;
+    const json_t *part;
+    size_t found = 0;
+    size_t i;
+    size_t j;
 
     json_array_foreach (outputs, i, output) {
         if (!is_type(output, "message"))

@@ -194,7 +194,8 @@ static void write_calls(struct json_write *json, const struct verify_calls *call
 
 static void set_call_gauges(const struct verify_calls *calls)
 {
-    size_t waiting, in_flight;
+    size_t waiting;
+    size_t in_flight;
     verify_calls_count(calls, &waiting, &in_flight);
     metric_set(METRIC_CALLS_WAITING, 0, (int64_t)waiting);
     metric_set(METRIC_CALLS_IN_FLIGHT, 0, (int64_t)in_flight);

@@ -133,7 +133,10 @@ static void expired(void *arg)
 static int64_t calls_time_us(const struct verify_request *request)
 {
     const struct verifier_list *list = NULL;
-    int64_t longest_us = 0, sum_us = 0, time_us = 0, share_us = 0;
+    int64_t longest_us = 0;
+    int64_t sum_us = 0;
+    int64_t time_us = 0;
+    int64_t share_us = 0;
 
     for (size_t i = 0; i < request->count; i++) {
         const struct verify_item *item = &request->items[i];

@@ -190,6 +190,7 @@ static void compute(struct group_job *self, const struct group_record *records)
 
     objective_at_sampling(&self->live->spec->objective, &knobs);
     _cleanup_free_ double *of_tokens = graded_steps_room(&knobs, sequences, count);
+    (void)of_tokens; /* the sequences point into it */
     if (objective_advantages(&request, &error) == 0) {
         hand_out(self, records, sequences);
         return;

@@ -137,6 +137,7 @@ static void compute(struct recomputing *self, const struct together *together)
                                         .group_count = together->count,
                                         .score_count = GROUP_RECORD_SCORES};
     _cleanup_free_ double *of_tokens = graded_steps_room(&self->knobs, sequences, at);
+    (void)of_tokens; /* the sequences point into it */
     if (objective_advantages(&request, &error) < 0)
         for (size_t i = 0; i < at; i++)
             sequences[i].advantage = NAN; /* none was stored */
