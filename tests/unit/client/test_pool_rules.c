@@ -1,9 +1,8 @@
 /* The pool's rules, one by one: what an engine asks for, half open, limits that are learned, budgets, latencies, named
  * pools, coming and going. */
-#include "support.h"
-
-#include "client/pool/pool.h"
+#include "pool_support.h"
 #include "server/base/clock.h"
+#include "support.h"
 
 #include <string.h>
 
@@ -18,27 +17,6 @@ static const struct sample_error refused_connection = {
 static const struct sample_error fault = {.code = SAMPLE_ENGINE_ERROR, .retryable = true, .message = "500"};
 static const struct sample_error no_json = {
     .code = SAMPLE_INVALID_REPLY, .retryable = true, .resample = true, .message = "no JSON"};
-
-static void answer_probes(struct pool *pool, int64_t now_us)
-{
-    struct engine *engine;
-    int64_t at_us;
-
-    while ((engine = pool_probe_due(pool, now_us, &at_us)))
-        while (engine_probe_reply(engine, &(struct engine_reply){.status = 200, .body = text_of("{\"version\":\"1\"}")},
-                                  NULL, now_us))
-            ;
-}
-
-static struct pool *pool_of(const struct pool_engine *settings, size_t count)
-{
-    char message[POOL_MESSAGE_BYTES] = "";
-    struct pool *pool = pool_create(settings, count, message);
-
-    assert_string_equal(message, "");
-    answer_probes(pool, 0);
-    return pool;
-}
 
 static const struct pool_engine two[] = {{.url = "http://a", .kind = "vllm", .in_flight_limit = 8},
                                          {.url = "http://b", .kind = "vllm", .in_flight_limit = 8}};
@@ -460,114 +438,6 @@ static void test_there_are_no_more_engines_than_a_pool_takes(void **state)
     pool_destroy(pool);
 }
 
-/* --- whose clock it was (F10) --------------------------------------------------------------------- */
-
-static void time_out(struct pool *pool, struct engine *engine, int64_t allowed_us, int64_t tokens, int64_t now_us)
-{
-    static const struct sample_error late = {.code = SAMPLE_ENGINE_TIMEOUT, .retryable = true, .message = "late"};
-
-    pool_begin(pool, engine, now_us - allowed_us);
-    pool_end(pool, engine,
-             &(struct pool_result){
-                 .error = &late, .began_us = now_us - allowed_us, .allowed_us = allowed_us, .tokens = tokens},
-             now_us);
-}
-
-static void give_sample(struct pool *pool, struct engine *engine, int64_t took_us, size_t tokens, int64_t now_us)
-{
-    pool_begin(pool, engine, now_us - took_us);
-    pool_end(pool, engine, &(struct pool_result){.began_us = now_us - took_us, .token_count = tokens}, now_us);
-}
-
-static void test_a_limit_below_what_the_engine_usually_takes_says_nothing_about_it(void **state)
-{
-    struct pool *pool = pool_of(two, 1);
-    struct engine *engine = pool_at(pool, 0);
-
-    (void)state;
-    for (int i = 0; i < 10; i++) /* nothing is known of it yet */
-        time_out(pool, engine, 29 * S, 16, 100 * S);
-    assert_int_equal(engine->state, ENGINE_UP);
-    assert_int_equal(engine->stats.failures[SAMPLE_ENGINE_TIMEOUT], 0);
-    give_sample(pool, engine, 6 * S, 100, 200 * S);
-    for (int i = 0; i < 10; i++) {
-        time_out(pool, engine, S / 20, 16, 200 * S);
-        time_out(pool, engine, 6 * S * 98 / 100, 100, 200 * S);
-        time_out(pool, engine, 50 * S, 1000, 200 * S); /* so many tokens take 60 s */
-    }
-    assert_int_equal(engine->state, ENGINE_UP);
-    assert_int_equal(engine->failures + engine->doubts, 0);
-    assert_int_equal(engine->stats.failures[SAMPLE_ENGINE_TIMEOUT], 0);
-    assert_string_equal(engine->stats.last_error.message, "");
-    for (int i = 0; i < POOL_FAULTS_MAX; i++) /* it began a moment before the request */
-        time_out(pool, engine, 6 * S - 20, 100, 200 * S);
-    assert_int_equal(engine->state, ENGINE_DOWN);
-    assert_int_equal(engine->stats.failures[SAMPLE_ENGINE_TIMEOUT], POOL_FAULTS_MAX);
-    pool_destroy(pool);
-}
-
-static void test_an_engine_that_never_gave_a_sample_has_half_a_minute(void **state)
-{
-    struct pool *pool = pool_of(two, 1);
-
-    (void)state;
-    for (int i = 0; i < POOL_FAULTS_MAX; i++)
-        time_out(pool, pool_at(pool, 0), 30 * S, 16, 100 * S);
-    assert_int_equal(pool_at(pool, 0)->state, ENGINE_DOWN);
-    pool_destroy(pool);
-}
-
-static void test_the_clock_of_a_proxy_is_no_clock_of_ours(void **state)
-{
-    static const struct sample_error gateway = {
-        .code = SAMPLE_ENGINE_TIMEOUT, .retryable = true, .status = 504, .message = "504"};
-    struct pool *pool = pool_of(two, 1);
-
-    (void)state;
-    for (int i = 0; i < POOL_FAULTS_MAX; i++) {
-        pool_begin(pool, pool_at(pool, 0), S);
-        pool_end(pool, pool_at(pool, 0), &(struct pool_result){.error = &gateway, .allowed_us = S / 20}, S);
-    }
-    assert_int_equal(pool_at(pool, 0)->state, ENGINE_DOWN);
-    pool_destroy(pool);
-}
-
-static void test_the_usual_time_of_an_engine_rises_at_once_and_falls_slowly(void **state)
-{
-    struct pool *pool = pool_of(two, 1);
-    struct engine *engine = pool_at(pool, 0);
-
-    (void)state;
-    give_sample(pool, engine, S / 100, 0, 100 * S);
-    assert_int_equal(engine_usual_us(engine, 16), 3 * S / 4); /* a stall of the machine is no hang */
-    give_sample(pool, engine, 40 * S, 0, 100 * S);
-    assert_int_equal(engine_usual_us(engine, 16), 40 * S);
-    give_sample(pool, engine, 20 * S, 0, 100 * S);
-    assert_int_equal(engine_usual_us(engine, 16), 39 * S);
-    for (int i = 0; i < 100; i++)
-        give_sample(pool, engine, 20 * S, 0, 100 * S);
-    assert_true(engine_usual_us(engine, 16) < 21 * S);
-    pool_destroy(pool);
-}
-
-/* F10: three tokens in 0.2 s say nothing about a thousand. */
-static void test_short_samples_tell_no_time_of_a_token(void **state)
-{
-    struct pool *pool = pool_of(two, 1);
-    struct engine *engine = pool_at(pool, 0);
-
-    (void)state;
-    give_sample(pool, engine, S / 5, 3, 100 * S);
-    assert_int_equal(engine_usual_us(engine, 1024), 3 * S / 4);
-    for (int i = 0; i < POOL_FAULTS_MAX; i++)
-        time_out(pool, engine, S, 1024, 200 * S);
-    assert_int_equal(engine->state, ENGINE_DOWN);
-    assert_int_equal(engine->stats.failures[SAMPLE_ENGINE_TIMEOUT], POOL_FAULTS_MAX);
-    give_sample(pool, engine, S / 5, 20, 200 * S);
-    assert_true(engine_usual_us(engine, 1024) > 10 * S);
-    pool_destroy(pool);
-}
-
 /* No probe can tell when it is back: a single request does. */
 static void test_a_server_that_is_no_engine_is_never_probed_and_comes_back_by_a_request(void **state)
 {
@@ -613,11 +483,6 @@ int main(void)
         cmocka_unit_test(test_pools_have_names_and_their_own_engines),
         cmocka_unit_test(test_an_engine_comes_and_goes_while_it_works),
         cmocka_unit_test(test_there_are_no_more_engines_than_a_pool_takes),
-        cmocka_unit_test(test_a_limit_below_what_the_engine_usually_takes_says_nothing_about_it),
-        cmocka_unit_test(test_an_engine_that_never_gave_a_sample_has_half_a_minute),
-        cmocka_unit_test(test_the_clock_of_a_proxy_is_no_clock_of_ours),
-        cmocka_unit_test(test_short_samples_tell_no_time_of_a_token),
-        cmocka_unit_test(test_the_usual_time_of_an_engine_rises_at_once_and_falls_slowly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
