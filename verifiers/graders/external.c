@@ -260,21 +260,13 @@ static bool take_version(const json_t *version, struct verdict *verdict)
     return fits;
 }
 
-static void take_reply(const json_t *reply, bool asked, struct verdict *verdict)
+/* A score or a failure, with its detail. */
+static void take_judgement(const json_t *reply, struct verdict *verdict)
 {
     const json_t *score = json_object_get(reply, "score");
     const json_t *failure = json_object_get(reply, "failure");
-    static const char *const known[] = {"score", "reason", "detail", "failure", "version"};
-    const char *unknown = unknown_key(reply, known, ARRAY_LENGTH(known) - !asked);
 
-    if (!json_is_object(reply))
-        verdict_fail(verdict, FAILURE_REPLY, "the reply is no object");
-    else if (unknown)
-        verdict_fail(verdict, FAILURE_REPLY, "the reply has a key %.40s; known are score, reason, detail, failure%s",
-                     unknown, asked ? ", version" : "");
-    else if (!take_version(json_object_get(reply, "version"), verdict))
-        return;
-    else if (is_given(score) && is_given(failure))
+    if (is_given(score) && is_given(failure))
         verdict_fail(verdict, FAILURE_REPLY, "the reply has a score and a failure: one of them");
     else if (!take_detail(json_object_get(reply, "detail"), verdict))
         return;
@@ -284,6 +276,20 @@ static void take_reply(const json_t *reply, bool asked, struct verdict *verdict)
         take_score(score, json_object_get(reply, "reason"), verdict);
     else
         verdict_fail(verdict, FAILURE_REPLY, "the reply has neither a score that is a number nor a failure");
+}
+
+static void take_reply(const json_t *reply, bool asked, struct verdict *verdict)
+{
+    static const char *const known[] = {"score", "reason", "detail", "failure", "version"};
+    const char *unknown = unknown_key(reply, known, ARRAY_LENGTH(known) - !asked);
+
+    if (!json_is_object(reply))
+        verdict_fail(verdict, FAILURE_REPLY, "the reply is no object");
+    else if (unknown)
+        verdict_fail(verdict, FAILURE_REPLY, "the reply has a key %.40s; known are score, reason, detail, failure%s",
+                     unknown, asked ? ", version" : "");
+    else if (take_version(json_object_get(reply, "version"), verdict))
+        take_judgement(reply, verdict);
 }
 
 /* --- of a group --- */
