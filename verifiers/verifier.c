@@ -58,12 +58,13 @@ void verdict_set_steps(struct verdict *verdict, const double *scores, size_t cou
 {
     double sum = 0;
 
-    for (size_t i = 0; i < count; i++)
-        sum += scores[i];
     free(verdict->step_scores);
     verdict->step_scores = xcalloc(count + 1, sizeof *scores);
     verdict->step_count = count;
-    memcpy(verdict->step_scores, scores, count * sizeof *scores);
+    for (size_t i = 0; i < count; i++) {
+        verdict->step_scores[i] = scores[i];
+        sum += scores[i];
+    }
     if (count == 0)
         verdict_set(verdict, false, "no_answer");
     else if (isfinite(sum))

@@ -217,7 +217,8 @@ class Cutter:
 # -- Ctrl-C and the terminal ------------------------------------------------------------------------------------
 
 PROGRAM = """
-import json, sys
+import json, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the shell that began it all runs in the background
 sys.path.insert(0, {package!r})
 import rolloutd
 rolloutd.Client({url!r}).batch(**json.loads({body!r}))
