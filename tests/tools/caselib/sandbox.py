@@ -14,7 +14,7 @@ from .verify import fenced, find_verdict, is_number, post_items, read_cases
 HALVES = ("CANARYq", "7Zk31xV")
 CANARY = "".join(HALVES)
 LIMITS = {"wall_ms": 1500, "cpu_ms": 1000, "memory_mb": 256, "output_kb": 64, "procs": 32, "disk_kb": 16384}
-LARGEST_MB = 4096 if SANITIZED else 1024  # four times what a program may have, or less where a program's `memory_mb` says so
+LARGEST_MB = 4096 if SANITIZED else 1536  # the 1 GiB of the compiler and what others do on the machine; less where a program's `memory_mb` says so
 # what a sanitizer's own memory makes impossible to see: its shadow is neither limited nor quick to read
 SHADOWED = {"rlimit_raise": "a sanitizer's shadow needs all addresses", "nb_shared_map_look": "a sanitizer's shadow counts as memory that is read"}
 HEALTH, SLACK = 1.0 * PATIENCE, 10.0 * PATIENCE
