@@ -117,9 +117,11 @@ void judge_search_objects(struct judge_search *search, struct text text)
 static double number_of(struct text digits)
 {
     struct number number;
-    const char *end = digits.data + digits.length_bytes;
 
-    return digits.data && number_parse(digits.data, end, &number) == end ? number.value : NAN;
+    if (!digits.data)
+        return NAN;
+    const char *end = digits.data + digits.length_bytes;
+    return number_parse(digits.data, end, &number) == end ? number.value : NAN;
 }
 
 /* Behind the last match; an empty one takes a character. */

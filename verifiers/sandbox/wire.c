@@ -97,6 +97,8 @@ const char *wire_check_program(const struct wire_program *wire)
         return "no language";
     if (wire->flags & ~(WIRE_RECORDS | WIRE_TESTLIB | WIRE_BARE | WIRE_STAYS | WIRE_LEAVES))
         return "no flag";
+    if (wire->flags & WIRE_STAYS && wire->flags & WIRE_LEAVES)
+        return "a program stays or leaves";
     if (wire->source_bytes > SANDBOX_TEXT_LIMIT_BYTES || wire->input_bytes > SANDBOX_TEXT_LIMIT_BYTES)
         return "the source or the input is too long";
     if (wire->venv_bytes > SANDBOX_PATH_BYTES)
