@@ -15,7 +15,7 @@
 
 #define REFUSE "refuse" /* the value of compat.failed that is no number */
 
-/* What is asked about one completion. Borrowed of the request. */
+/* One completion that is to be judged. Its texts are the request's. */
 struct sample {
     struct text completion;
     struct text prompt;

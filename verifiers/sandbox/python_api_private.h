@@ -1,5 +1,5 @@
-/* python_api: the functions of libpython that rolloutd calls, found at run time. They are of Python's stable ABI, but for
- * PyRun_FileExFlags, which every version has.
+/* python_api: the functions of libpython that rolloutd calls, found at run time. They are of Python's stable ABI, with
+ * one exception: PyRun_FileExFlags, which every version has.
  *
  * One thread. */
 #ifndef SANDBOX_PYTHON_API_PRIVATE_H
