@@ -29,6 +29,25 @@ int64_t clock_utc_us(void)
 
 #define LAST_UTC_US (INT64_C(253402300800) * US_PER_S - 1) /* 9999-12-31T23:59:59.999999Z */
 
+/* A number in [0.5, 1). */
+static double part_of(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return 0.5 + (double)((z ^ (z >> 31)) >> 11) * 0x1p-54;
+}
+
+int64_t backoff_us(unsigned tries, int64_t min_us, int64_t max_us, uint64_t spread)
+{
+    int64_t delay_us = min_us;
+
+    for (unsigned i = 1; i < tries && delay_us < max_us; i++)
+        delay_us *= 2;
+    if (delay_us > max_us)
+        delay_us = max_us;
+    return (int64_t)((double)delay_us * part_of(spread * UINT64_C(0x9e3779b97f4a7c15)));
+}
+
 void clock_format_rfc3339(int64_t utc_us, char ret_text[RFC3339_BYTES])
 {
     if (utc_us < 0)

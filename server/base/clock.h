@@ -14,6 +14,10 @@
 int64_t clock_monotonic_us(void);
 int64_t clock_utc_us(void);
 
+/* The pause before another try. It doubles from min_us with each of the tries that were made (1 or more), up to max_us; then it
+ * is cut to a part in [0.5, 1) that `spread` decides (splitmix64), so that those that failed together do not come back together. */
+int64_t backoff_us(unsigned tries, int64_t min_us, int64_t max_us, uint64_t spread);
+
 #define RFC3339_BYTES 28 /* "2026-11-29T16:16:56.000000Z" and its NUL */
 
 /* utc_us from 0 to the end of year 9999. */

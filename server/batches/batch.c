@@ -157,24 +157,13 @@ int64_t batch_time_left(const struct batch *batch, uint32_t index, int64_t now_u
     return until_us > now_us ? until_us - now_us : 0;
 }
 
-/* A number in [0.5, 1) from the seed, the rollout and the attempt (splitmix64), so that tests can repeat it. */
-static double jitter(const struct batch *batch, uint32_t index, unsigned attempt)
+/* The spread is of the seed, the rollout and the attempt, so that tests can repeat it. */
+static int64_t pause_us(const struct batch *batch, uint32_t index, int64_t retry_after_us)
 {
-    uint64_t z = batch->rules.jitter_seed + UINT64_C(0x9e3779b97f4a7c15) * (index * UINT64_C(64) + attempt + 1);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return 0.5 + (double)((z ^ (z >> 31)) >> 11) * 0x1p-54;
-}
+    unsigned tries = batch->rollouts[index].tries;
+    uint64_t spread = batch->rules.jitter_seed + index * UINT64_C(64) + tries + 1;
+    int64_t delay_us = backoff_us(tries, batch->rules.backoff_min_us, batch->rules.backoff_max_us, spread);
 
-static int64_t backoff_us(const struct batch *batch, uint32_t index, int64_t retry_after_us)
-{
-    const struct batch_rollout *rollout = &batch->rollouts[index];
-    int64_t delay_us = batch->rules.backoff_min_us;
-    for (unsigned i = 1; i < rollout->tries && delay_us < batch->rules.backoff_max_us; i++)
-        delay_us *= 2;
-    if (delay_us > batch->rules.backoff_max_us)
-        delay_us = batch->rules.backoff_max_us;
-    delay_us = (int64_t)((double)delay_us * jitter(batch, index, rollout->tries));
     return delay_us > retry_after_us ? delay_us : retry_after_us;
 }
 
@@ -191,7 +180,7 @@ static void sample_failed(struct batch *batch, const struct batch_event *event, 
 {
     struct batch_rollout *rollout = &batch->rollouts[event->index];
     rollout->attempts = (uint16_t)(rollout->attempts + event->sent - event->failure.unsent);
-    int64_t wait_us = backoff_us(batch, event->index, event->failure.retry_after_us);
+    int64_t wait_us = pause_us(batch, event->index, event->failure.retry_after_us);
     bool again = event->failure.retryable && rollout->attempts < batch->rules.attempts_max + rollout->aborts &&
                  wait_us < batch_time_left(batch, event->index, now_us);
     if (!again) {

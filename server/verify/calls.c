@@ -1,9 +1,6 @@
 /* The queues of pools, and the calls on their way. */
 #include "server/verify/calls_private.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
 #include "server/base/json_write.h"
@@ -11,6 +8,7 @@
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
 #include "server/verify/externals.h"
+#include <stdio.h>
 
 #define REPLY_LIMIT_BYTES ((size_t)1 << 20)
 #define BODY_MAX_BYTES ((size_t)16 << 20)
@@ -20,11 +18,6 @@
 static void pump(struct call_pool *pool);
 
 /* --- queues --------------------------------------------------------------------------------------------------- */
-
-static bool is_same_run(const char *left, const char *right)
-{
-    return left == right || (left && right && strcmp(left, right) == 0);
-}
 
 static void look(void *arg)
 {
@@ -212,16 +205,15 @@ static void pause_before_next(struct asked_call *call, const struct sample_error
     struct call_pool *pool = call->verdict->queue->pool;
     const struct settings *settings = pool->calls->uses.settings;
     int64_t asked_us = pool_retry_after_us(pool->pool, call->engine, error);
-    int64_t delay_us = settings->engine_backoff_min_us;
+    int64_t now_us = clock_monotonic_us();
+    uint64_t spread = (uint64_t)now_us + (uint64_t)(call - call->verdict->calls);
+    int64_t delay_us =
+        backoff_us(call->attempts, settings->engine_backoff_min_us, settings->engine_backoff_max_us, spread);
 
-    for (unsigned i = 1; i < call->attempts && delay_us < settings->engine_backoff_max_us; i++)
-        delay_us *= 2;
-    if (delay_us > settings->engine_backoff_max_us)
-        delay_us = settings->engine_backoff_max_us;
     call->error = *error;
     call->state = CALL_PAUSES;
-    loop_timer_set(pool->calls->uses.loop, &call->again,
-                   clock_monotonic_us() + (asked_us > delay_us ? asked_us : delay_us), pause_is_over, call);
+    loop_timer_set(pool->calls->uses.loop, &call->again, now_us + (asked_us > delay_us ? asked_us : delay_us),
+                   pause_is_over, call);
 }
 
 /* --- replies ------------------------------------------------------------------------------------------------------ */

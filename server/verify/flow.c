@@ -1,15 +1,8 @@
 /* The queues of a pool, one for each run in each lane, and whose turn it is. */
 #include "server/verify/pool_private.h"
 
-#include <string.h>
-
 #include "server/base/cleanup.h"
 #include "server/base/clock.h"
-
-static bool is_same_run(const char *left, const char *right)
-{
-    return left == right || (left && right && strcmp(left, right) == 0);
-}
 
 static struct verify_flow *find_flow(const struct verify_pool *pool, const struct verify_job *job)
 {

@@ -25,8 +25,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct asking;
+/* Names of runs as jobs have them: NULL is one of its own. */
+static inline bool is_same_run(const char *left, const char *right)
+{
+    return left == right || (left && right && strcmp(left, right) == 0);
+}
+
 struct verify_flow;
 struct verify_pool;
 struct verify_worker;

@@ -136,9 +136,28 @@ static void test_the_monotonic_clock_never_goes_back(void **state)
     }
 }
 
+static void test_pauses_double_up_to_a_bound_and_are_spread(void **state)
+{
+    int64_t first_us = backoff_us(1, 100, 1000, 7);
+    bool differs = false;
+
+    (void)state;
+    for (unsigned tries = 1; tries < 100; tries++) {
+        int64_t whole_us = tries < 5 ? 100 << (tries - 1) : 1000;
+        int64_t pause_us = backoff_us(tries, 100, 1000, tries * UINT64_C(12345));
+        assert_true(pause_us >= whole_us / 2 && pause_us < whole_us);
+    }
+    for (uint64_t spread = 0; spread < 16; spread++)
+        differs = differs || backoff_us(1, 100, 1000, spread) != first_us;
+    assert_true(differs);
+    assert_int_equal(backoff_us(1, 100, 1000, 7), first_us);
+    assert_int_equal(backoff_us(3, 0, 0, 7), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pauses_double_up_to_a_bound_and_are_spread),
         cmocka_unit_test(test_an_instant_is_written_with_six_digits_and_z),
         cmocka_unit_test(test_instants_with_offset_and_short_fraction_are_read),
         cmocka_unit_test(test_a_text_that_is_no_instant_is_refused),
