@@ -196,10 +196,10 @@ def test_verify_database_computes_the_advantages_of_tokens_anew(start):
     service.terminate()
     assert verify(service)[0] == 0
     with sqlite3.connect(service.database) as link:
-        [(seq, runs)] = link.execute("SELECT rollout_seq, advantages FROM rollout_advantages ORDER BY rollout_seq LIMIT 1").fetchall()
+        [(seq, runs, sample)] = link.execute("SELECT rollout_seq, advantages, sample_index FROM rollout_advantages JOIN rollouts ON rollouts.seq = rollout_seq LIMIT 1").fetchall()
         link.execute("UPDATE rollout_advantages SET advantages = ? WHERE rollout_seq = ?", (runs[:-8] + struct.pack("<d", 17.0), seq))
     code, said = verify(service)
-    assert code == 1 and f"g_{made[0]['id'][2:].rsplit('-', 1)[0]} sample 0: 17, not " in said, said
+    assert code == 1 and f"g_{made[0]['id'][2:].rsplit('-', 1)[0]} sample {sample}: 17, not " in said, said
     with sqlite3.connect(service.database) as link:
         link.execute("DELETE FROM rollout_advantages WHERE rollout_seq = ?", (seq,))
     assert verify(service)[0] == 1

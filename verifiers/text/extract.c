@@ -79,7 +79,7 @@ size_t text_find(struct text text, size_t from, const char *needle)
 {
     const char *found;
 
-    if (from > text.length_bytes)
+    if (from >= text.length_bytes) /* also a text without data, which memmem() may not get */
         return text.length_bytes;
     found = memmem(text.data + from, text.length_bytes - from, needle, strlen(needle));
     return found ? (size_t)(found - text.data) : text.length_bytes;
