@@ -1,4 +1,4 @@
-/* A schema and an instance, both as JSON text, ended by the separator: what is read and judged. And the parts alone: the
+/* A schema and an instance, both as JSON text, ended by the separator: both are read, the instance is validated. And the parts alone: the
  * reader beside jansson, patterns, and the pointer of every value. */
 #include "server/base/json_big.h"
 #include "tests/fuzz/fuzz.h"
@@ -59,19 +59,19 @@ static void check_pattern(struct text source)
         pattern_match(pattern, source, 0, false);
 }
 
-static void check_judgement(struct schema *schema, const struct document *instance)
+static void check_validation(struct schema *schema, const struct document *instance)
 {
     struct schema_violation first;
     struct schema_violation second;
-    enum schema_result result = schema_judge(schema, instance, &first);
+    enum schema_result result = schema_validate(schema, instance, &first);
 
     FUZZ_CHECK(result != SCHEMA_INVALID || (first.keyword && first.value < instance->count));
     FUZZ_CHECK(result != SCHEMA_VALID || !first.keyword);
-    FUZZ_CHECK(schema_judge(schema, instance, &second) == result);
+    FUZZ_CHECK(schema_validate(schema, instance, &second) == result);
     FUZZ_CHECK(result != SCHEMA_INVALID || (second.keyword == first.keyword && second.value == first.value));
 }
 
-static void judge(struct text text, const struct document *instance)
+static void validate(struct text text, const struct document *instance)
 {
     json_t *json = json_big_load(text, JSON_ALLOW_NUL | JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
     char problem[SCHEMA_PROBLEM_BYTES];
@@ -83,7 +83,7 @@ static void judge(struct text text, const struct document *instance)
     json_decref(json);
     FUZZ_CHECK(schema || problem[0]);
     if (schema)
-        check_judgement(schema, instance);
+        check_validation(schema, instance);
     schema_destroy(schema);
 }
 
@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
     if (status == DOCUMENT_READ) {
         check_paths(&document);
         check_order(&document);
-        judge((struct text){schema, schema_bytes}, &document);
+        validate((struct text){schema, schema_bytes}, &document);
     }
     document_finish(&document);
     return 0;

@@ -120,7 +120,7 @@ static void judge_document(const struct verifier_input *input, struct schema *sc
 {
     struct schema_violation violation;
 
-    switch (schema_judge(schema, document, &violation)) {
+    switch (schema_validate(schema, document, &violation)) {
     case SCHEMA_VALID:
         verdict_set(ret_verdict, true, "valid");
         break;

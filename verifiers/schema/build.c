@@ -1,4 +1,4 @@
-/* The rules of each schema, in the order in which they are judged; every value is checked against the draft. */
+/* The rules of each schema, in the order in which they are evaluated; every value is checked against the draft. */
 #include "verifiers/schema/ecma.h"
 #include "verifiers/schema/schema_private.h"
 
@@ -207,7 +207,7 @@ static int add_pattern(struct build *build, uint32_t value, uint32_t *ret_patter
     schema->patterns[*ret_pattern] = pattern_create(buffer_text(&schema->pattern_texts[*ret_pattern]), problem);
     if (!schema->patterns[*ret_pattern])
         return schema_refuse(build->maker, value, "a pattern that is none: %s", problem);
-    pattern_share_work(schema->patterns[*ret_pattern], &schema->units, JUDGE_WORK_UNITS);
+    pattern_share_work(schema->patterns[*ret_pattern], &schema->units, VALIDATION_WORK_UNITS);
     return 0;
 }
 
@@ -450,7 +450,7 @@ static int build_reference(struct build *build, enum keyword keyword, uint32_t v
     return 0;
 }
 
-/* --- keywords that are checked, and judge nothing --- */
+/* --- keywords that are checked here, and constrain no value --- */
 
 static int check_text(struct build *build, enum keyword keyword, uint32_t value)
 {
@@ -480,7 +480,7 @@ static int check_count(struct build *build, enum keyword keyword, uint32_t value
     return read_count(build, value, &count);
 }
 
-/* In the order of judging: what is cheap first, what no other has looked at last. */
+/* In the order of evaluation: cheap keywords first, those that need the results of others last. */
 static const struct {
     enum keyword keyword;
     build_rule *build;

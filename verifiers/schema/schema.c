@@ -92,7 +92,7 @@ struct schema *schema_create(const json_t *json, char ret_problem[SCHEMA_PROBLEM
     return make_schema(&text, ret_problem);
 }
 
-/* --- those of the latest judgements --- */
+/* --- those of the latest validations --- */
 
 static _Thread_local struct schema *kept[SCHEMAS_KEPT]; /* the latest first */
 

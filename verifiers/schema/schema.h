@@ -1,7 +1,7 @@
-/* schema: JSON Schema, draft 2020-12, in one document: a schema made ready once, then instances judged.
+/* schema: JSON Schema, draft 2020-12, in one document: a schema made ready once, then instances validated.
  *
  * Offered are the keywords of KEYWORDS in keywords.def, no other. Every reference is resolved when the schema is made;
- * nothing is ever fetched. Numbers are exact decimals. The work of a judgement is counted, not timed. Pure; one thread
+ * nothing is ever fetched. Numbers are exact decimals. The work of a validation is counted, not timed. Pure; one thread
  * at a time for each schema. */
 #ifndef VERIFIERS_SCHEMA_SCHEMA_H
 #define VERIFIERS_SCHEMA_SCHEMA_H
@@ -20,7 +20,7 @@ struct schema;
 struct schema *schema_create(const json_t *json, char ret_problem[SCHEMA_PROBLEM_BYTES]);
 void schema_destroy(struct schema *schema); /* NULL is fine */
 
-/* The same for one judgement after the other by one thread, which keeps some of them until it ends: a schema of the same
+/* The same for one validation after the other by one thread, which keeps some of them until it ends: a schema of the same
  * text is not made again. What is borrowed is returned. */
 struct schema *schema_borrow(const json_t *json, char ret_problem[SCHEMA_PROBLEM_BYTES]);
 void schema_return(struct schema *schema); /* NULL is fine */
@@ -42,8 +42,8 @@ struct schema_violation {
     uint32_t value;      /* of the instance */
 };
 
-enum schema_result schema_judge(struct schema *schema, const struct document *instance,
-                                struct schema_violation *ret_violation);
+enum schema_result schema_validate(struct schema *schema, const struct document *instance,
+                                   struct schema_violation *ret_violation);
 
 /* A tree as text, for document_read(): reals as their shortest decimal, whole numbers of any size as they came. */
 void schema_text(const json_t *json, struct buffer *out);

@@ -18,9 +18,9 @@
 #define SCHEMAS_KEPT 4
 #define SCHEMA_KEPT_BYTES 65536
 #define SCHEMA_KEPT_PATTERNS 32
-/* Limits of a judgement. */
-#define JUDGE_WORK_UNITS 40000000 /* about a nanosecond each */
-#define JUDGE_DEPTH_MAX 8000      /* schemas in evaluation at once */
+/* Limits of a validation. */
+#define VALIDATION_WORK_UNITS 40000000 /* about a nanosecond each */
+#define VALIDATION_DEPTH_MAX 8000      /* schemas in evaluation at once */
 
 #define NO_NODE UINT32_MAX
 
@@ -113,7 +113,7 @@ struct schema {
     uint32_t *by_uri; /* resources, by their order */
     struct anchor *anchors;
     uint32_t anchor_count, anchor_room;
-    uint64_t units; /* of the judgement under way; its patterns count here, too */
+    uint64_t units; /* of the validation under way; its patterns count here, too */
 };
 
 /* While a schema is made. */
@@ -152,11 +152,11 @@ void uri_resolve(struct text base, struct text reference, struct buffer *out);
 /* The part in front of #, and the fragment with its %XX undone; TEXT_NONE: there is no #. false: a broken %XX. */
 bool uri_split(struct text reference, struct text *ret_whole, struct buffer *fragment, bool *ret_has_fragment);
 
-/* --- judging --- */
+/* --- validation --- */
 
 struct seen; /* which elements or members have been looked at */
 
-struct judgement {
+struct validation {
     struct schema *schema;
     const struct document *instance;
     struct schema_violation violation; /* keyword NULL: none yet */
@@ -178,21 +178,21 @@ struct seen {
     uint32_t count;
 };
 
-typedef bool judge_rule(struct judgement *judgement, const struct rule *rule, uint32_t value, struct seen *seen);
+typedef bool validate_rule(struct validation *validation, const struct rule *rule, uint32_t value, struct seen *seen);
 
 /* Same value. keyword: what asks. */
-bool judge_in_place(struct judgement *judgement, uint32_t node, uint32_t value, struct seen *seen,
-                    enum keyword keyword);
+bool validate_in_place(struct validation *validation, uint32_t node, uint32_t value, struct seen *seen,
+                       enum keyword keyword);
 /* A value in the present one. */
-bool judge_within(struct judgement *judgement, uint32_t node, uint32_t value, enum keyword keyword);
-bool judge_violated(struct judgement *judgement, enum keyword keyword, uint32_t value); /* false */
-bool judge_spend(struct judgement *judgement, uint64_t units);                          /* false: nothing is left */
+bool validate_within(struct validation *validation, uint32_t node, uint32_t value, enum keyword keyword);
+bool validation_violated(struct validation *validation, enum keyword keyword, uint32_t value); /* false */
+bool validation_spend(struct validation *validation, uint64_t units); /* false: nothing is left */
 /* -1: given up. */
-int judge_matches(struct judgement *judgement, uint32_t pattern, struct text text);
+int validate_matches(struct validation *validation, uint32_t pattern, struct text text);
 
-bool seen_init(struct judgement *judgement, uint32_t value, struct seen *ret_seen);
+bool seen_init(struct validation *validation, uint32_t value, struct seen *ret_seen);
 void seen_finish(struct seen *seen);
-void seen_add(struct judgement *judgement, struct seen *seen, const struct seen *other); /* seen: NULL is fine */
+void seen_add(struct validation *validation, struct seen *seen, const struct seen *other); /* seen: NULL is fine */
 
 static inline void seen_mark(struct seen *seen, uint32_t index)
 {
@@ -200,9 +200,10 @@ static inline void seen_mark(struct seen *seen, uint32_t index)
         seen->bits[index / 64] |= UINT64_C(1) << index % 64;
 }
 
-judge_rule judge_members, judge_property_names, judge_required, judge_dependent_required, judge_dependent_schemas,
-    judge_unevaluated_properties;
-judge_rule judge_items, judge_contains, judge_unique_items, judge_unevaluated_items;
-judge_rule judge_ref, judge_dynamic_ref, judge_all_of, judge_any_of, judge_one_of, judge_not, judge_if;
+validate_rule validate_members, validate_property_names, validate_required, validate_dependent_required,
+    validate_dependent_schemas, validate_unevaluated_properties;
+validate_rule validate_items, validate_contains, validate_unique_items, validate_unevaluated_items;
+validate_rule validate_ref, validate_dynamic_ref, validate_all_of, validate_any_of, validate_one_of, validate_not,
+    validate_if;
 
 #endif
