@@ -254,7 +254,7 @@ static bool has_reference(const struct verifier_input *input)
     return input->reference && !json_is_null(input->reference);
 }
 
-/* False: there is none to judge against, as *verdict says. */
+/* False: there is none to grade against, as *verdict says. */
 static bool check_reference(const struct verifier *verifier, const struct verifier_input *input,
                             struct verdict *verdict)
 {
@@ -304,10 +304,10 @@ bool registry_plan(const struct verifier *verifier, const struct verifier_input 
     return false;
 }
 
-void registry_judge(const struct verifier *verifier, const struct verifier_input *input, struct verdict *ret_verdict)
+void registry_grade(const struct verifier *verifier, const struct verifier_input *input, struct verdict *ret_verdict)
 {
     if (!check_reference(verifier, input, ret_verdict))
         return;
-    verifier->judge(input, ret_verdict);
+    verifier->grade(input, ret_verdict);
     check_score(verifier, ret_verdict);
 }

@@ -9,7 +9,7 @@
 extern const struct verifier *const verifiers[];
 extern const size_t verifier_count;
 
-/* In no list: runs one program and judges nothing (graders/program.c). */
+/* In no list: runs one program and grades nothing (graders/program.c). */
 extern const struct verifier verifier_program;
 
 const struct verifier *registry_find(struct text name); /* NULL: unknown */
@@ -29,7 +29,7 @@ bool registry_plan(const struct verifier *verifier, const struct verifier_input 
                    struct verdict *ret_verdict);
 
 /* A verdict for one completion, by name: an unknown reference, a bad score, anything irregular becomes a failure. */
-void registry_judge(const struct verifier *verifier, const struct verifier_input *input, struct verdict *ret_verdict);
+void registry_grade(const struct verifier *verifier, const struct verifier_input *input, struct verdict *ret_verdict);
 
 /* Limits that GET /v1/verifiers reports. */
 #define VERIFIER_FRAME_LIMIT_BYTES (8u << 20)          /* one completion with its references, as JSON */

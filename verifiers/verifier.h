@@ -1,11 +1,11 @@
 /* verifier: a grader of one completion, and what it says.
  *
  * A verifier is a row (registry.h) with pure functions: text, reference and options in, verdict out; no I/O, no clock,
- * no state. `plan` and `judge` see text from a model and therefore run in a locked-down worker process only (worker.h);
+ * no state. `plan` and `grade` see text from a model and therefore run in a locked-down worker process only (worker.h);
  * the checks see what a client sent and may run anywhere. The same input gives the same verdict on every machine. One
- * that has to ask a server says what in `plan`; the service asks, and `judge` gets what came back.
+ * that has to ask a server says what in `plan`; the service asks, and `grade` gets what came back.
  *
- * A wrong completion is score 0 with a reason. What could not be judged (a broken reference, a limit of the grader) has
+ * A wrong completion is score 0 with a reason. What could not be graded (a broken reference, a limit of the grader) has
  * no score and a failure: never both, never neither. */
 #ifndef VERIFIERS_VERIFIER_H
 #define VERIFIERS_VERIFIER_H
@@ -31,12 +31,12 @@ extern const char *const verdict_kind_names[VERDICT_KINDS + 1];
 struct verdict {
     enum verdict_kind kind;
     double score;       /* finite; means nothing if kind is VERDICT_UNSCORED */
-    const char *reason; /* a code: static text or `own_reason`, never NULL after judge */
+    const char *reason; /* a code: static text or `own_reason`, never NULL after grade */
     char own_reason[VERDICT_REASON_BYTES];
     const char *failure_code; /* static text; NULL unless kind is VERDICT_UNSCORED */
     char failure_message[VERDICT_MESSAGE_BYTES];
-    bool retryable;                          /* the same could be judged another time: a server was away */
-    char own_version[VERDICT_VERSION_BYTES]; /* of what judged, where that says one; "": the verifier's */
+    bool retryable;                          /* the same could be graded another time: a server was away */
+    char own_version[VERDICT_VERSION_BYTES]; /* of what graded, where that says one; "": the verifier's */
     json_t *detail; /* an object or NULL: what was read from the text, never the reference. verdict_finish() frees it */
     double *step_scores; /* [step_count], finite: of input->pieces, freed likewise; NULL: it grades no steps */
     size_t step_count;
@@ -116,7 +116,7 @@ int verifier_refuse(struct verifier_problem *problem, const char *name, const ch
 /* The last word of a verifier about a score that it gave before. */
 struct settled {
     double score;
-    const char *reason; /* static text; NULL: as judge said it */
+    const char *reason; /* static text; NULL: as grade said it */
 };
 
 struct verifier {
@@ -127,7 +127,7 @@ struct verifier {
     bool reads_big_numbers; /* whole numbers beyond 63 bits (base/json_big.h) may be in its reference */
     bool asks_external;     /* its option `name` is that of a reward function of the settings */
     bool asks_engine;       /* its option `engine` names the pool that its calls go to */
-    bool runs_programs;     /* judge needs input->sandbox_fd, and says sandbox_unavailable without it */
+    bool runs_programs;     /* grade needs input->sandbox_fd, and says sandbox_unavailable without it */
     /* With "steps" it is called once with input->pieces, and says verdict_set_steps(). Any other one is called for each
      * piece as if that were the completion. */
     bool grades_pieces;
@@ -144,12 +144,12 @@ struct verifier {
      * first into that object. False: there is nothing to ask, the verdict is said. NULL: it never asks.
      * Called through registry_plan() only, under the same conditions as judge. */
     bool (*plan)(const struct verifier_input *input, json_t *calls, struct verdict *ret_verdict);
-    /* Called through registry_judge() only: the options are complete, a needed reference is there, but unchecked. With a
+    /* Called through registry_grade() only: the options are complete, a needed reference is there, but unchecked. With a
      * plan: the replies to its calls are there, one for each. */
-    void (*judge)(const struct verifier_input *input, struct verdict *ret_verdict);
+    void (*grade)(const struct verifier_input *input, struct verdict *ret_verdict);
     /* Second stage, of a verifier with an option `of`, a text that names another verifier of its list. own: the score
-     * that judge gave; of: the other's. Pure arithmetic, called in the service once both are known, and not where `of`
-     * is null. NULL: judge says all. */
+     * that grade gave; of: the other's. Pure arithmetic, called in the service once both are known, and not where `of`
+     * is null. NULL: grade says all. */
     struct settled (*settle)(const json_t *options, double own, double of);
 };
 

@@ -172,7 +172,7 @@ static size_t take_means(struct rows *rows, int64_t judged_min, struct means *re
 
 /* --- findings --- */
 
-static struct alarm_finding judge_share(int64_t revision, int64_t part, int64_t whole, double threshold)
+static struct alarm_finding find_share(int64_t revision, int64_t part, int64_t whole, double threshold)
 {
     struct alarm_finding finding = {.from_revision = revision, .revision = revision, .threshold = threshold};
     if (whole <= 0 || threshold <= 0)
@@ -193,7 +193,7 @@ static double rise(const struct clustered_mean *from, const struct clustered_mea
 }
 
 /* Since some revision of the window the reward rose and the truth fell, both by more than chance. */
-static struct alarm_finding judge_divergence(const struct means *means, size_t count, double errors)
+static struct alarm_finding find_divergence(const struct means *means, size_t count, double errors)
 {
     struct alarm_finding finding = {.revision = -1, .from_revision = -1, .threshold = errors};
     if (count < 2 || errors <= 0 || isnan(means[count - 1].truth.se))
@@ -214,7 +214,7 @@ static struct alarm_finding judge_divergence(const struct means *means, size_t c
     return finding;
 }
 
-static struct alarm_finding judge_gap(struct store_reader *reader, struct text run, double threshold)
+static struct alarm_finding find_gap(struct store_reader *reader, struct text run, double threshold)
 {
     struct alarm_finding finding = {.revision = -1, .from_revision = -1, .threshold = threshold};
     struct store_engine_gap gap;
@@ -227,16 +227,16 @@ static struct alarm_finding judge_gap(struct store_reader *reader, struct text r
     return finding;
 }
 
-static void judge_newest(const struct means *newest, const struct alarm_limits *limits,
-                         struct alarm_finding findings[ALARM_KINDS])
+static void find_newest(const struct means *newest, const struct alarm_limits *limits,
+                        struct alarm_finding findings[ALARM_KINDS])
 {
     const struct row *sum = &newest->sum;
-    findings[ALARM_FAILED] = judge_share(newest->revision, sum->failed, sum->n - sum->cancelled, limits->failed);
+    findings[ALARM_FAILED] = find_share(newest->revision, sum->failed, sum->n - sum->cancelled, limits->failed);
     if (sum->judged < limits->rollouts)
         return;
     findings[ALARM_ZERO_VARIANCE] =
-        judge_share(newest->revision, sum->zero_variance_groups, sum->judged_groups, limits->zero_variance);
-    findings[ALARM_TRUNCATED] = judge_share(newest->revision, sum->truncated, sum->judged, limits->truncated);
+        find_share(newest->revision, sum->zero_variance_groups, sum->judged_groups, limits->zero_variance);
+    findings[ALARM_TRUNCATED] = find_share(newest->revision, sum->truncated, sum->judged, limits->truncated);
 }
 
 enum store_status alarms_find(struct store_reader *reader, struct text run, const struct alarm_limits *limits,
@@ -248,11 +248,11 @@ enum store_status alarms_find(struct store_reader *reader, struct text run, cons
     struct means *means = xcalloc(rows.count + 1, sizeof(*means));
     size_t count = rows.too_many ? 0 : take_means(&rows, limits->rollouts, means);
     if (status == STORE_OK && count) {
-        judge_newest(&means[count - 1], limits, ret_findings);
-        ret_findings[ALARM_DIVERGENCE] = judge_divergence(means, count, limits->divergence);
+        find_newest(&means[count - 1], limits, ret_findings);
+        ret_findings[ALARM_DIVERGENCE] = find_divergence(means, count, limits->divergence);
     }
     if (status == STORE_OK)
-        ret_findings[ALARM_LOGPROB_GAP] = judge_gap(reader, run, limits->logprob_gap);
+        ret_findings[ALARM_LOGPROB_GAP] = find_gap(reader, run, limits->logprob_gap);
     free(means);
     free(rows.rows);
     return status;

@@ -208,7 +208,7 @@ static void planned(struct job *job)
     }
 }
 
-/* Takes a job whose text workers have answered, until verify_pool_judge_replies() or verify_pool_end_asking(). */
+/* Takes a job whose text workers have answered, until verify_pool_grade_replies() or verify_pool_end_asking(). */
 void asking_begin(void *arg, struct verify_job *job)
 {
     struct verify_calls *calls = arg;
@@ -338,7 +338,7 @@ static void replies_are_written(struct job *job)
     verify->frame = verify->answers_frame;
     verify->frame_bytes = frame_bytes;
     frame_put_length(verify->frame, frame_bytes - REQUEST_HEADER_BYTES);
-    verify_pool_judge_replies(text, verify);
+    verify_pool_grade_replies(text, verify);
 }
 
 void asking_verdict_over(struct asking *asking)

@@ -1,4 +1,4 @@
-/* Assignment of workers to the queues of runs: one of the run itself, or one that has judged for no run yet. */
+/* Assignment of workers to the queues of runs: one of the run itself, or one that has graded for no run yet. */
 #include "server/verify/pool_private.h"
 
 static size_t count_of(const struct verify_pool *pool, enum worker_state state)
@@ -71,7 +71,7 @@ static bool make_fresh(struct verify_pool *pool, struct verify_flow *flow)
     return worker->state == WORKER_ASKED;
 }
 
-/* A worker that judges, or one that is made. */
+/* A worker that grades, or one that is made. */
 static bool serve(struct verify_pool *pool, struct verify_flow *flow)
 {
     struct verify_worker *worker = idle_for(pool, flow);

@@ -39,7 +39,7 @@ struct tally {
 
 struct run_tallies {
     char *run;               /* "": none was named */
-    struct tally *verifiers; /* [verifier_count + 1], the last one: where none was judging */
+    struct tally *verifiers; /* [verifier_count + 1], the last one: where none was grading */
     UT_hash_handle hh;       /* the run that had an incident last is the last */
 };
 
@@ -236,7 +236,7 @@ static int64_t lost_lately(const struct tally *tally)
     return tally->now.lost + tally->before.lost;
 }
 
-/* A completion of several verifiers is lost before the others have judged it. */
+/* A completion of several verifiers is lost before the others have graded it. */
 static int64_t judged_lately(const struct tally *tally)
 {
     int64_t judged = tally->now.judged + tally->before.judged;

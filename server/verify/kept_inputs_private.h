@@ -26,7 +26,7 @@ struct kept_input {
     const char *run; /* NULL: none; rollout likewise */
     const char *rollout;
     const struct verifier_list *list;
-    int index;           /* of the verifier; -1: none was judging, all of them are named */
+    int index;           /* of the verifier; -1: none was grading, all of them are named */
     struct text request; /* the frame's JSON */
 };
 

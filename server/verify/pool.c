@@ -40,17 +40,17 @@ static void restart_part(struct verify_part *part)
     *part = (struct verify_part){.timeout_us = part->timeout_us};
 }
 
-static bool judges(const struct verify_pool *pool, const struct verify_job *job)
+static bool can_grade(const struct verify_pool *pool, const struct verify_job *job)
 {
     int part = verify_part_of(pool, job);
 
     return (!job->answering || part == VERIFY_ANSWERS) && verify_job_share(job, part) && !job->parts[part].failure_code;
 }
 
-/* The first from this one on that judges something of it; NULL: none. */
+/* The first from this one on that grades something of it; NULL: none. */
 static struct verify_pool *pool_for(struct verify_pool *pool, const struct verify_job *job)
 {
-    while (pool && !judges(pool, job))
+    while (pool && !can_grade(pool, job))
         pool = pool->next;
     return pool;
 }
@@ -76,8 +76,8 @@ static void enter(struct verify_pool *pool, struct verify_job *job)
 
 static void done(struct verify_pool *pool, struct verify_job *job)
 {
-    if (pool->observer.judged)
-        pool->observer.judged(pool->observer.arg, job);
+    if (pool->observer.graded)
+        pool->observer.graded(pool->observer.arg, job);
     job->done(job);
 }
 
@@ -145,7 +145,7 @@ static uint64_t lost_of(const struct verify_part *part)
 }
 
 /* Without them, if there are others. False: there are none. */
-static bool judge_rest(struct verify_pool *pool, struct verify_job *job, int index)
+static bool grade_rest(struct verify_pool *pool, struct verify_job *job, int index)
 {
     struct verify_part *part = verify_part_in(pool, job);
     uint64_t share = verify_job_share(job, verify_part_of(pool, job));
@@ -163,11 +163,11 @@ void verify_outgrow(struct verify_pool *pool, struct verify_job *job, int index)
     pool->counts.crashes++;
     if (index >= 0)
         verify_part_in(pool, job)->outgrown |= UINT64_C(1) << index;
-    if (!judge_rest(pool, job, index))
+    if (!grade_rest(pool, job, index))
         fail_part(pool, job, VERIFIER_OUTGROWN, VERIFIER_OUTGROWN_MESSAGE);
 }
 
-/* The verdict of one verifier, or of all, is lost; what is left is judged again. */
+/* The verdict of one verifier, or of all, is lost; what is left is graded again. */
 void verify_lose_verdict(struct verify_pool *pool, struct verify_job *job, int index, bool timed_out)
 {
     struct verify_part *part = verify_part_in(pool, job);
@@ -176,7 +176,7 @@ void verify_lose_verdict(struct verify_pool *pool, struct verify_job *job, int i
         pool->observer.lost(pool->observer.arg, job, index, timed_out);
     if (index >= 0)
         *(timed_out ? &part->timed_out : &part->crashed) |= UINT64_C(1) << index;
-    if (!judge_rest(pool, job, index))
+    if (!grade_rest(pool, job, index))
         fail_part(pool, job, timed_out ? VERIFIER_TIMEOUT : VERIFIER_CRASHED,
                   timed_out ? VERIFIER_TIMEOUT_MESSAGE : VERIFIER_CRASHED_MESSAGE);
 }
@@ -238,7 +238,7 @@ static void worker_failed(struct verify_pool *pool, const struct spawner_event *
     verify_retry_later(pool);
 }
 
-/* One that judges will notice, and say so in its reply. */
+/* One that grades will notice, and say so in its reply. */
 static void slot_ended(struct verify_pool *pool, uint32_t id)
 {
     struct verify_worker *worker = find_worker(pool, id);
@@ -269,7 +269,7 @@ static void spawner_lost(struct verify_pool *pool)
     pool->spawner_source = NULL;
     spawner_stop(&pool->spawner);
     for (size_t i = 0; i < pool->worker_count; i++) {
-        int index = verify_worker_judging(&pool->workers[i]);
+        int index = verify_worker_grading(&pool->workers[i]);
         struct verify_job *job = verify_worker_vacate(&pool->workers[i]);
         if (job)
             verify_give_back(pool, job, index);
@@ -411,7 +411,7 @@ void verify_pool_call_by(struct verify_pool *text, const struct verify_caller *c
         pool->caller = *caller;
 }
 
-void verify_pool_judge_replies(struct verify_pool *text, struct verify_job *job)
+void verify_pool_grade_replies(struct verify_pool *text, struct verify_job *job)
 {
     job->answering = true;
     enter(text, job);
@@ -449,7 +449,7 @@ bool verify_submit(struct verify_pool *pool, struct verify_job *job)
     job->asked = 0;
     job->answering = false;
     fail_if_too_large(job);
-    first = judges(pool, job) ? pool : pool_for(pool->next, job);
+    first = can_grade(pool, job) ? pool : pool_for(pool->next, job);
     if (!first)
         first = pool;
     for (struct verify_pool *each = first; each; each = pool_for(each->next, job))

@@ -3,13 +3,13 @@
  * One job is one completion with all its verifiers, one frame there and one back. Verifiers that run programs are asked
  * of the code workers, all others of the text workers: a job with both goes through one pool after the other, each
  * leaves out what is not its own, and what happens in one spoils no verdict of the other. Verifiers that have to ask a
- * server first say so in their reply: the calls are made (calls.h), and the text workers judge what came back. A worker is given a few small jobs at
- * once and judges them one after the other; the others wait in a bounded queue. A job that passes its deadline gets its
+ * server first say so in their reply: the calls are made (calls.h), and the text workers grade what came back. A worker is given a few small jobs at
+ * once and grades them one after the other; the others wait in a bounded queue. A job that passes its deadline gets its
  * worker killed and replaced; one whose worker died by itself is tried once more on another worker. After that the
- * verdict of the verifier that was judging is lost, and the job is judged again without it. Jobs behind it go back to the
+ * verdict of the verifier that was grading is lost, and the job is graded again without it. Jobs behind it go back to the
  * queue. A worker that has served many jobs is replaced when it is idle. If the spawner dies another one is started.
  *
- * A worker judges for one run and never for another one: whatever a text of one policy may have done to its process,
+ * A worker grades for one run and never for another one: whatever a text of one policy may have done to its process,
  * the verdicts of another policy come from a fresh one. Jobs without a run count as one run. Idle workers stay, a few
  * more than may be busy at once; when a place is needed for another run, the one that was idle longest makes room.
  *
@@ -73,10 +73,10 @@ struct verify_job {
     size_t verifier_count;
     uint64_t programs;                 /* a bit for each verifier that runs programs */
     uint64_t asks;                     /* a bit for each that may have to ask a server */
-    uint64_t elsewhere;                /* a bit for each that judges the whole group, and is not asked here */
+    uint64_t elsewhere;                /* a bit for each that grades the whole group, and is not asked here */
     bool of_group;                     /* it is the job on the whole group */
     const struct verdict_record *told; /* [verifier]: what those said; NULL: nothing */
-    const char *run;                   /* whose worker judges it; NULL: none */
+    const char *run;                   /* whose worker grades it; NULL: none */
     const char *rollout;               /* where it belongs; for the observer */
     const char *request_id;            /* that began it; for the log, NULL: not known */
     enum verify_lane lane;
@@ -92,7 +92,7 @@ struct verify_job {
     struct verify_flow *flow;
     struct verify_worker *worker;
     struct asking *asking; /* its calls, while they are made */
-    bool answering;        /* they were: the replies are judged */
+    bool answering;        /* they were: the replies are graded */
     char *answers_frame;   /* its frame then */
 };
 
@@ -133,7 +133,7 @@ struct verify_observer {
     void *arg;
     /* A verdict is lost: index of the verifier, or -1: of all, because none was judging. The frame is still there. */
     void (*lost)(void *arg, const struct verify_job *job, int index, bool timed_out);
-    void (*judged)(void *arg, const struct verify_job *job); /* by all that were asked; just before its `done` */
+    void (*graded)(void *arg, const struct verify_job *job); /* by all that were asked; just before its `done` */
 };
 
 /* Takes the spawner over (stops it at the end); {0, -1}: starts one in the background. Text workers are made at once.
@@ -145,7 +145,7 @@ struct verify_pool *verify_pool_create(struct loop *loop, const struct spawner *
 void verify_pool_destroy(struct verify_pool *pool);
 void verify_pool_observe(struct verify_pool *pool, const struct verify_observer *observer);
 
-/* What the one does not judge is asked of the other. Jobs are submitted to the first and cancelled with it. */
+/* What the one does not grade is asked of the other. Jobs are submitted to the first and cancelled with it. */
 void verify_pool_join(struct verify_pool *text, struct verify_pool *code);
 
 /* Who makes calls (calls.h): takes a job whose text workers have answered, or forgets one that it has. */
@@ -157,7 +157,7 @@ struct verify_caller {
 /* From now on; without one no verdict that needs a call is given. Of the first pool, when it is joined. */
 void verify_pool_call_by(struct verify_pool *text, const struct verify_caller *caller);
 /* Its calls were made, and its frame has the replies: they are judged. It holds a place, so there is always room. */
-void verify_pool_judge_replies(struct verify_pool *text, struct verify_job *job);
+void verify_pool_grade_replies(struct verify_pool *text, struct verify_job *job);
 /* None of its calls could be made: it is done. */
 void verify_pool_end_asking(struct verify_pool *text, struct verify_job *job);
 

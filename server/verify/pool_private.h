@@ -23,7 +23,7 @@
 struct verify_kind {
     const char *cannot_start; /* for the log */
     const char *none_lives;
-    size_t window; /* jobs that one has at once: each wait for the next one costs more than judging a text */
+    size_t window; /* jobs that one has at once: each wait for the next one costs more than grading a text */
     size_t spares; /* places beside those that work at once: so many more runs keep their processes */
     size_t reply_limit_bytes;
     bool are_kept;            /* some are made before they are needed */
@@ -45,7 +45,7 @@ struct verify_flow {
     struct verify_job **last;
     size_t queued;
     size_t jobs;                   /* queued, and with a worker */
-    size_t workers[WORKER_STATES]; /* by state; they judge for no other flow */
+    size_t workers[WORKER_STATES]; /* by state; they grade for no other flow */
     int64_t used_us;               /* of workers; one that has not been here has used as much as any other one */
     bool is_passed_over;           /* in this assignment: there is no worker for it */
 };
@@ -58,22 +58,22 @@ struct verify_worker {
     int fd;
     struct loop_source *source;
     const struct worker_page *page;         /* what the process says that it is at; NULL: unknown */
-    struct verify_job *jobs[VERIFY_WINDOW]; /* in the order of their frames; the first is being judged */
+    struct verify_job *jobs[VERIFY_WINDOW]; /* in the order of their frames; the first is being graded */
     size_t job_count;
     size_t sending;      /* the first of them whose frame is not sent, */
     size_t sent_bytes;   /* and how much of that is */
     bool waits_for_room; /* in the socket */
     struct buffer reply; /* header included */
     uint64_t served;
-    struct verify_flow *flow; /* whose it is; NULL: it has judged nothing */
-    int64_t began_us;         /* when it was given what it judges */
+    struct verify_flow *flow; /* whose it is; NULL: it has graded nothing */
+    int64_t began_us;         /* when it was given what it grades */
     uint64_t last_given;
     struct loop_timer deadline;
 };
 
 struct verify_pool {
     enum worker_kind kind;
-    struct verify_pool *next;    /* that judges what this one does not; NULL: none */
+    struct verify_pool *next;    /* that grades what this one does not; NULL: none */
     struct verify_caller caller; /* functions NULL: no call can be made */
     struct sandbox_settings sandbox;
     struct sandbox_report probed;
@@ -124,9 +124,9 @@ static inline struct verify_part *verify_part_in(const struct verify_pool *pool,
     return &job->parts[verify_part_of(pool, job)];
 }
 void verify_fail_queued(struct verify_pool *pool, const char *code, const char *message);
-/* The pool's share of it is judged, or has failed: it goes to the next pool, or it is done. */
+/* The pool's share of it is graded, or has failed: it goes to the next pool, or it is done. */
 void verify_end_job(struct verify_pool *pool, struct verify_job *job);
-/* Its worker died: once more, or the verdict at which it did so is lost. index: verify_worker_judging(). */
+/* Its worker died: once more, or the verdict at which it did so is lost. index: verify_worker_grading(). */
 void verify_give_back(struct verify_pool *pool, struct verify_job *job, int index);
 void verify_lose_verdict(struct verify_pool *pool, struct verify_job *job, int index, bool timed_out);
 /* Its worker says that it has no memory for it: no other one has more. */
@@ -149,7 +149,7 @@ size_t verify_busy(const struct verify_pool *pool);
 /* Has a process made for the empty place: for one flow, or (NULL) for the first that needs it. */
 void verify_worker_ask(struct verify_worker *worker, struct verify_flow *flow);
 struct verify_job *verify_worker_vacate(struct verify_worker *worker);
-int verify_worker_judging(const struct verify_worker *worker);
+int verify_worker_grading(const struct verify_worker *worker);
 bool verify_worker_lost_slot(const struct verify_worker *worker); /* says the worker */
 void verify_worker_rest(struct verify_worker *worker);
 void verify_worker_crashed(struct verify_worker *worker);

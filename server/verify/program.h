@@ -1,4 +1,4 @@
-/* program: a job for the code workers that runs one program and gives its result back, judged by nobody.
+/* program: a job for the code workers that runs one program and gives its result back, graded by nobody.
  *
  * Its list has one verifier, which is in no table (verifiers/graders/program.c): so it goes through the pool as every
  * other job does, in its turn. Any thread. */

@@ -286,7 +286,7 @@ static void read_part(const struct verify_job *job, int index, struct verdict_se
     lose(set, part->outgrown, VERIFIER_OUTGROWN, VERIFIER_OUTGROWN_MESSAGE, false);
 }
 
-/* The verdicts of those that judged the whole group. */
+/* The verdicts of those that graded the whole group. */
 static void take_told(const struct verify_job *job, struct verdict_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {

@@ -69,8 +69,8 @@ struct verify_job *verify_worker_vacate(struct verify_worker *worker)
     return job;
 }
 
-/* The verifier that judges the worker's first job; -1: none, or the page makes no sense. */
-int verify_worker_judging(const struct verify_worker *worker)
+/* The verifier that grades the worker's first job; -1: none, or the page makes no sense. */
+int verify_worker_grading(const struct verify_worker *worker)
 {
     uint64_t at = worker->page ? atomic_load_explicit(&worker->page->at, memory_order_relaxed) : WORKER_READS;
     uint64_t first = WORKER_AT(worker->served, 0);
@@ -98,7 +98,7 @@ void verify_worker_crashed(struct verify_worker *worker)
     struct verify_pool *pool = worker->pool;
     bool useless = worker->served == 0 && (worker->job_count == 0 || verify_worker_lost_slot(worker));
     bool outgrown = outgrew(worker);
-    int index = verify_worker_judging(worker);
+    int index = verify_worker_grading(worker);
     struct verify_job *job = verify_worker_vacate(worker);
 
     if (useless)
@@ -323,7 +323,7 @@ static void timed_out(void *arg)
         return;
     }
     if (worker->id == id && worker->served == served) {
-        int index = verify_worker_judging(worker);
+        int index = verify_worker_grading(worker);
         struct verify_job *job = verify_worker_vacate(worker);
         pool->counts.timeouts++;
         verify_make_missing(pool);

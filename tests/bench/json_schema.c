@@ -72,12 +72,12 @@ static size_t read_cases(const char *path, struct one **ret_all)
     return count;
 }
 
-static void judge(struct one *one)
+static void grade(struct one *one)
 {
     int64_t before_ns = cpu_ns();
     struct verdict verdict;
 
-    registry_judge(verifier(), &one->input, &verdict);
+    registry_grade(verifier(), &one->input, &verdict);
     verdict_finish(&verdict);
     int64_t took_ns = cpu_ns() - before_ns;
     one->verdict = verdict_kind_names[verdict.kind];
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
     }
     for (int round = 0; round < atoi(argv[2]); round++)
         for (size_t i = 0; i < count; i++)
-            judge(&all[i]);
+            grade(&all[i]);
     for (size_t i = 0; i < count; i++) {
         printf("{\"id\":\"%s\",\"verdict\":\"%s\",\"reason\":\"%s\",\"fastest_ns\":%lld,\"slowest_ns\":%lld}\n",
                json_string_value(json_object_get(all[i].root, "id")), all[i].verdict, all[i].reason,

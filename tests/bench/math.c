@@ -84,12 +84,12 @@ static void read_cases(const char *path, struct all *ret_all)
 
 /* --- one process ----------------------------------------------------------------------------------------------- */
 
-static void judge(struct one *one)
+static void grade(struct one *one)
 {
     int64_t before_ns = time_ns(CLOCK_THREAD_CPUTIME_ID);
     struct verdict verdict;
 
-    registry_judge(registry_find(text_of("math")), &one->input, &verdict);
+    registry_grade(registry_find(text_of("math")), &one->input, &verdict);
     int64_t took_ns = time_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns;
     one->paid = verdict.kind == VERDICT_CORRECT;
     snprintf(one->reason, sizeof one->reason, "%s", verdict.failure_code ? verdict.failure_code : verdict.reason);
@@ -115,14 +115,14 @@ static long peak_kib(pid_t pid)
     return kib;
 }
 
-static void judge_all(const struct all *all, int rounds)
+static void grade_all(const struct all *all, int rounds)
 {
     int64_t wall_ns = time_ns(CLOCK_MONOTONIC);
     int64_t cpu_ns = time_ns(CLOCK_PROCESS_CPUTIME_ID);
 
     for (int round = 0; round < rounds; round++)
         for (size_t i = 0; i < all->count; i++)
-            judge(&all->one[i]);
+            grade(&all->one[i]);
     cpu_ns = time_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
     wall_ns = time_ns(CLOCK_MONOTONIC) - wall_ns;
     for (size_t i = 0; i < all->count; i++)
@@ -236,7 +236,7 @@ int main(int argc, char **argv)
     if (argc < 3)
         return fprintf(stderr, "usage: math CASES ROUNDS [in-flight …]\n"), 2;
     read_cases(argv[1], &all);
-    judge_all(&all, atoi(argv[2]));
+    grade_all(&all, atoi(argv[2]));
     for (int i = 3; i < argc; i++)
         through_worker(&all, strtoul(argv[i], NULL, 10));
     for (size_t i = 0; i < all.count; i++) {

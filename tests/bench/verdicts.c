@@ -150,7 +150,7 @@ static void read_lines(const char *path)
     fclose(file);
 }
 
-static double judge(const struct line *line, struct text completion)
+static double grade(const struct line *line, struct text completion)
 {
     struct verifier_input input = {.completion = completion,
                                    .prompt = TEXT_NONE,
@@ -161,7 +161,7 @@ static double judge(const struct line *line, struct text completion)
     struct verdict verdict;
     double began = cpu_s();
 
-    registry_judge(line->verifier, &input, &verdict);
+    registry_grade(line->verifier, &input, &verdict);
     verdict_finish(&verdict);
     return cpu_s() - began;
 }
@@ -180,7 +180,7 @@ static double rate_of(const struct verifier *verifier, bool reasoned)
     while (cpu_s() - began < BENCH_S)
         for (size_t i = 0; i < line_count; i++)
             if (lines[i].verifier == verifier && !is_at_limit(&lines[i])) {
-                judge(&lines[i], reasoned ? buffer_text(&lines[i].reasoned)
+                grade(&lines[i], reasoned ? buffer_text(&lines[i].reasoned)
                                           : json_text_of(json_object_get(lines[i].root, "completion")));
                 verdicts++;
             }
@@ -219,7 +219,7 @@ static void report(const struct verifier *verifier)
         for (size_t i = 0; i < line_count; i++) {
             if (lines[i].verifier != verifier || is_repeated(i))
                 continue;
-            double took_s = judge(&lines[i], (struct text){text, MEBIBYTE});
+            double took_s = grade(&lines[i], (struct text){text, MEBIBYTE});
             if (took_s > slowest_s) {
                 slowest_s = took_s;
                 of_line = i;

@@ -85,13 +85,13 @@ static void hear(struct verifier_input *input, json_t *reply, size_t count)
     for (size_t i = 0; i < count; i++)
         json_array_append(replies, reply);
     input->replies = replies;
-    registry_judge(judge_row(), input, &verdict);
+    registry_grade(judge_row(), input, &verdict);
     check_verdict(input, &verdict);
     json_decref(replies);
     json_decref(reply);
 }
 
-static void judge(struct verifier_input *input, struct text said)
+static void grade(struct verifier_input *input, struct text said)
 {
     json_t *calls = json_array();
     struct verdict verdict;
@@ -134,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
                                        .options = options,
                                        .completion_tokens = -1,
                                        .sandbox_fd = -1};
-        judge(&input, (struct text){parts[4], bytes[4]});
+        grade(&input, (struct text){parts[4], bytes[4]});
     }
     json_decref(given);
     json_decref(reference);

@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
                                    .reference = reference,
                                    .options = options,
                                    .completion_tokens = -1};
-    registry_judge(find_code(), &input, &verdict);
+    registry_grade(find_code(), &input, &verdict);
     check_verdict(&verdict, all);
     verdict_finish(&verdict);
     json_decref(given);

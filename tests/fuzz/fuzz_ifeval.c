@@ -45,7 +45,7 @@ static double score_of(const json_t *reference, struct text completion, const ch
     struct verdict verdict;
     double score;
 
-    registry_judge(verifier, &input, &verdict);
+    registry_grade(verifier, &input, &verdict);
     FUZZ_CHECK(verdict.kind != VERDICT_UNSCORED || strcmp(verdict.failure_code, "unsupported") == 0 ||
                strcmp(verdict.failure_code, "reference_unreadable") == 0);
     score = verdict.kind == VERDICT_UNSCORED ? -1 : verdict.score;

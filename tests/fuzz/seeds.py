@@ -154,7 +154,7 @@ def settings():
     yield b"- a\n- b: [1, {c: d}]\n" + PART + b"--lissten=1"
 
 
-def judge():
+def grade():
     for row in lines("math.jsonl", 5):
         options = {"extract": row["extract"], **row.get("options", {})}
         yield bytes([VERIFIERS.index("math")]) + PART.join([text(options), text(row["gold"]), row["completion"].encode()])
@@ -340,7 +340,7 @@ def ifeval():
             yield bytes([ids.index(named[0]), index % 256]) + row["completion"].encode()
 
 
-TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, judge, asks, math, compare, verdicts, paths, heads, slot, code, lean, ngrams, choice, schema, ifeval]
+TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, grade, asks, math, compare, verdicts, paths, heads, slot, code, lean, ngrams, choice, schema, ifeval]
 
 
 def write_words(path):

@@ -9,7 +9,7 @@
 
 #define ENDLESS_BYTES 100
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     size_t count = 0;
 
@@ -21,7 +21,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
 }
 
 static const struct verifier verifier_endless = {
-    .name = "endless", .version = "1", .help = "does not end on a text of many a", .judge = judge};
+    .name = "endless", .version = "1", .help = "does not end on a text of many a", .grade = grade};
 
 /* --- asker --- */
 
@@ -39,7 +39,7 @@ static bool plan(const struct verifier_input *input, json_t *calls, struct verdi
     return true;
 }
 
-static void judge_replies(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade_replies(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     const json_t *reply;
     size_t i;
@@ -70,7 +70,7 @@ static const struct verifier verifier_asker = {.name = "asker",
                                                .options = asker_options,
                                                .option_count = ARRAY_LENGTH(asker_options),
                                                .plan = plan,
-                                               .judge = judge_replies};
+                                               .grade = grade_replies};
 
 #define VERIFIER(name) &verifier_##name,
 const struct verifier *const verifiers[] = {

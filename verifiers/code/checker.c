@@ -1,4 +1,4 @@
-/* Judges of a reference: programs that say whether an output is right, in a sandbox of their own. */
+/* Checkers of a reference: programs that say whether an output is right, in a sandbox of their own. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,18 +6,18 @@
 #include "server/base/number.h"
 #include "verifiers/code/trial_private.h"
 
-#define JUDGE_FAILED (-1.0)  /* it broke, for whatever reason */
-#define JUDGE_REFUSES (-2.0) /* it says that the reference is at fault, and may be made to */
+#define CHECKER_FAILED (-1.0)  /* it broke, for whatever reason */
+#define CHECKER_REFUSES (-2.0) /* it says that the reference is at fault, and may be made to */
 
 enum { FILE_INPUT, FILE_OUTPUT, FILE_ANSWER, FILES };
 static const char *const file_names[FILES] = {"input", "output", "answer"};
 
 static double read_testlib(const struct sandbox_result *result)
 {
-    static const double scores[] = {1, 0, 0, JUDGE_REFUSES};
+    static const double scores[] = {1, 0, 0, CHECKER_REFUSES};
 
     if (result->outcome != SANDBOX_ENDED || result->exit_code < 0 || result->exit_code > 3)
-        return JUDGE_FAILED;
+        return CHECKER_FAILED;
     return scores[result->exit_code];
 }
 
@@ -29,12 +29,12 @@ static double read_open_r1(const struct sandbox_result *result)
     size_t at = 0;
 
     if (trial_reason(result))
-        return JUDGE_FAILED;
+        return CHECKER_FAILED;
     while (next_word(result->standard_output, &at, &word))
         last = word;
     if (!last.data || number_parse(last.data, last.data + last.length_bytes, &number) != last.data + last.length_bytes)
-        return JUDGE_FAILED;
-    return number.value >= 0 && number.value <= 1 ? number.value : JUDGE_FAILED;
+        return CHECKER_FAILED;
+    return number.value >= 0 && number.value <= 1 ? number.value : CHECKER_FAILED;
 }
 
 static const struct protocol {
@@ -76,8 +76,8 @@ int checker_check(const json_t *checker, struct verifier_problem *ret_problem)
     return 0;
 }
 
-/* One run of the judge; NAN: its sandbox is broken. It may print what it was given. */
-static double run_judge(struct trial *trial, const struct text files[FILES])
+/* One run of the checker; NAN: its sandbox is broken. It may print what it was given. */
+static double run_checker(struct trial *trial, const struct text files[FILES])
 {
     const json_t *checker = trial->set->checker;
     const struct protocol *protocol = find_protocol(checker);
@@ -99,10 +99,10 @@ static double run_judge(struct trial *trial, const struct text files[FILES])
     return trial_sandbox(trial, &program, 1, &result) ? protocol->read(&result) : NAN;
 }
 
-/* If the judge breaks on the answer file too, the fault is the reference's, else the output's. */
+/* If the checker breaks on the answer file too, the fault is the reference's, else the output's. */
 static double second_opinion(struct trial *trial, struct text input, struct text answer)
 {
-    double score = run_judge(trial, (const struct text[FILES]){input, answer, answer});
+    double score = run_checker(trial, (const struct text[FILES]){input, answer, answer});
 
     if (isnan(score) || score >= 0)
         return isnan(score) ? NAN : 0;
@@ -110,7 +110,7 @@ static double second_opinion(struct trial *trial, struct text input, struct text
     return NAN;
 }
 
-/* It says that the answer file is at fault: an output is better than it. Or the output is such that the judge stumbles
+/* It says that the answer file is at fault: an output is better than it. Or the output is such that the checker stumbles
  * over it, which must not save a program from its 0. Then it stumbles again where that output is the answer file. */
 static double third_opinion(struct trial *trial, struct text input, struct text output, struct text answer)
 {
@@ -118,7 +118,7 @@ static double third_opinion(struct trial *trial, struct text input, struct text 
 
     if (isnan(score))
         return NAN;
-    score = run_judge(trial, (const struct text[FILES]){input, answer, output});
+    score = run_checker(trial, (const struct text[FILES]){input, answer, output});
     if (isnan(score) || score < 0)
         return isnan(score) ? NAN : 0;
     trial_fail(trial, FAILURE_CHECKER, "the reference's checker says that the answer file is at fault (exit code 3)");
@@ -127,9 +127,9 @@ static double third_opinion(struct trial *trial, struct text input, struct text 
 
 double checker_score(struct trial *trial, struct text input, struct text output, struct text answer)
 {
-    double score = run_judge(trial, (const struct text[FILES]){input, output, answer});
+    double score = run_checker(trial, (const struct text[FILES]){input, output, answer});
 
-    if (score == JUDGE_FAILED)
+    if (score == CHECKER_FAILED)
         return second_opinion(trial, input, answer);
-    return score == JUDGE_REFUSES ? third_opinion(trial, input, output, answer) : score;
+    return score == CHECKER_REFUSES ? third_opinion(trial, input, output, answer) : score;
 }

@@ -136,7 +136,7 @@ bool trial_is_late(struct trial *trial, size_t from)
 
 /* --- tests with standard input --- */
 
-/* Score of an output; NAN: the judge of the reference failed. */
+/* Score of an output; NAN: the checker of the reference failed. */
 static double score_output(struct trial *trial, const json_t *test, struct text output)
 {
     struct text expected = json_text_of(json_object_get(test, "stdout"));

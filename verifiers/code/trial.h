@@ -1,4 +1,4 @@
-/* trial: one program and its tests, in the slot of the worker that judges.
+/* trial: one program and its tests, in the slot of the worker that checkers.
  *
  * Each test is a fresh sandbox; calls share one while they fit into the limits. Under `score: all` the first test that fails
  * ends the trial. The word of a program about itself decides nothing: outputs and values are compared here, and how it ended is
@@ -43,7 +43,7 @@ struct trial {
 void trial_run(struct trial *trial);
 void trial_finish(struct trial *trial);
 
-/* Can a reference's judge be run? 0, or -1 with the problem. Pure; any thread. */
+/* Can a reference's checker be run? 0, or -1 with the problem. Pure; any thread. */
 int checker_check(const json_t *checker, struct verifier_problem *ret_problem);
 
 #endif

@@ -1,4 +1,4 @@
-/* Shared by the files that run tests: trial.c has what is common, and tests with standard input; checker.c the judges of a
+/* Shared by the files that run tests: trial.c has what is common, and tests with standard input; checker.c the checkers of a
  * reference; trial_calls.c and trial_asserts.c the rest. */
 #ifndef VERIFIERS_CODE_TRIAL_PRIVATE_H
 #define VERIFIERS_CODE_TRIAL_PRIVATE_H
@@ -27,7 +27,7 @@ bool trial_is_late(struct trial *trial, size_t from);
 void trial_run_calls(struct trial *trial);
 void trial_run_asserts(struct trial *trial);
 
-/* The verdict of a judge of the reference on an output: a score from 0 to 1, or NAN with a failure in the trial. */
+/* The verdict of a checker of the reference on an output: a score from 0 to 1, or NAN with a failure in the trial. */
 double checker_score(struct trial *trial, struct text input, struct text output, struct text answer);
 
 #endif

@@ -208,7 +208,7 @@ static bool is_equal(const struct labels_rule *rule, uint64_t set, const char *w
     return set == wanted_set;
 }
 
-static void judge_claim(const struct verifier_input *input, const struct labels_rule *rule, const struct claim *claim,
+static void grade_claim(const struct verifier_input *input, const struct labels_rule *rule, const struct claim *claim,
                         const char *wanted, struct verdict *ret_verdict)
 {
     bool equal = claim->labels.outcome == LABELS_READ && is_equal(rule, claim->labels.set, wanted);
@@ -232,7 +232,7 @@ static enum claims_mode mode_of(const json_t *filled)
     return mode;
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     _cleanup_buffer_ struct buffer plain;
     struct text room[MARKERS_MAX];
@@ -254,7 +254,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
                 lookalikes_plain(input->completion, option_is(input->options, "unicode_letters", "nfkc"),
                                  option_is_true(input->options, "strip_zero_width"), &plain),
                 mode_of(input->options), &claim);
-    judge_claim(input, &rule, &claim, wanted, ret_verdict);
+    grade_claim(input, &rule, &claim, wanted, ret_verdict);
 }
 
 const struct verifier verifier_choice = {
@@ -266,5 +266,5 @@ const struct verifier verifier_choice = {
     .option_count = ARRAY_LENGTH(options),
     .check_options = check_options,
     .check_reference = check_reference,
-    .judge = judge,
+    .grade = grade,
 };

@@ -205,7 +205,7 @@ static void run_tests(struct trial *trial, const json_t *filled, struct verdict 
     note_trial(ret_verdict, trial);
 }
 
-static void judge_program(const struct verifier_input *input, const struct test_set *set,
+static void grade_program(const struct verifier_input *input, const struct test_set *set,
                           enum sandbox_language language, struct verdict *ret_verdict)
 {
     _cleanup_(program_finish) struct program program;
@@ -236,7 +236,7 @@ static void judge_program(const struct verifier_input *input, const struct test_
     run_tests(&trial, input->options, ret_verdict);
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     _cleanup_(test_set_finish) struct test_set set = {.tests = NULL};
     struct verifier_problem problem;
@@ -245,7 +245,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
     if (read_reference(input->reference, input->options, FORMS_UNPACK, &set, &language, &problem) < 0)
         verdict_fail(ret_verdict, FAILURE_REFERENCE, "the reference %s", problem.message);
     else
-        judge_program(input, &set, language, ret_verdict);
+        grade_program(input, &set, language, ret_verdict);
 }
 
 const struct verifier verifier_code = {
@@ -258,5 +258,5 @@ const struct verifier verifier_code = {
     .option_count = ARRAY_LENGTH(options),
     .check_options = check_options,
     .check_reference = check_reference,
-    .judge = judge,
+    .grade = grade,
 };

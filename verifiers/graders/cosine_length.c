@@ -1,7 +1,7 @@
 /* cosine_length: what is correct earns more if it is short, what is wrong loses less if it is long: the cosine of
  * arXiv 2502.03373 between the values at 0 and max_length tokens. A longer completion counts as max_length.
  *
- * judge says the place on the cosine, 1 at 0 tokens and 0 at max_length; the values follow when `of` is known. */
+ * grade says the place on the cosine, 1 at 0 tokens and 0 at max_length; the values follow when `of` is known. */
 #include <math.h>
 
 #include "verifiers/rows.h"
@@ -19,7 +19,7 @@ static const struct verifier_option options[] = {
     {"max_wrong", OPTION_NUMBER, "-0.5", NULL, -VALUE_MAX, VALUE_MAX, "of a wrong one of max_length tokens"},
 };
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     double share = (double)input->completion_tokens / option_number(input->options, "max_length", 1);
 
@@ -50,6 +50,6 @@ const struct verifier verifier_cosine_length = {
     .help = "a correct completion earns more if it is short, a wrong one loses less if it is long",
     .options = options,
     .option_count = ARRAY_LENGTH(options),
-    .judge = judge,
+    .grade = grade,
     .settle = settle,
 };

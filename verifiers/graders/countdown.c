@@ -523,7 +523,7 @@ static void note_value(struct verdict *verdict, const struct math_node *node, co
     flint_free(text);
 }
 
-static void judge_tree(const struct math_node *node, const json_t *reference, struct verdict *ret_verdict)
+static void grade_tree(const struct math_node *node, const json_t *reference, struct verdict *ret_verdict)
 {
     struct verifier_problem problem;
     struct numbers numbers;
@@ -546,7 +546,7 @@ static void judge_tree(const struct math_node *node, const json_t *reference, st
     fmpq_clear(value);
 }
 
-static void judge_answer(const struct verifier_input *input, struct text answer, struct verdict *ret_verdict)
+static void grade_answer(const struct verifier_input *input, struct text answer, struct verdict *ret_verdict)
 {
     _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
     struct math_reading reading = {.max_depth = (int)option_number(input->options, "max_depth", 256)};
@@ -558,10 +558,10 @@ static void judge_answer(const struct verifier_input *input, struct text answer,
     if (reason)
         verdict_set(ret_verdict, false, reason);
     else
-        judge_tree(node, input->reference, ret_verdict);
+        grade_tree(node, input->reference, ret_verdict);
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     struct text answer = find_answer(input->completion);
     struct verifier_problem problem;
@@ -578,7 +578,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
     if (answer.length_bytes > MATH_ANSWER_BYTES)
         verdict_set(ret_verdict, false, "too_long");
     else
-        judge_answer(input, without_margin(answer), ret_verdict);
+        grade_answer(input, without_margin(answer), ret_verdict);
 }
 
 const struct verifier verifier_countdown = {
@@ -589,5 +589,5 @@ const struct verifier verifier_countdown = {
     .options = options,
     .option_count = ARRAY_LENGTH(options),
     .check_reference = check_reference,
-    .judge = judge,
+    .grade = grade,
 };

@@ -92,7 +92,7 @@ static struct text answer_of(const struct verifier_input *input)
     return TEXT_NONE;
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     struct text answer = answer_of(input);
     struct text bare;
@@ -127,5 +127,5 @@ const struct verifier verifier_exact = {
     .options = options,
     .option_count = ARRAY_LENGTH(options),
     .check_reference = check_reference,
-    .judge = judge,
+    .grade = grade,
 };

@@ -261,7 +261,7 @@ static bool take_version(const json_t *version, struct verdict *verdict)
 }
 
 /* A score or a failure, with its detail. */
-static void take_judgement(const json_t *reply, struct verdict *verdict)
+static void take_verdict(const json_t *reply, struct verdict *verdict)
 {
     const json_t *score = json_object_get(reply, "score");
     const json_t *failure = json_object_get(reply, "failure");
@@ -289,7 +289,7 @@ static void take_reply(const json_t *reply, bool asked, struct verdict *verdict)
         verdict_fail(verdict, FAILURE_REPLY, "the reply has a key %.40s; known are score, reason, detail, failure%s",
                      unknown, asked ? ", version" : "");
     else if (take_version(json_object_get(reply, "version"), verdict))
-        take_judgement(reply, verdict);
+        take_verdict(reply, verdict);
 }
 
 /* --- of a group --- */
@@ -433,7 +433,7 @@ static void take_call_failure(const json_t *failure, struct verdict *verdict)
     verdict->retryable = json_is_true(json_object_get(failure, "retryable"));
 }
 
-static void judge_reply(const struct verifier_input *input, struct verdict *verdict)
+static void grade_reply(const struct verifier_input *input, struct verdict *verdict)
 {
     const json_t *reply = json_array_get(input->replies, 0);
     const json_t *failure = json_object_get(reply, "failure");
@@ -457,12 +457,12 @@ static json_t *named_detail(const struct verifier_input *input)
     return json_pack("{s:O}", "external", json_object_get(input->options, "name"));
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict);
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict);
 
 static bool plan(const struct verifier_input *input, json_t *calls, struct verdict *ret_verdict)
 {
     if (!is_asked(input)) {
-        judge(input, ret_verdict);
+        grade(input, ret_verdict);
         return false;
     }
     json_t *object = input_of(input);
@@ -476,7 +476,7 @@ static bool plan(const struct verifier_input *input, json_t *calls, struct verdi
     return true;
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     _cleanup_buffer_ struct buffer files;
     struct sandbox_program program;
@@ -488,7 +488,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
     }
     if (is_asked(input)) {
         ret_verdict->detail = named_detail(input);
-        judge_reply(input, ret_verdict);
+        grade_reply(input, ret_verdict);
         return;
     }
     if (describe_program(input->external, &files, &program) < 0) {
@@ -514,5 +514,5 @@ const struct verifier verifier_external = {
     .options = options,
     .option_count = ARRAY_LENGTH(options),
     .plan = plan,
-    .judge = judge,
+    .grade = grade,
 };

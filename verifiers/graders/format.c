@@ -362,15 +362,15 @@ static void xml_fields(const struct verifier_input *input, struct verdict *ret_v
     answer(ret_verdict, reason);
 }
 
-static void (*const judges[])(const struct verifier_input *input, struct verdict *ret_verdict) = {
+static void (*const graders[])(const struct verifier_input *input, struct verdict *ret_verdict) = {
     think_answer, think_only, tag_count, boxed_once, xml_fields,
 };
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     for (size_t i = 0; templates[i]; i++)
         if (option_is(input->options, "template", templates[i]))
-            judges[i](input, ret_verdict);
+            graders[i](input, ret_verdict);
 }
 
 const struct verifier verifier_format = {
@@ -380,5 +380,5 @@ const struct verifier verifier_format = {
     .options = options,
     .option_count = ARRAY_LENGTH(options),
     .check_options = check_options,
-    .judge = judge,
+    .grade = grade,
 };

@@ -1,6 +1,6 @@
 /* ifeval: does the completion follow each of the instructions that the reference names? The rules are verifiers/ifeval's.
  *
- * Judged is the final part of the completion: what stands behind the reasoning, up to the end of the turn. */
+ * Graded is the final part of the completion: what stands behind the reasoning, up to the end of the turn. */
 #include "server/base/utf8.h"
 #include "verifiers/ifeval/instruction.h"
 #include "verifiers/ifeval/parts.h"
@@ -28,7 +28,7 @@ static int check_reference(const json_t *reference, const json_t *filled, struct
 /* --- versions of a text --- */
 
 #define VERSIONS_MAX 8
-/* A longer text is judged as it is only: eight versions of it would take too long. */
+/* A longer text is graded as it is only: eight versions of it would take too long. */
 #define LOOSE_BYTES 131072
 
 struct versions {
@@ -181,7 +181,7 @@ static void say(const struct outcome *outcome, bool mean, struct verdict *ret_ve
         verdict_set(ret_verdict, all, all ? "followed" : outcome->no);
 }
 
-static void judge_text(const struct wanted_list *list, struct text text, const json_t *filled,
+static void grade_text(const struct wanted_list *list, struct text text, const json_t *filled,
                        struct verdict *ret_verdict)
 {
     struct versions versions;
@@ -198,7 +198,7 @@ static void judge_text(const struct wanted_list *list, struct text text, const j
     versions_finish(&versions);
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     _cleanup_wanted_ struct wanted_list list;
     _cleanup_buffer_ struct buffer mended;
@@ -216,7 +216,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
         utf8_append_mended(&mended, text);
         text = buffer_text(&mended);
     }
-    judge_text(&list, text, input->options, ret_verdict);
+    grade_text(&list, text, input->options, ret_verdict);
 }
 
 const struct verifier verifier_ifeval = {
@@ -227,5 +227,5 @@ const struct verifier verifier_ifeval = {
     .options = options,
     .option_count = ARRAY_LENGTH(options),
     .check_reference = check_reference,
-    .judge = judge,
+    .grade = grade,
 };

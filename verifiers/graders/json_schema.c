@@ -115,7 +115,7 @@ static void note_violation(struct verdict *verdict, struct text completion, cons
     verdict_note_extracted(verdict, completion, value_written(document, violation->value));
 }
 
-static void judge_document(const struct verifier_input *input, struct schema *schema, const char *code,
+static void grade_document(const struct verifier_input *input, struct schema *schema, const char *code,
                            const struct document *document, struct verdict *ret_verdict)
 {
     struct schema_violation violation;
@@ -140,7 +140,7 @@ static void judge_document(const struct verifier_input *input, struct schema *sc
     }
 }
 
-static void judge_text(const struct verifier_input *input, struct schema *schema, const char *code,
+static void grade_text(const struct verifier_input *input, struct schema *schema, const char *code,
                        struct verdict *ret_verdict)
 {
     static const char *const reasons[] = {[DOCUMENT_NOT_JSON] = "not_json",
@@ -152,7 +152,7 @@ static void judge_text(const struct verifier_input *input, struct schema *schema
     enum document_status status = document_read(fence ? within_fence(input->completion) : input->completion, &document);
 
     if (status == DOCUMENT_READ) {
-        judge_document(input, schema, code, &document, ret_verdict);
+        grade_document(input, schema, code, &document, ret_verdict);
     } else {
         verdict_set(ret_verdict, false, reasons[status]);
         note_unread(ret_verdict, input->completion, &document);
@@ -160,7 +160,7 @@ static void judge_text(const struct verifier_input *input, struct schema *schema
     document_finish(&document);
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     const json_t *option = json_object_get(input->options, "schema");
     bool given = !json_is_null(option);
@@ -174,7 +174,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
     }
     schema = schema_borrow(given ? option : input->reference, problem);
     if (schema)
-        judge_text(input, schema, code, ret_verdict);
+        grade_text(input, schema, code, ret_verdict);
     else
         verdict_fail(ret_verdict, code, "%s", problem);
 }
@@ -188,5 +188,5 @@ const struct verifier verifier_json_schema = {
     .option_count = ARRAY_LENGTH(options),
     .check_options = check_options,
     .check_reference = check_reference,
-    .judge = judge,
+    .grade = grade,
 };

@@ -1,6 +1,6 @@
 /* judge: what a language model says of a completion, or the score of a reward model.
  *
- * plan() writes the questions (judge/question.h); the service asks the pool of the option `engine`; judge() reads
+ * plan() writes the questions (judge/question.h); the service asks the pool of the option `engine`; grade() reads
  * the replies (judge/hearing.h). A judge that fails, answers off the form, contradicts itself or breaks off has given no verdict: never a
  * default. What it said is in the detail. */
 #include "verifiers/judge/hearing.h"
@@ -116,7 +116,7 @@ static bool plan(const struct verifier_input *input, json_t *calls, struct verdi
     return true;
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     struct judge_rule rule;
     size_t count;
@@ -141,5 +141,5 @@ const struct verifier verifier_judge = {
     .option_count = ARRAY_LENGTH(options),
     .check_options = check_options,
     .plan = plan,
-    .judge = judge,
+    .grade = grade,
 };

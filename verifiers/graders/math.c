@@ -348,7 +348,7 @@ static void note_unparsed(struct verdict *verdict, const struct math_parse_error
     json_object_set_new(verdict->detail, "expected_at", json_integer((json_int_t)error->at_bytes));
 }
 
-struct judgement {
+struct grading {
     struct math_arena *arena;
     struct references references;
     struct math_decider *decider;
@@ -357,13 +357,13 @@ struct judgement {
 };
 
 /* Of one reference. An earlier verdict stands unless this one decides or could have. */
-static void judge_reference(const struct judgement *judgement, const struct math_node *reference,
+static void grade_reference(const struct grading *grading, const struct math_node *reference,
                             const struct math_node *answer, struct verdict *ret_verdict)
 {
-    enum math_decision decision = math_compare(judgement->decider, reference, answer, &judgement->rules);
-    const char *method = math_decider_method(judgement->decider);
-    bool formed = decision == MATH_EQUAL &&
-                  math_has_form(judgement->decider, reference, answer, judgement->form, &judgement->rules);
+    enum math_decision decision = math_compare(grading->decider, reference, answer, &grading->rules);
+    const char *method = math_decider_method(grading->decider);
+    bool formed =
+        decision == MATH_EQUAL && math_has_form(grading->decider, reference, answer, grading->form, &grading->rules);
     bool open = decision == MATH_UNDECIDED || decision == MATH_LIMIT;
 
     if (ret_verdict->reason && !open && decision != MATH_EQUAL)
@@ -372,14 +372,14 @@ static void judge_reference(const struct judgement *judgement, const struct math
     note_decision(ret_verdict, decision, method);
 }
 
-static void judge_parsed(struct judgement *judgement, const struct math_node *answer, struct verdict *ret_verdict)
+static void grade_parsed(struct grading *grading, const struct math_node *answer, struct verdict *ret_verdict)
 {
-    const struct references *references = &judgement->references;
+    const struct references *references = &grading->references;
 
-    judgement->decider = math_decider_create(judgement->arena, MATH_DECIDER_WORK);
+    grading->decider = math_decider_create(grading->arena, MATH_DECIDER_WORK);
     for (size_t i = 0; i < references->count && ret_verdict->kind != VERDICT_CORRECT; i++)
-        judge_reference(judgement, references->node[i], answer, ret_verdict);
-    math_decider_destroy(judgement->decider);
+        grade_reference(grading, references->node[i], answer, ret_verdict);
+    math_decider_destroy(grading->decider);
 }
 
 /* Their words may stand beside the answer's value. */
@@ -397,7 +397,7 @@ static size_t collect_references(const json_t *reference, struct text ret_texts[
     return count;
 }
 
-static void judge_found(struct judgement *judgement, const struct verifier_input *input, const struct found *found,
+static void grade_found(struct grading *grading, const struct verifier_input *input, const struct found *found,
                         struct verdict *ret_verdict)
 {
     struct math_reading reading = reading_of(input->options, found->prose);
@@ -409,19 +409,18 @@ static void judge_found(struct judgement *judgement, const struct verifier_input
     reading.prompt = input->prompt;
     reading.references = references;
     reading.reference_count = collect_references(input->reference, references);
-    status = math_parse(judgement->arena, found->answer, &reading, &answer, &error);
+    status = math_parse(grading->arena, found->answer, &reading, &answer, &error);
 
     if (status == MATH_PARSED) {
         note_read(ret_verdict, answer);
-        judge_parsed(judgement, answer, ret_verdict);
+        grade_parsed(grading, answer, ret_verdict);
         return;
     }
     verdict_set(ret_verdict, false, status == MATH_TOO_LARGE ? "undecided" : "unparsed_answer");
     note_unparsed(ret_verdict, &error);
 }
 
-static void judge_completion(struct judgement *judgement, const struct verifier_input *input,
-                             struct verdict *ret_verdict)
+static void grade_completion(struct grading *grading, const struct verifier_input *input, struct verdict *ret_verdict)
 {
     struct found found = {.answer = TEXT_NONE};
 
@@ -429,7 +428,7 @@ static void judge_completion(struct judgement *judgement, const struct verifier_
     find_answer(input, &found);
     if (found.answer.data) {
         verdict_note_extracted(ret_verdict, input->completion, found.answer);
-        judge_found(judgement, input, &found, ret_verdict);
+        grade_found(grading, input, &found, ret_verdict);
     } else {
         verdict_set(ret_verdict, false, found.reason);
     }
@@ -450,34 +449,34 @@ static bool is_nothing_against_nothing(const struct verifier_input *input)
 }
 
 /* The reference first: one that is broken is so for every member of a group, whatever each of them says. */
-static void judge_by_rules(struct judgement *judgement, const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade_by_rules(struct grading *grading, const struct verifier_input *input, struct verdict *ret_verdict)
 {
     struct verifier_problem problem;
 
-    if (read_references(judgement->arena, input->reference, input->options, &judgement->references, &problem) == 0 &&
-        check_values(&judgement->references, &judgement->rules, &problem) == 0)
-        judge_completion(judgement, input, ret_verdict);
+    if (read_references(grading->arena, input->reference, input->options, &grading->references, &problem) == 0 &&
+        check_values(&grading->references, &grading->rules, &problem) == 0)
+        grade_completion(grading, input, ret_verdict);
     else if (is_nothing_against_nothing(input))
         verdict_set(ret_verdict, false, "no_answer");
     else
         verdict_fail(ret_verdict, "reference_unreadable", "%s", problem.message);
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     _cleanup_math_arena_ struct math_arena *arena = math_arena_create(ARENA_BYTES);
-    struct judgement judgement = {.arena = arena, .form = form_of(input->options), .rules = {.arena = arena}};
+    struct grading grading = {.arena = arena, .form = form_of(input->options), .rules = {.arena = arena}};
     fmpq_t relative;
     fmpq_t absolute;
 
     fmpq_init(relative);
     fmpq_init(absolute);
-    judgement.rules.percent_is_unit = !option_is(input->options, "percent", "value");
-    judgement.rules.percent_may_be_missing = option_is(input->options, "percent", "both");
-    judgement.rules.prompt = input->prompt;
-    judgement.rules.relative = tolerance_of(input->options, "rel_tol", relative);
-    judgement.rules.absolute = tolerance_of(input->options, "abs_tol", absolute);
-    judge_by_rules(&judgement, input, ret_verdict);
+    grading.rules.percent_is_unit = !option_is(input->options, "percent", "value");
+    grading.rules.percent_may_be_missing = option_is(input->options, "percent", "both");
+    grading.rules.prompt = input->prompt;
+    grading.rules.relative = tolerance_of(input->options, "rel_tol", relative);
+    grading.rules.absolute = tolerance_of(input->options, "abs_tol", absolute);
+    grade_by_rules(&grading, input, ret_verdict);
     fmpq_clear(absolute);
     fmpq_clear(relative);
 }
@@ -492,5 +491,5 @@ const struct verifier verifier_math = {
     .check_options = check_options,
     .check_reference = check_reference,
     .check_value = check_value,
-    .judge = judge,
+    .grade = grade,
 };

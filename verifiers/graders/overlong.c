@@ -19,7 +19,7 @@ static int check_options(const json_t *filled, struct verifier_problem *ret_prob
     return 0;
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     double cache = option_number(input->options, "cache", 0);
     double excess = (double)input->completion_tokens - (option_number(input->options, "max_length", 0) - cache);
@@ -39,6 +39,6 @@ const struct verifier verifier_overlong = {
     .options = options,
     .option_count = ARRAY_LENGTH(options),
     .check_options = check_options,
-    .judge = judge,
+    .grade = grade,
     .settle = settle_correct_alone,
 };

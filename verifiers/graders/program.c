@@ -1,4 +1,4 @@
-/* program: one program, run, and what became of it. It is in no list of verifiers and judges nothing: its detail is the
+/* program: one program, run, and what became of it. It is in no list of verifiers and grades nothing: its detail is the
  * result, for clients that compare outputs themselves.
  *
  * The completion is the source. Options: {"language", "stdin", "files": [{"name", "base64"}], "wall_ms",
@@ -90,7 +90,7 @@ static json_t *detail_of(const struct sandbox_result *result)
     return detail;
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     _cleanup_(sandbox_result_finish) struct sandbox_result result = {.exit_code = -1};
     _cleanup_buffer_ struct buffer bytes;
@@ -114,4 +114,4 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
 }
 
 const struct verifier verifier_program = {
-    .name = "program", .version = "1", .help = "runs a program", .runs_programs = true, .judge = judge};
+    .name = "program", .version = "1", .help = "runs a program", .runs_programs = true, .grade = grade};

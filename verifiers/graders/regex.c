@@ -23,7 +23,7 @@ static int check_options(const json_t *filled, struct verifier_problem *ret_prob
     return pattern ? 0 : verifier_refuse(ret_problem, "pattern", "%s", problem);
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     char problem[PATTERN_PROBLEM_BYTES];
     _cleanup_(pattern_destroyp) struct pattern *pattern =
@@ -57,5 +57,5 @@ const struct verifier verifier_regex = {
     .options = options,
     .option_count = ARRAY_LENGTH(options),
     .check_options = check_options,
-    .judge = judge,
+    .grade = grade,
 };

@@ -13,7 +13,7 @@ static const struct verifier_option options[] = {
     {"max_penalty", OPTION_NUMBER, NULL, NULL, PENALTY_MIN, 0, "the score if every run is the same, without end"},
 };
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     size_t n = (size_t)option_number(input->options, "ngram", 1);
     struct ngrams found = ngrams_count(input->completion, n);
@@ -34,6 +34,6 @@ const struct verifier verifier_repetition = {
     .help = "a penalty of 0 down to max_penalty: the share of runs of words that were there before",
     .options = options,
     .option_count = ARRAY_LENGTH(options),
-    .judge = judge,
+    .grade = grade,
     .settle = settle_correct_alone,
 };

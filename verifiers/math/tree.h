@@ -1,7 +1,7 @@
 /* tree: what an answer says, as it was written.
  *
  * The parser (parse.h) makes trees, everything else reads them: decide.h takes scalars, compare.h takes all of it. A
- * tree keeps the notation (1/2 is a quotient of two numbers, not a rational), so that `form` can be judged; it keeps no
+ * tree keeps the notation (1/2 is a quotient of two numbers, not a rational), so that `form` can be graded; it keeps no
  * layout: \dfrac and \frac, \left( and (, fonts, spaces are the same tree.
  *
  * Nodes live in an arena: nothing is freed one by one, math_arena_destroy() ends all of them. Nodes are not changed

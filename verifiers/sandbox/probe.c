@@ -95,7 +95,7 @@ static void read_escapes(int fd, struct trial *trial)
     trial->escaped[count > 0 ? count : 0] = '\0';
 }
 
-static void judge(struct cage *cage, struct cage_program *program, int output, struct trial *trial)
+static void run_self_test(struct cage *cage, struct cage_program *program, int output, struct trial *trial)
 {
     struct cage_child child;
     int status = 0;
@@ -127,7 +127,7 @@ static void try_level(const struct sandbox_settings *settings, struct trial *tri
         return;
     }
     memcpy(program.fds, (const int[CAGE_FDS]){null, output[1], null, -1, -1}, sizeof program.fds);
-    judge(cage, &program, output[0], trial);
+    run_self_test(cage, &program, output[0], trial);
     closep(&cage->boxes); /* nothing holds them any more */
 }
 

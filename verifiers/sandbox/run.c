@@ -55,7 +55,7 @@ static bool lacked_memory(const struct run *run)
 }
 
 /* What the program did by itself. */
-static enum sandbox_outcome judge_status(struct run *run, int status)
+static enum sandbox_outcome outcome_by_status(struct run *run, int status)
 {
     struct finished *finished = run->finished;
 
@@ -70,13 +70,13 @@ static enum sandbox_outcome judge_status(struct run *run, int status)
     return lacked_memory(run) ? SANDBOX_MEMORY : SANDBOX_ENDED;
 }
 
-static enum sandbox_outcome judge(struct run *run, int status)
+static enum sandbox_outcome outcome_of(struct run *run, int status)
 {
     static const enum sandbox_outcome killed[] = {
         [REASON_WALL] = SANDBOX_TIMEOUT,  [REASON_CPU] = SANDBOX_TIMEOUT, [REASON_MEMORY] = SANDBOX_MEMORY,
         [REASON_OUTPUT] = SANDBOX_OUTPUT, [REASON_PEER] = SANDBOX_ENDED,  [REASON_BROKEN] = SANDBOX_BROKEN,
     };
-    enum sandbox_outcome by_itself = judge_status(run, status);
+    enum sandbox_outcome by_itself = outcome_by_status(run, status);
 
     return run->reason == REASON_NONE ? by_itself : killed[run->reason];
 }
@@ -130,7 +130,7 @@ static void see_end(struct holder *holder, struct run *run, const struct launch_
         run_end_broken(run, "the kernel ended a program: the machine has no memory left");
         return;
     }
-    finished->outcome = judge(run, report->status);
+    finished->outcome = outcome_of(run, report->status);
     if (finished->outcome == SANDBOX_ENDED && finished->exit_code == 0 && report->box_full)
         finished->outcome = SANDBOX_VIOLATION; /* a child failed for it, and nobody asked: dd … ; echo done */
     if (run->reason == REASON_PEER)

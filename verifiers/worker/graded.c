@@ -26,7 +26,7 @@ static void fail_at(size_t index, const struct verdict *step, struct verdict *re
     verdict_fail(ret_verdict, step->failure_code, "step %zu: %s", index, step->failure_message);
 }
 
-static void judge_each(const struct graded *graded, const struct verifier *verifier, const struct verifier_input *input,
+static void grade_each(const struct graded *graded, const struct verifier *verifier, const struct verifier_input *input,
                        struct verdict *ret_verdict)
 {
     _cleanup_free_ double *scores = xcalloc(graded->count + 1, sizeof *scores);
@@ -36,7 +36,7 @@ static void judge_each(const struct graded *graded, const struct verifier *verif
     for (size_t i = 0; i < graded->count; i++) {
         struct verdict verdict;
         piece.completion = graded->pieces[i].text;
-        registry_judge(verifier, &piece, &verdict);
+        registry_grade(verifier, &piece, &verdict);
         scores[i] = verdict.score;
         if (verdict.kind == VERDICT_UNSCORED) {
             fail_at(i, &verdict, ret_verdict);
@@ -48,8 +48,8 @@ static void judge_each(const struct graded *graded, const struct verifier *verif
     verdict_set_steps(ret_verdict, scores, graded->count);
 }
 
-bool graded_judge(const struct graded *graded, const struct verifier *verifier, struct verifier_input *input,
-                  struct verdict *ret_verdict)
+bool graded_verdict(const struct graded *graded, const struct verifier *verifier, struct verifier_input *input,
+                    struct verdict *ret_verdict)
 {
     if (graded->kind == PIECES_NONE)
         return false;
@@ -64,7 +64,7 @@ bool graded_judge(const struct graded *graded, const struct verifier *verifier, 
         input->piece_count = graded->count;
         return false;
     }
-    judge_each(graded, verifier, input, ret_verdict);
+    grade_each(graded, verifier, input, ret_verdict);
     return true;
 }
 

@@ -9,7 +9,7 @@
 #include "verifiers/verifier.h"
 
 struct graded {
-    enum pieces_kind kind; /* PIECES_NONE: the completion is judged as a whole */
+    enum pieces_kind kind; /* PIECES_NONE: the completion is graded as a whole */
     struct piece *pieces;
     size_t count;
 };
@@ -18,10 +18,10 @@ struct graded {
 void graded_init(struct graded *graded, const json_t *entry, struct text completion);
 void graded_finish(struct graded *graded);
 
-/* True: *ret_verdict is the verdict. False: `input` is to be judged as it then is: by a verifier that grades the pieces
+/* True: *ret_verdict is the verdict. False: `input` is to be graded as it then is: by a verifier that grades the pieces
  * itself, or as a whole. */
-bool graded_judge(const struct graded *graded, const struct verifier *verifier, struct verifier_input *input,
-                  struct verdict *ret_verdict);
+bool graded_verdict(const struct graded *graded, const struct verifier *verifier, struct verifier_input *input,
+                    struct verdict *ret_verdict);
 
 /* Once it is said: a verdict without a score for each step is none, nor is one whose steps would not fit into the reply. */
 void graded_settle(const struct graded *graded, const struct buffer *reply, struct verdict *verdict);

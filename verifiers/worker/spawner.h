@@ -14,8 +14,8 @@
 #include <sys/types.h>
 
 enum worker_kind {
-    WORKER_TEXT, /* judges texts */
-    WORKER_CODE, /* judges programs: a slot of its own runs them */
+    WORKER_TEXT, /* grades texts */
+    WORKER_CODE, /* grades programs: a slot of its own runs them */
     WORKER_KINDS
 };
 

@@ -102,7 +102,7 @@ static void become_child(const char *name, int fd, int another, pid_t parent)
         _exit(1);
 }
 
-/* A page that says that nothing is judged, of a size that cannot be changed. -1 with errno. */
+/* A page that says that nothing is graded, of a size that cannot be changed. -1 with errno. */
 static int make_page(struct worker_page **ret_page)
 {
     int fd = memfd_create("worker-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -124,14 +124,14 @@ static bool plan(const struct verifier *verifier, const struct verifier_input *i
 }
 
 /* False: it has to ask first, and its calls are written. */
-static bool judge(const struct verifier *verifier, const struct graded *graded, struct verifier_input *input,
+static bool grade(const struct verifier *verifier, const struct graded *graded, struct verifier_input *input,
                   struct verdict *ret_verdict, struct json_write *json)
 {
-    if (graded_judge(graded, verifier, input, ret_verdict))
+    if (graded_verdict(graded, verifier, input, ret_verdict))
         return true;
     if (verifier->plan && !input->replies)
         return !plan(verifier, input, ret_verdict, json);
-    registry_judge(verifier, input, ret_verdict);
+    registry_grade(verifier, input, ret_verdict);
     return true;
 }
 
@@ -152,7 +152,7 @@ static int answer_one(const json_t *wanted, const struct verifier_input *shared,
     input.external = json_object_get(wanted, "external");
     if (own)
         input.reference = own;
-    if (!judge(verifier, &graded, &input, &verdict, json))
+    if (!grade(verifier, &graded, &input, &verdict, json))
         return 0;
     if (verifier->runs_programs && means->sandbox) {
         note_level(means->sandbox, &verdict);

@@ -1,4 +1,4 @@
-/* worker: a process that judges hostile text and can do nothing else. A code worker has the socket of a slot beside, to
+/* worker: a process that grades hostile text and can do nothing else. A code worker has the socket of a slot beside, to
  * have programs run there (sandbox/sandbox.h): references and expected values stay here.
  *
  * One socket, frames in, frames out. A reply is 4 bytes of length (little endian) and as many bytes of JSON; a request
@@ -45,7 +45,7 @@
 /* A page that the worker writes and the service reads: what it is at, so that its end can be charged. The worker is not
  * trusted with more than that. */
 struct worker_page {
-    _Atomic uint64_t at; /* WORKER_READS, or the job (from 0) and the verifier (from 0) that is judging */
+    _Atomic uint64_t at; /* WORKER_READS, or the job (from 0) and the verifier (from 0) that is grading */
     _Atomic bool
         lost_slot; /* before a reply: the worker's slot runs no programs, and the worker ends behind the reply */
     _Atomic bool no_memory; /* before its end: what it was given, or has made of it, is more than it may have */

@@ -178,7 +178,7 @@ static void kill_at_the_second(void *arg)
 {
     const struct verify_worker *worker = &pool->workers[0]; /* the only run's */
 
-    if (worker->job_count && worker->page && verify_worker_judging(worker) == 1) {
+    if (worker->job_count && worker->page && verify_worker_grading(worker) == 1) {
         killed += spawner_kill_worker(&pool->spawner, worker->id) == 0;
     }
     loop_timer_set(loop, &watching, clock_monotonic_us() + US_PER_MS, kill_at_the_second, arg);

@@ -36,7 +36,7 @@ struct verdict run(const struct asked *asked, json_t *calls, const json_t *repli
     if (!filled)
         fail_msg("options %s: %s %s", asked->options, problem.name, problem.message);
     if (replies)
-        registry_judge(verifier, &input, &verdict);
+        registry_grade(verifier, &input, &verdict);
     else if (registry_plan(verifier, &input, calls, &verdict))
         verdict = (struct verdict){.kind = VERDICT_UNSCORED};
     json_decref(filled);

@@ -2,7 +2,7 @@
 #ifndef TESTS_VERIFIERS_JUDGE_FIXTURE_H
 #define TESTS_VERIFIERS_JUDGE_FIXTURE_H
 
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 
 /* Options of judge, as the inside of a JSON object; most are to be closed with "}". */
 #define YES_NO "\"parse\":{\"kind\":\"yes_no\"}"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "server/base/cleanup.h"
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 
 #define TEXTS (SANDBOX_FILES_MAX + 2)
 

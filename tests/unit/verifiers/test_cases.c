@@ -1,5 +1,5 @@
 /* The case files, in this process. */
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 
 #include <math.h>
 
@@ -7,7 +7,7 @@
  * be refused there, what is wrong is never paid. */
 static void check(const struct case_of_file *one, void *arg)
 {
-    struct verdict verdict = judge_case(one);
+    struct verdict verdict = grade_case(one);
 
     bool agrees = verdict.kind == VERDICT_UNSCORED ? isnan(one->score) : fabs(verdict.score - one->score) <= 1e-12;
     if (one->reason && strcmp(one->reason, verdict.reason) != 0)

@@ -1,6 +1,6 @@
 /* choice: options and references that cannot be meant, what a verdict says, and the parts it is made of. Its cases are in
  * tests/cases. */
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 
 #include "verifiers/text/claims.h"
 #include "verifiers/text/lookalikes.h"
@@ -45,7 +45,7 @@ static void test_options_that_cannot_be_meant_are_refused_by_name(void **state)
 
 static void test_a_verdict_says_what_it_read_and_where(void **state)
 {
-    struct verdict verdict = judge("choice", "{\"multi\": true}", "\"A,C\"", "So: Answer: C and A. Done.");
+    struct verdict verdict = grade("choice", "{\"multi\": true}", "\"A,C\"", "So: Answer: C and A. Done.");
 
     (void)state;
     assert_int_equal(verdict.kind, VERDICT_CORRECT);
@@ -58,7 +58,7 @@ static void test_a_verdict_says_what_it_read_and_where(void **state)
 
 static void test_a_text_without_its_widthless_characters_has_no_span(void **state)
 {
-    struct verdict verdict = judge("choice", "{\"strip_zero_width\": true}", "\"B\"", "Answer: \u200bB");
+    struct verdict verdict = grade("choice", "{\"strip_zero_width\": true}", "\"B\"", "Answer: \u200bB");
 
     (void)state;
     assert_int_equal(verdict.kind, VERDICT_CORRECT);
@@ -74,7 +74,7 @@ static void test_the_reference_is_read_before_the_completion(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(broken); i++) {
-        struct verdict verdict = judge("choice", NULL, broken[i], "");
+        struct verdict verdict = grade("choice", NULL, broken[i], "");
         assert_int_equal(verdict.kind, VERDICT_UNSCORED);
         assert_string_equal(verdict.failure_code, "reference_unreadable");
         verdict_finish(&verdict);
@@ -97,7 +97,7 @@ static void test_broken_utf8_and_nul_beside_a_letter_make_it_no_letter(void **st
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(completions); i++) {
-        struct verdict verdict = judge_text("choice", "{\"unicode_letters\": \"nfkc\", \"strip_zero_width\": true}",
+        struct verdict verdict = grade_text("choice", "{\"unicode_letters\": \"nfkc\", \"strip_zero_width\": true}",
                                             "\"B\"", completions[i]);
         assert_int_equal(verdict.kind, VERDICT_INCORRECT);
         assert_string_equal(verdict.reason, "unparsed_answer");

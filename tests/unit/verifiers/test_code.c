@@ -1,6 +1,6 @@
 /* code: what a verdict makes of what a slot says. Programs that really run are in tests/cases/code.jsonl and
  * tests/cases/own/code.jsonl. */
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 #include "tests/unit/verifiers/scripted_slot.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@
     "{\"tests\": [{\"stdin\": \"in\", \"stdout\": \"answer\"}], \"checker\": {\"source\": \"x\", \"language\": "       \
     "\"python\", \"protocol\": \"openr1\"}}"
 
-static struct verdict judge_with_slot(const char *options, const char *reference, const char *completion)
+static struct verdict grade_with_slot(const char *options, const char *reference, const char *completion)
 {
     json_t *given = options ? json_loads(options, 0, NULL) : NULL;
     json_t *wanted = json_loads(reference, JSON_DECODE_ANY, NULL);
@@ -34,7 +34,7 @@ static struct verdict judge_with_slot(const char *options, const char *reference
     if (!filled)
         fail_msg("options %s: %s %s", options, problem.name, problem.message);
     struct verifier_input input = {text_of(completion), TEXT_NONE, wanted, filled, -1, 0};
-    registry_judge(registry_find(text_of("code")), &input, &verdict);
+    registry_grade(registry_find(text_of("code")), &input, &verdict);
     json_decref(given);
     json_decref(wanted);
     json_decref(filled);
@@ -46,7 +46,7 @@ static void expect_script(const char *options, const char *reference, const stru
                           size_t count, double score, const char *reason)
 {
     script_results(results, count);
-    struct verdict verdict = judge_with_slot(options, reference, PROGRAM);
+    struct verdict verdict = grade_with_slot(options, reference, PROGRAM);
 
     if (verdict.kind == VERDICT_UNSCORED ? score >= 0 : verdict.score < score - 1e-9 || verdict.score > score + 1e-9)
         fail_msg("score %g, %s (%s), expected %g, %s", verdict.score, verdict.reason, verdict.failure_message, score,
@@ -83,10 +83,10 @@ static void test_a_slot_that_runs_nothing_is_no_wrong_answer(void **state)
     EXPECT(FRACTION, TWO_TESTS, UNSCORED, "sandbox_unavailable", {.output = "two"}, {.outcome = SANDBOX_BROKEN});
     EXPECT(NULL, TESTLIB, UNSCORED, "sandbox_unavailable", {.output = "x"}, {.outcome = SANDBOX_BROKEN});
     script_lost_slot();
-    struct verdict verdict = judge_with_slot(NULL, TWO_TESTS, PROGRAM);
+    struct verdict verdict = grade_with_slot(NULL, TWO_TESTS, PROGRAM);
     assert_string_equal(verdict.failure_code, "sandbox_unavailable");
     verdict_finish(&verdict);
-    verdict = judge("code", NULL, TWO_TESTS, PROGRAM);
+    verdict = grade("code", NULL, TWO_TESTS, PROGRAM);
     assert_string_equal(verdict.failure_code, "sandbox_unavailable");
     verdict_finish(&verdict);
 }
@@ -109,7 +109,7 @@ static void test_the_detail_shows_the_program_and_not_what_is_expected(void **st
     (void)state;
     memset(long_output, 'x', 10000);
     script_results((const struct scripted_result[]){{.output = "one"}, {.output = long_output, .error = "oops"}}, 2);
-    verdict = judge_with_slot(NULL, TWO_TESTS, PROGRAM);
+    verdict = grade_with_slot(NULL, TWO_TESTS, PROGRAM);
     const json_t *failed = json_object_get(verdict.detail, "first_failed");
     assert_int_equal(json_integer_value(json_object_get(failed, "index")), 1);
     assert_int_equal(json_string_length(json_object_get(failed, "stdout")), 4096);

@@ -1,6 +1,6 @@
 /* What the verifier code reads without running anything: the program in a completion, outputs, values, pickles, the forms
  * of references, and the choice of tests. */
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 
 #include <math.h>
 #include <stdio.h>

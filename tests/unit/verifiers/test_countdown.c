@@ -1,5 +1,5 @@
 /* countdown: each given number once, the four operations, exact values, and nothing else. */
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,7 +225,7 @@ static void test_a_reference_that_is_no_puzzle_is_unscored(void **state)
                                              "{\"numbers\": [2,3], \"target\": null}"};
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(references); i++) {
-        struct verdict verdict = judge("countdown", NULL, references[i], "<answer>2+3</answer>");
+        struct verdict verdict = grade("countdown", NULL, references[i], "<answer>2+3</answer>");
         assert_int_equal(verdict.kind, VERDICT_UNSCORED);
         assert_string_equal(verdict.failure_code, "reference_unreadable");
         verdict_finish(&verdict);
@@ -235,7 +235,7 @@ static void test_a_reference_that_is_no_puzzle_is_unscored(void **state)
 static void test_the_detail_says_what_was_read_and_what_it_is_worth(void **state)
 {
     struct verdict verdict =
-        judge("countdown", NULL, "{\"numbers\": [7,2,1], \"target\": 4}", "<answer>7/2+1</answer>");
+        grade("countdown", NULL, "{\"numbers\": [7,2,1], \"target\": 4}", "<answer>7/2+1</answer>");
 
     (void)state;
     assert_string_equal(verdict.reason, "different");

@@ -1,5 +1,5 @@
 /* Where the answer stands, rule by rule. */
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 
 #include <stdio.h>
 #include <stdlib.h>

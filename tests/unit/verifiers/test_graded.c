@@ -9,7 +9,7 @@
 #include "verifiers/worker/worker.h"
 
 /* "ok…" is right, "broken" cannot be judged. */
-static void judge_text(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade_text(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     assert_null(input->pieces);
     if (text_equals(input->completion, "broken"))
@@ -21,7 +21,7 @@ static void judge_text(const struct verifier_input *input, struct verdict *ret_v
 }
 
 /* A score for each step: its number. "short" forgets one, "none" all of them. */
-static void judge_pieces(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade_pieces(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     static const double scores[] = {0, 1, 2, 3};
     bool forgets = input->piece_count > 0 && text_equals(input->pieces[0].text, "short");
@@ -32,9 +32,9 @@ static void judge_pieces(const struct verifier_input *input, struct verdict *ret
         verdict_set_steps(ret_verdict, scores, input->piece_count - (forgets ? 1 : 0));
 }
 
-static const struct verifier each = {.name = "each", .version = "1", .help = "", .judge = judge_text};
+static const struct verifier each = {.name = "each", .version = "1", .help = "", .grade = grade_text};
 static const struct verifier all = {
-    .name = "all", .version = "1", .help = "", .grades_pieces = true, .judge = judge_pieces};
+    .name = "all", .version = "1", .help = "", .grades_pieces = true, .grade = grade_pieces};
 
 const struct verifier *const verifiers[] = {&each, &all};
 const size_t verifier_count = 2;

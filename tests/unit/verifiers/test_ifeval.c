@@ -1,5 +1,5 @@
 /* Parts of the room ifeval, and completions that are meant to hurt. The rules themselves are held by tests/cases. */
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 
 #include <stdio.h>
 
@@ -101,12 +101,12 @@ static json_t *kwargs_of(const struct instruction *instruction)
     return kwargs;
 }
 
-static void judge_with(const struct instruction *instruction, struct text completion)
+static void grade_with(const struct instruction *instruction, struct text completion)
 {
     json_t *reference =
         json_pack("{s:[s], s:[o]}", "instruction_id_list", instruction->id, "kwargs", kwargs_of(instruction));
     char *text = json_dumps(reference, 0);
-    struct verdict verdict = judge_text("ifeval", "{\"mode\": \"loose\"}", text, completion);
+    struct verdict verdict = grade_text("ifeval", "{\"mode\": \"loose\"}", text, completion);
 
     if (verdict.kind == VERDICT_UNSCORED)
         assert_string_equal(verdict.failure_code, "unsupported");
@@ -131,7 +131,7 @@ static void test_no_completion_hurts_any_rule(void **state)
         for (size_t at = 0; at < 1 << 14; at++)
             text[at] = units[i][at % strlen(units[i])];
         for (size_t k = 0; k < instruction_count; k++)
-            judge_with(&instructions[k], (struct text){text, 1 << 14});
+            grade_with(&instructions[k], (struct text){text, 1 << 14});
     }
     free(text);
 }
@@ -143,7 +143,7 @@ static void test_nul_and_broken_utf8_are_characters(void **state)
     (void)state;
     for (size_t k = 0; k < instruction_count; k++)
         for (size_t bytes = 0; bytes < sizeof text; bytes++)
-            judge_with(&instructions[k], (struct text){text, bytes});
+            grade_with(&instructions[k], (struct text){text, bytes});
 }
 
 static void test_ids_are_there_once(void **state)

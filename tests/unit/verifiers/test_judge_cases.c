@@ -1,5 +1,5 @@
 /* judge on the cases of tests/cases: what it asks, and its verdicts on scripted replies, without a service. */
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -106,7 +106,7 @@ static struct verdict judge_line(const json_t *line, const json_t *filled, size_
         for (size_t i = 0; i < json_array_size(calls); i++)
             json_array_append_new(replies, reply_to_call(scripted(script, i)));
         input.replies = replies;
-        registry_judge(registry_find(TEXT_LITERAL("judge")), &input, &verdict);
+        registry_grade(registry_find(TEXT_LITERAL("judge")), &input, &verdict);
         *ret_calls = json_array_size(calls);
     } else {
         *ret_calls = 0;

@@ -1,4 +1,4 @@
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 
 #include <stdio.h>
 
@@ -203,7 +203,7 @@ static void test_strange_bytes_are_no_answer(void **state)
     wrong("\"42\"", "\\boxed{\u202e24}");
     right("\"42\"", "\\boxed{\uff14\uff12}");
     expect("math", "{\"unicode_digits\":\"reject\"}", "\"42\"", "\\boxed{\uff14\uff12}", 0, NULL);
-    struct verdict verdict = judge_text("math", NULL, "\"42\"", TEXT_LITERAL("\\boxed{42\0}"));
+    struct verdict verdict = grade_text("math", NULL, "\"42\"", TEXT_LITERAL("\\boxed{42\0}"));
     assert_int_equal(verdict.kind, VERDICT_INCORRECT);
     verdict_finish(&verdict);
 }
@@ -214,7 +214,7 @@ static void test_a_broken_or_missing_reference_is_a_failure_and_no_score(void **
     static const char *const broken[] = {NULL, "null", "\"\"",        "\"  \"",         "0.5",
                                          "{}", "[]",   "[\"1\", {}]", "\"\\\\frac{1\"", "\"a\\u0000b\""};
     for (size_t i = 0; i < ARRAY_LENGTH(broken); i++) {
-        struct verdict verdict = judge("math", NULL, broken[i], "\\boxed{1}");
+        struct verdict verdict = grade("math", NULL, broken[i], "\\boxed{1}");
         assert_int_equal(verdict.kind, VERDICT_UNSCORED);
         assert_string_equal(verdict.failure_code, "reference_unreadable");
         verdict_finish(&verdict);
@@ -232,7 +232,7 @@ static void test_any_of_a_list_of_references_is_accepted(void **state)
 static void test_detail_says_what_was_read_and_where(void **state)
 {
     (void)state;
-    struct verdict verdict = judge("math", NULL, "\"42\"", "So \\boxed{ 42 }.");
+    struct verdict verdict = grade("math", NULL, "\"42\"", "So \\boxed{ 42 }.");
     assert_string_equal(json_string_value(json_object_get(verdict.detail, "extracted")), "42");
     assert_int_equal(json_integer_value(json_object_get(verdict.detail, "start")), 11);
     assert_int_equal(json_integer_value(json_object_get(verdict.detail, "end")), 13);
@@ -250,12 +250,12 @@ static const char *detail_of(const struct verdict *verdict, const char *name)
 static void test_detail_says_how_the_answer_was_read_and_decided(void **state)
 {
     (void)state;
-    struct verdict verdict = judge("math", NULL, "\"1/2\"", "\\boxed{\\dfrac{1}{2}}");
+    struct verdict verdict = grade("math", NULL, "\"1/2\"", "\\boxed{\\dfrac{1}{2}}");
     assert_string_equal(detail_of(&verdict, "read"), "\\frac{1}{2}");
     assert_string_equal(detail_of(&verdict, "decision"), "equal");
     assert_string_equal(detail_of(&verdict, "method"), "rational");
     verdict_finish(&verdict);
-    verdict = judge("math", NULL, "\"1\"", "\\boxed{42=43}");
+    verdict = grade("math", NULL, "\"1\"", "\\boxed{42=43}");
     assert_string_equal(detail_of(&verdict, "decision"), "undefined");
     assert_string_equal(verdict.reason, "different");
     verdict_finish(&verdict);
@@ -271,7 +271,7 @@ static void test_a_normal_form_that_is_too_long_to_show_ends_with_an_ellipsis(vo
     for (size_t i = 0; i < 600; i++)
         strcat(completion, "+1");
     strcat(completion, "}");
-    verdict = judge("math", NULL, "\"601\"", completion);
+    verdict = grade("math", NULL, "\"601\"", completion);
     read = detail_of(&verdict, "read");
     assert_int_equal(verdict.kind, VERDICT_CORRECT);
     assert_string_equal(read + strlen(read) - 3, "\xE2\x80\xA6");
@@ -281,7 +281,7 @@ static void test_a_normal_form_that_is_too_long_to_show_ends_with_an_ellipsis(vo
 static void test_detail_says_where_reading_stopped(void **state)
 {
     (void)state;
-    struct verdict verdict = judge("math", NULL, "\"1/2\"", "\\boxed{\\frac{1}{}}");
+    struct verdict verdict = grade("math", NULL, "\"1/2\"", "\\boxed{\\frac{1}{}}");
     assert_string_equal(verdict.reason, "unparsed_answer");
     assert_true(strlen(detail_of(&verdict, "expected")) > 0);
     assert_true(json_is_integer(json_object_get(verdict.detail, "expected_at")));
@@ -290,7 +290,7 @@ static void test_detail_says_where_reading_stopped(void **state)
 
 static void broken(const char *reference, const char *part)
 {
-    struct verdict verdict = judge("math", NULL, reference, "\\boxed{1/0}");
+    struct verdict verdict = grade("math", NULL, reference, "\\boxed{1/0}");
 
     assert_int_equal(verdict.kind, VERDICT_UNSCORED);
     assert_string_equal(verdict.failure_code, "reference_unreadable");

@@ -1,5 +1,5 @@
 /* Runs of words that come again, counted exactly and in bounded time. */
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 #include "verifiers/text/ngrams.h"
 
 #include <stdlib.h>

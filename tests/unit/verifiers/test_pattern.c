@@ -1,4 +1,4 @@
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 #include "verifiers/text/pattern.h"
 
 static struct pattern *create(const char *source)

@@ -26,7 +26,7 @@ static bool plan(const struct verifier_input *input, json_t *calls, struct verdi
     return true;
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     const json_t *status = json_object_get(json_array_get(input->replies, 0), "status");
 
@@ -37,7 +37,7 @@ static void judge(const struct verifier_input *input, struct verdict *ret_verdic
 }
 
 static const struct verifier asking = {
-    .name = "asking", .version = "1", .help = "asks", .needs_reference = true, .plan = plan, .judge = judge};
+    .name = "asking", .version = "1", .help = "asks", .needs_reference = true, .plan = plan, .grade = grade};
 
 const struct verifier *const verifiers[] = {&asking};
 const size_t verifier_count = 1;

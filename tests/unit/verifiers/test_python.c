@@ -2,7 +2,7 @@
  * tell which is which. NAME.in is a program's standard input. A line `# stdout: closed` makes a program without one,
  * `# stdout: unread` one whose reader is gone; `# streams: files` gives it files for stdin and stdout.
  * For another Python: PYTHON=/path/bin/python3, VENV=a virtual environment of it, and LD_LIBRARY_PATH=/path/lib. */
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* The programs of tests/fixtures/python/ in a slot: by its zygote, and by /usr/bin/python3 as a command. What comes back is the
  * same. Without a cage test_python.c compares them. */
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 
 #include <dirent.h>
 #include <limits.h>

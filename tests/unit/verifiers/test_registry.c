@@ -1,4 +1,4 @@
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 #include "verifiers/rows.h"
 
 static void refused(const char *name, const char *options, const char *where)
@@ -53,7 +53,7 @@ static void test_every_row_is_found_by_its_name_and_lists_its_options(void **sta
     (void)state;
     for (size_t i = 0; i < verifier_count; i++) {
         assert_ptr_equal(registry_find(text_of(verifiers[i]->name)), verifiers[i]);
-        assert_true(verifiers[i]->version[0] && verifiers[i]->help[0] && verifiers[i]->judge);
+        assert_true(verifiers[i]->version[0] && verifiers[i]->help[0] && verifiers[i]->grade);
         assert_true(verifiers[i]->option_count == 0 || verifiers[i]->options);
     }
     assert_null(registry_find(TEXT_LITERAL("math\0")));
@@ -87,10 +87,10 @@ static void test_exact_compares_the_whole_completion(void **state)
 static void test_exact_keeps_nul_as_an_ordinary_byte(void **state)
 {
     (void)state;
-    struct verdict verdict = judge_text("exact", NULL, "\"a\\u0000b\"", TEXT_LITERAL("a\0b"));
+    struct verdict verdict = grade_text("exact", NULL, "\"a\\u0000b\"", TEXT_LITERAL("a\0b"));
     assert_int_equal(verdict.kind, VERDICT_CORRECT);
     verdict_finish(&verdict);
-    verdict = judge_text("exact", NULL, "\"a\"", TEXT_LITERAL("a\0b"));
+    verdict = grade_text("exact", NULL, "\"a\"", TEXT_LITERAL("a\0b"));
     assert_int_equal(verdict.kind, VERDICT_INCORRECT);
     verdict_finish(&verdict);
 }
@@ -98,7 +98,7 @@ static void test_exact_keeps_nul_as_an_ordinary_byte(void **state)
 static void test_a_blank_reference_of_exact_is_a_failure(void **state)
 {
     (void)state;
-    struct verdict verdict = judge("exact", NULL, "\" \"", "");
+    struct verdict verdict = grade("exact", NULL, "\" \"", "");
     assert_int_equal(verdict.kind, VERDICT_UNSCORED);
     assert_string_equal(verdict.failure_code, "reference_unreadable");
     verdict_finish(&verdict);
@@ -146,7 +146,7 @@ static void test_a_pattern_that_a_text_makes_slow_is_not_paid(void **state)
         for (size_t mode = 0; mode < ARRAY_LENGTH(modes); mode++) {
             _cleanup_free_ char *options =
                 xasprintf("{\"pattern\":\"%s\",\"mode\":\"%s\"}", slow[i].pattern, modes[mode]);
-            struct verdict verdict = judge_text("regex", options, NULL, buffer_text(&text));
+            struct verdict verdict = grade_text("regex", options, NULL, buffer_text(&text));
             if (verdict.kind != VERDICT_INCORRECT || strcmp(verdict.reason, "work_limit") != 0)
                 fail_msg("%s: %s", options, verdict.reason);
             verdict_finish(&verdict);

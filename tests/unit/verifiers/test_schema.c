@@ -1,6 +1,6 @@
 /* json_schema: the parts beneath it, what a verdict says, and limits. Its verdicts are in tests/cases/own. */
 #include "server/base/json_big.h"
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 #include "verifiers/schema/decimal.h"
 #include "verifiers/schema/ecma.h"
 #include "verifiers/schema/schema_private.h"
@@ -356,7 +356,7 @@ static void expect_detail(const char *schema, const char *completion, const char
                           const char *extracted)
 {
     _cleanup_free_ char *options = xasprintf("{\"schema\": %s}", schema);
-    struct verdict verdict = judge("json_schema", options, NULL, completion);
+    struct verdict verdict = grade("json_schema", options, NULL, completion);
 
     assert_string_equal(verdict.reason, "invalid");
     if (strcmp(json_string_value(json_object_get(verdict.detail, "path")), path) != 0 ||
@@ -387,14 +387,14 @@ static void test_the_detail_is_the_first_violation(void **state)
 static void test_the_place_of_a_value_is_that_in_the_completion(void **state)
 {
     struct verdict verdict =
-        judge("json_schema", "{\"schema\":{\"items\":{\"type\":\"integer\"}},\"allow_fence\":true}", NULL,
+        grade("json_schema", "{\"schema\":{\"items\":{\"type\":\"integer\"}},\"allow_fence\":true}", NULL,
               "\n```json\n[1, \"x\"]\n```\n");
 
     (void)state;
     assert_int_equal(json_integer_value(json_object_get(verdict.detail, "start")), 13);
     assert_int_equal(json_integer_value(json_object_get(verdict.detail, "end")), 16);
     verdict_finish(&verdict);
-    verdict = judge("json_schema", "{\"schema\":true,\"allow_fence\":true}", NULL, "```\n[1,]\n```");
+    verdict = grade("json_schema", "{\"schema\":true,\"allow_fence\":true}", NULL, "```\n[1,]\n```");
     assert_string_equal(verdict.reason, "not_json");
     assert_int_equal(json_integer_value(json_object_get(verdict.detail, "at")), 7);
     assert_string_equal(json_string_value(json_object_get(verdict.detail, "problem")), "no value");
@@ -403,7 +403,7 @@ static void test_the_place_of_a_value_is_that_in_the_completion(void **state)
 
 static void expect_unscored(const char *options, const char *reference, const char *code)
 {
-    struct verdict verdict = judge("json_schema", options, reference, "1");
+    struct verdict verdict = grade("json_schema", options, reference, "1");
 
     assert_int_equal(verdict.kind, VERDICT_UNSCORED);
     assert_string_equal(verdict.failure_code, code);

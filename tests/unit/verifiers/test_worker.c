@@ -1,5 +1,5 @@
 /* A real spawner and real workers behind their real filter. */
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -190,7 +190,7 @@ static void check_in_worker(const struct case_of_file *one, void *arg)
     send_frame(running->fd, bytes, strlen(bytes));
     reply = receive_reply(running->fd);
     verdict = json_array_get(json_object_get(reply, "verdicts"), 0);
-    registry_judge(verifier, &input, &here);
+    registry_grade(verifier, &input, &here);
     assert_string_equal(json_string_value(json_object_get(verdict, "reason")), here.reason);
     assert_string_equal(json_string_value(json_object_get(verdict, "verdict")), verdict_kind_names[here.kind]);
     verdict_finish(&here);

@@ -7,7 +7,7 @@ static int check_reference(const json_t *reference, const json_t *filled, struct
     return json_is_string(reference) ? 0 : verifier_refuse(ret_problem, "", "the reference is no text");
 }
 
-static void judge(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
 {
     bool same = text_same(input->completion, json_text_of(input->reference));
     struct verifier_problem problem;
@@ -24,5 +24,5 @@ const struct verifier verifier_dummy = {
     .help = "1 if the completion is the reference",
     .needs_reference = true,
     .check_reference = check_reference,
-    .judge = judge,
+    .grade = grade,
 };

@@ -33,7 +33,7 @@ static void check_settled(const struct verifier *verifier, const json_t *options
         FUZZ_CHECK(isfinite(verifier->settle(options, verdict->score, others[i]).score));
 }
 
-static void judge(const struct verifier *verifier, const json_t *options, const json_t *reference,
+static void grade(const struct verifier *verifier, const json_t *options, const json_t *reference,
                   struct text completion)
 {
     struct verifier_input input = {completion, TEXT_NONE, reference, options, (int64_t)completion.length_bytes - 1, -1};
@@ -43,7 +43,7 @@ static void judge(const struct verifier *verifier, const json_t *options, const 
         !verifier->check_reference || !reference || verifier->check_reference(reference, options, &problem) == 0;
 
     FUZZ_CHECK(readable || problem.message[0]);
-    registry_judge(verifier, &input, &verdict);
+    registry_grade(verifier, &input, &verdict);
     check_verdict(&verdict);
     check_settled(verifier, options, &verdict);
     verdict_finish(&verdict);
@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
 
     FUZZ_CHECK(options || problem.message[0]);
     if (options)
-        judge(verifier, options, reference, (struct text){completion, rest.length_bytes});
+        grade(verifier, options, reference, (struct text){completion, rest.length_bytes});
     json_decref(given);
     json_decref(reference);
     json_decref(options);

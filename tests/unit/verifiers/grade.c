@@ -1,4 +1,4 @@
-#include "tests/unit/verifiers/judge.h"
+#include "tests/unit/verifiers/grade.h"
 
 #include "server/base/json_big.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* *ret_filled: all options of the verifier; owned. */
-static struct verdict judge_input(const struct verifier *verifier, const json_t *given, struct verifier_input input,
+static struct verdict grade_input(const struct verifier *verifier, const json_t *given, struct verifier_input input,
                                   json_t **ret_filled)
 {
     struct verifier_problem problem;
@@ -17,11 +17,11 @@ static struct verdict judge_input(const struct verifier *verifier, const json_t 
     input.options = *ret_filled = registry_fill_options(verifier, given, &problem);
     if (!input.options)
         fail_msg("options of %s: %s %s", verifier->name, problem.name, problem.message);
-    registry_judge(verifier, &input, &verdict);
+    registry_grade(verifier, &input, &verdict);
     return verdict;
 }
 
-struct verdict judge_beside(const char *name, const char *options, const char *reference, struct text prompt,
+struct verdict grade_beside(const char *name, const char *options, const char *reference, struct text prompt,
                             struct text completion)
 {
     json_t *given = options ? json_loads(options, JSON_ALLOW_NUL, NULL) : NULL;
@@ -31,7 +31,7 @@ struct verdict judge_beside(const char *name, const char *options, const char *r
     json_t *filled;
 
     assert_true(!options || given);
-    verdict = judge_input(registry_find(text_of(name)), given, input, &filled);
+    verdict = grade_input(registry_find(text_of(name)), given, input, &filled);
     json_decref(given);
     json_decref(wanted);
     json_decref(filled);
@@ -66,12 +66,12 @@ static void settle(const struct verifier *verifier, const json_t *filled, const 
     verdict_set_score(verdict, settled.score, settled.reason ? settled.reason : verdict->reason);
 }
 
-struct verdict judge_case(const struct case_of_file *one)
+struct verdict grade_case(const struct case_of_file *one)
 {
     const struct verifier *verifier = registry_find(text_of(one->name));
     struct verifier_input input = {one->completion, one->prompt, one->reference, NULL, one->completion_tokens, -1};
     json_t *filled;
-    struct verdict verdict = judge_input(verifier, one->options, input, &filled);
+    struct verdict verdict = grade_input(verifier, one->options, input, &filled);
     struct text id = verifier->settle ? option_text(filled, "of") : TEXT_NONE;
 
     if (id.data) {
@@ -80,7 +80,7 @@ struct verdict judge_case(const struct case_of_file *one)
         json_t *others;
         assert_non_null(entry);
         input.reference = own ? own : one->reference;
-        struct verdict of = judge_input(registry_find(json_text_of(json_object_get(entry, "name"))),
+        struct verdict of = grade_input(registry_find(json_text_of(json_object_get(entry, "name"))),
                                         json_object_get(entry, "options"), input, &others);
         settle(verifier, filled, &of, &verdict);
         verdict_finish(&of);
@@ -90,20 +90,20 @@ struct verdict judge_case(const struct case_of_file *one)
     return verdict;
 }
 
-struct verdict judge_text(const char *name, const char *options, const char *reference, struct text completion)
+struct verdict grade_text(const char *name, const char *options, const char *reference, struct text completion)
 {
-    return judge_beside(name, options, reference, TEXT_NONE, completion);
+    return grade_beside(name, options, reference, TEXT_NONE, completion);
 }
 
-struct verdict judge(const char *name, const char *options, const char *reference, const char *completion)
+struct verdict grade(const char *name, const char *options, const char *reference, const char *completion)
 {
-    return judge_text(name, options, reference, text_of(completion));
+    return grade_text(name, options, reference, text_of(completion));
 }
 
 void expect(const char *name, const char *options, const char *reference, const char *completion, double score,
             const char *reason)
 {
-    struct verdict verdict = judge(name, options, reference, completion);
+    struct verdict verdict = grade(name, options, reference, completion);
 
     if (verdict.kind == VERDICT_UNSCORED || verdict.score != score || (reason && strcmp(reason, verdict.reason) != 0))
         fail_msg("%s of %s against %s: score %g, %s %s; expected %g, %s", name, completion, reference, verdict.score,

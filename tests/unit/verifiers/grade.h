@@ -1,6 +1,6 @@
 /* Shared by the tests of this room: judges in this process, and sends frames to a real worker. */
-#ifndef TESTS_VERIFIERS_JUDGE_H
-#define TESTS_VERIFIERS_JUDGE_H
+#ifndef TESTS_VERIFIERS_GRADE_H
+#define TESTS_VERIFIERS_GRADE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,9 +13,9 @@
 #include "verifiers/registry.h"
 
 /* options: JSON text or NULL; reference: JSON text or NULL. Fails the test if the options are refused. */
-struct verdict judge_text(const char *name, const char *options, const char *reference, struct text completion);
-struct verdict judge(const char *name, const char *options, const char *reference, const char *completion);
-struct verdict judge_beside(const char *name, const char *options, const char *reference, struct text prompt,
+struct verdict grade_text(const char *name, const char *options, const char *reference, struct text completion);
+struct verdict grade(const char *name, const char *options, const char *reference, const char *completion);
+struct verdict grade_beside(const char *name, const char *options, const char *reference, struct text prompt,
                             struct text completion);
 
 /* The usual claim: this completion is worth 1 or 0 for this reason (NULL: any). */
@@ -38,7 +38,7 @@ struct case_of_file {
 };
 
 /* The case's verdict. Where an option `of` names one of those beside, that one is judged, too, and the score settled. */
-struct verdict judge_case(const struct case_of_file *one);
+struct verdict grade_case(const struct case_of_file *one);
 
 /* Calls `check` for every case of a file that this build has a verifier for; returns how many. */
 size_t each_case(const char *file, void (*check)(const struct case_of_file *one, void *arg), void *arg);
