@@ -23,8 +23,8 @@ void registry_advise(struct text name, char ret_advice[ADVICE_BYTES]);
 json_t *registry_fill_options(const struct verifier *verifier, const json_t *options,
                               struct verifier_problem *ret_problem);
 
-/* What a verifier with a plan has to ask first. False: nothing, *ret_verdict is its verdict; then `calls` may hold
- * anything. */
+/* The calls that a verifier with a plan needs before its verdict. False: none, *ret_verdict is its verdict; then `calls`
+ * may hold anything. */
 bool registry_plan(const struct verifier *verifier, const struct verifier_input *input, json_t *calls,
                    struct verdict *ret_verdict);
 

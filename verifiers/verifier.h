@@ -1,12 +1,12 @@
-/* verifier: a grader of one completion, and what it says.
+/* verifier: a grader of one completion, and its verdict.
  *
  * A verifier is a row (registry.h) with pure functions: text, reference and options in, verdict out; no I/O, no clock,
  * no state. `plan` and `grade` see text from a model and therefore run in a locked-down worker process only (worker.h);
- * the checks see what a client sent and may run anywhere. The same input gives the same verdict on every machine. One
- * that has to ask a server says what in `plan`; the service asks, and `grade` gets what came back.
+ * the checks see what a client sent and may run anywhere. The same input gives the same verdict on every machine. A
+ * verifier that has to ask a server names its calls in `plan`; the service makes them, and `grade` gets the replies.
  *
- * A wrong completion is score 0 with a reason. What could not be graded (a broken reference, a limit of the grader) has
- * no score and a failure: never both, never neither. */
+ * A wrong completion is score 0 with a reason. A completion that could not be graded (a broken reference, a limit of the
+ * grader) has no score and a failure: never both, never neither. */
 #ifndef VERIFIERS_VERIFIER_H
 #define VERIFIERS_VERIFIER_H
 
@@ -139,10 +139,10 @@ struct verifier {
     int (*check_reference)(const json_t *reference, const json_t *options, struct verifier_problem *ret_problem);
     /* Has one that can be read a value, too? Works it out, so not for the service's own process. May be NULL. */
     int (*check_value)(const json_t *reference, const json_t *options, struct verifier_problem *ret_problem);
-    /* What has to be asked before it can judge. True: appended to `calls` as {"path": "/v1/…", "body": text of a JSON
+    /* The calls that it needs before it can grade. True: appended to `calls` as {"path": "/v1/…", "body": text of a JSON
      * object, "model": true}, at most VERIFIER_CALLS_MAX; with "model" the service puts the name of the engine's model
      * first into that object. False: there is nothing to ask, the verdict is said. NULL: it never asks.
-     * Called through registry_plan() only, under the same conditions as judge. */
+     * Called through registry_plan() only, under the same conditions as grade. */
     bool (*plan)(const struct verifier_input *input, json_t *calls, struct verdict *ret_verdict);
     /* Called through registry_grade() only: the options are complete, a needed reference is there, but unchecked. With a
      * plan: the replies to its calls are there, one for each. */

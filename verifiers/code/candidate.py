@@ -7,7 +7,7 @@ OPERATORS = ("eq", "lt", "le", "gt", "ge", "add", "sub", "mul", "truediv", "floo
 
 
 def continued(code, entry):
-    """What stands behind a prompt that ends with the head of a function: the function once more, or its body."""
+    """The text behind a prompt that ends with the head of a function: the function once more, or its body."""
     try:
         whole = entry in compile(code, "program.py", "exec", dont_inherit=True).co_names
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
@@ -52,7 +52,7 @@ class Candidate:
             yield one[0]
 
     def answer(self):
-        """What came back from the test's side, which may ask something else first."""
+        """The reply of the test's side, which may ask something else first."""
         while True:
             message = self.link.receive()
             if message[0] == "value":

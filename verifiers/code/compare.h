@@ -1,6 +1,6 @@
 /* compare: is the output of a program what is expected?
  *
- * Pure; linear in the texts but for `json` objects, whose keys are sorted. White space is that of ASCII; every other
+ * Pure; linear in the texts, except for `json` objects: their keys are sorted. White space is that of ASCII; every other
  * byte counts, NUL included.
  *
  *   lines   line by line, without white space at the ends of lines and blank lines at the end

@@ -1,7 +1,7 @@
 /* forms: a reference of `code` as one set of tests, whichever data set it comes from. The page docs/verifiers/code.md has
  * the forms; they are told apart by their keys, and keys that no form needs are not read.
  *
- * Pure but for memory. Any thread; FORMS_UNPACK only in a locked-down process. */
+ * Pure, except that it allocates. Any thread; FORMS_UNPACK only in a locked-down process. */
 #ifndef VERIFIERS_CODE_FORMS_H
 #define VERIFIERS_CODE_FORMS_H
 

@@ -1,7 +1,7 @@
 
 
 # Test functions as pytest has them: `from solution import …` asks the program, and of pytest there is what such functions use.
-# What is not here, and a fixture that nobody defines, breaks the test.
+# Anything else of pytest breaks the test, and so does a fixture that nobody defines.
 class Solution(type(sys)):
     """The module that a test imports the program's names from."""
 
@@ -97,7 +97,7 @@ def parameters_of(function):
 
 
 def value_of(name):
-    """What a fixture of the test gives."""
+    """The value of a fixture of the test."""
     found = dict.get(side.names, name)
     if not getattr(found, "is_fixture", False):
         side.unable = True

@@ -9,8 +9,8 @@
 /* The options' `limits`: 0, or -1 with the problem. */
 int code_limits_check(const json_t *limits, struct verifier_problem *ret_problem);
 
-/* Each limit is the options', else the row's (time_limit, memory_limit), else the default; cpu_ms else is wall_ms. What a
- * row asks for is cut to what an option may say. */
+/* Each limit is the options', else the row's (time_limit, memory_limit), else the default; cpu_ms else is wall_ms. A
+ * row's limit is cut to the largest value of its option. */
 struct sandbox_limits code_limits_of(const json_t *limits, const struct test_set *set);
 /* Of the whole verdict: the service's deadline of it is made of this, too. */
 static inline int64_t code_limits_total_us(const json_t *limits)

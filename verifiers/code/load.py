@@ -1,7 +1,7 @@
 
 
 def load(source, namespace):
-    """What is wrong with a program: None, or ("compile" | "load", exception)."""
+    """The fault of a program: None, or ("compile" | "load", exception)."""
     try:
         code = compile(source, "program.py", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as problem:

@@ -1,7 +1,7 @@
 
 
-# Runs in a sandbox of its own: the code of the test, with what it expects. What the program defines is asked for over
-# descriptor 4 and comes as plain data, so that nothing of the program runs here; its objects stay there, and are equal to no
+# Runs in a sandbox of its own: the code of the test, with what it expects. Names that the program defines are asked for over
+# descriptor 4 and come as plain data, so that nothing of the program runs here; its objects stay there, and are equal to no
 # data. One record for each test goes to descriptor 3: its index and a letter, of
 #
 #   p passed   w not so   e the program raised an exception   m it lacks a name   g it has ended   c it does not compile
@@ -221,7 +221,7 @@ def step(iterator):
 
 
 def absorb(old, new):
-    """What a call did to an argument."""
+    """Takes over the changes that a call made to an argument."""
     if type(old) is not type(new):
         return
     if isinstance(old, (list, bytearray)):
@@ -237,7 +237,7 @@ def absorb(old, new):
 
 
 class Names(dict):
-    """The test's names. What it does not define itself is looked for in the library, and then in the program."""
+    """The test's names. Names that it does not define itself are looked for in the library, then in the program."""
 
     def __missing__(self, name):
         tested = name in side.tested
@@ -383,7 +383,7 @@ class Test:
 
 
 def loaded(self):
-    """What is wrong with the program: nothing, or a letter."""
+    """The fault of the program: nothing, or a letter."""
     try:
         message = self.link.receive()
         return {"": "", "compile": "c", "load": "l"}[message[1]]

@@ -373,7 +373,7 @@ static int read_many(struct reader *reader, enum value_kind kind)
     return read_children(reader, kind, kind == VALUE_DICT ? 2 * count : count);
 }
 
-/* What JSON has no word for is read to know where it ends. */
+/* Values that JSON has no word for are read to find their end. */
 static int read_tagged_at(struct reader *reader, char tag)
 {
     switch (tag) {

@@ -1,12 +1,12 @@
 /* external: a reward function of the user's own, which the settings name.
  *
  * Its command is run in the slot of the worker, once for each completion, or stays there and is given one line for each:
- * one JSON object on standard input, one on standard output, which is parsed here, in a locked-down process. What is not exactly a reply (no JSON, no score, an
- * exit code, the end of its time) is no number but a failure: verifier_crashed, verifier_timeout,
- * external_invalid_reply; what the function itself says of a failure is external_failed.
+ * one JSON object on standard input, one on standard output, which is parsed here, in a locked-down process. Anything else than a reply (no JSON, no score,
+ * an exit code, the end of its time) is a failure, never a number: verifier_crashed, verifier_timeout,
+ * external_invalid_reply. A failure that the function itself reports is external_failed.
  *
- * One with a URL is asked by the service: the object is the body of the call, and its reply is parsed here alike. What
- * kept the call from an answer is external_unreachable, external_overloaded, verifier_timeout or external_failed.
+ * One with a URL is asked by the service: the object is the body of the call, and its reply is parsed here alike. A
+ * call without an answer is external_unreachable, external_overloaded, verifier_timeout or external_failed.
  *
  * The service puts the function beside the options, as "external": {"asked": by its URL, "command": texts, "files":
  * [{"name", "base64"}], "timeout_ms", "memory_bytes", "venv": NULL or a path, "bare": without a sandbox, "persistent": it
@@ -410,7 +410,7 @@ static void run(const struct verifier_input *input, struct sandbox_program *prog
 
 /* --- by its URL --- */
 
-/* What a failed call is to the user of a reward function: the codes of sampling speak of engines. */
+/* Translates the failure of a call: the codes of sampling speak of engines, users of a reward function do not. */
 static void take_call_failure(const json_t *failure, struct verdict *verdict)
 {
     static const struct {

@@ -67,8 +67,8 @@ static bool is_tag(struct text tag)
     return tag.length_bytes == sizeof json - 1;
 }
 
-/* What is between a first line of three or more backticks with the tag, and a last line of as many. A text that is
- * anything else is its own content. */
+/* The content between a first line of three or more backticks with the tag, and a last line of as many. A text without
+ * such lines is its own content. */
 static struct text within_fence(struct text completion)
 {
     struct text whole = without_space(completion);

@@ -1,8 +1,8 @@
-/* judge: what a language model says of a completion, or the score of a reward model.
+/* judge: a score that a language model or a reward model gives a completion.
  *
  * plan() writes the questions (judge/question.h); the service asks the pool of the option `engine`; grade() reads
- * the replies (judge/hearing.h). A judge that fails, answers off the form, contradicts itself or breaks off has given no verdict: never a
- * default. What it said is in the detail. */
+ * the replies (judge/hearing.h). A judge that fails, answers off the form, contradicts itself or breaks off has given no verdict:
+ * there is no default. Its words are in the detail. */
 #include "verifiers/judge/hearing.h"
 #include "verifiers/judge/question.h"
 #include "verifiers/judge/reward.h"

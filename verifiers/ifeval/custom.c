@@ -73,7 +73,7 @@ RULE(lists_dates)
 
 /* --- questions --- */
 
-/* What stands behind "Question 3" and white space; TEXT_NONE if the text does not begin so. */
+/* The text behind "Question 3" and white space; TEXT_NONE if the text begins with something else. */
 static struct text behind_label(struct text text)
 {
     struct text digits;

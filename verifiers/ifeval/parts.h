@@ -31,7 +31,7 @@ bool next_spoken(struct text *rest, struct text *ret_word);
 
 /* Without the punctuation at both ends. */
 struct text word_bare(struct text word);
-/* What remains of a word without any of its punctuation: the next character, or 0 at the end. */
+/* The next character of a word that is no punctuation; 0 at the end. */
 uint32_t word_next_letter(struct text *rest);
 uint32_t word_first_letter(struct text word); /* of those, small; 0: none */
 /* The next word that has a character beside punctuation. */
@@ -49,7 +49,7 @@ bool text_contains(struct text text, struct text part);   /* of one byte at leas
 size_t text_index_of(struct text text, struct text part); /* its offset, or the text's length */
 size_t text_count_of(struct text text, struct text part); /* without overlap */
 struct text text_from(struct text text, size_t offset_bytes);
-/* Is the part at `offset` a word of its own? At an end where it has a letter or number, none may go on. */
+/* Is the part at `offset` a word of its own? No letter or number may touch an end of it that is one. */
 bool is_whole_word(struct text text, size_t offset_bytes, struct text part);
 bool text_contains_word(struct text text, struct text word);
 

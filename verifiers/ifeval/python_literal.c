@@ -1,5 +1,5 @@
-/* Lists, dictionaries, texts, numbers and constants as Python writes them, in JSON's form. What is no such literal may come
- * out as no JSON: the reader of it says so. */
+/* Lists, dictionaries, texts, numbers and constants as Python writes them, in JSON's form. Any other text may come
+ * out as no JSON: the JSON reader then refuses it. */
 #include "verifiers/ifeval/python_literal_private.h"
 
 #include "server/base/utf8.h"

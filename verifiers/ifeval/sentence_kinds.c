@@ -1,4 +1,4 @@
-/* What sentences and paragraphs end with, and how they hang together. */
+/* Ends of sentences and paragraphs, and the words that join them. */
 #include "verifiers/ifeval/parts.h"
 #include "verifiers/ifeval/rules_private.h"
 

@@ -3,15 +3,15 @@
 #include "verifiers/ifeval/parts.h"
 #include "verifiers/ifeval/passage.h"
 
-/* Behind these a sentence goes on. */
+/* A dot behind these never ends a sentence. */
 static const char *const titles[] = {
     "approx", "cf", "dr", "e.g", "i.e", "messrs", "mlle", "mme", "mr", "mrs", "ms", "mx", "prof", "rev", "viz", "vs",
 };
-/* Behind these it goes on before a number. */
+/* A dot behind these ends no sentence if a number follows. */
 static const char *const numbered[] = {
     "art", "ch", "eq", "fig", "figs", "no", "nos", "p", "pp", "sec", "vol",
 };
-/* Behind these it goes on, but where a word of `starters` with a capital follows. */
+/* A dot behind these ends a sentence only if a word of `starters` with a capital follows. */
 static const char *const shortened[] = {
     "a.m", "al",  "apr", "aug", "ave", "blvd", "bros", "capt", "cmdr", "co",  "col", "corp", "cpt", "dec", "dept",
     "etc", "feb", "fr",  "ft",  "gen", "gov",  "hon",  "inc",  "jan",  "jr",  "jul", "jun",  "llc", "lt",  "ltd",
@@ -86,7 +86,7 @@ static bool is_closing(uint32_t point)
     return false;
 }
 
-/* What a run of signs that may end a sentence is. */
+/* A run of signs that may end a sentence. */
 struct stop {
     size_t signs;       /* ends, in a row */
     bool dots;          /* they are dots alone, or the one sign of three */

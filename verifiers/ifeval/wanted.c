@@ -172,7 +172,7 @@ static int check_names(const json_t *given, const struct place *place)
     return 0;
 }
 
-/* What no single value can show. */
+/* Checks of several values together. */
 static int check_together(const struct wanted *wanted, struct place *place)
 {
     const struct kwarg_rule *rule = wanted->instruction->kwargs;

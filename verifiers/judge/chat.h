@@ -1,4 +1,4 @@
-/* chat: what a judge said, from the body of its chat completion.
+/* chat: the text that a judge wrote, from the body of its chat completion.
  *
  * Only `content` counts: neither reasoning beside it nor a reply that was cut off, filtered, refused or broken off is a
  * verdict. Pure; linear; any thread. */

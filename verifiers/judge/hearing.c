@@ -31,7 +31,7 @@ struct heard {
     struct judge_problem problem; /* code NULL: it was read */
 };
 
-/* What the service says of a call without a reply: a code of sampling, or the end of the verdict's time. */
+/* Codes that the service gives a call without a reply: those of sampling, and the end of the verdict's time. */
 static const char *const known_codes[] = {SAMPLE_FAILURE_WORDS(WORD_TEXT) "verifier_timeout"};
 
 /* Codes are static texts: one that is not known is the engine's error. */

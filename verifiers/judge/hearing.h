@@ -1,4 +1,4 @@
-/* hearing: what came back from a judge, and the verdict on it.
+/* hearing: the replies of a judge, and the verdict that follows from them.
  *
  * A reply that failed, is off the form, contradicts itself or is cut off makes the verdict unscored with a code of its
  * own, whatever the others say: it is no vote. All of them are in the detail. Pure; any thread. */

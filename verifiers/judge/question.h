@@ -1,7 +1,7 @@
-/* question: what a judge is asked, as the body of a request.
+/* question: a question to a judge, as the body of a request.
  *
- * A verdict asks once, or once for each step, each vote and each order of the two answers. Which asks there are follows
- * from the rule alone, so that the replies can be told apart without a note. Pure; any thread. */
+ * A verdict asks once, or once for each step, each vote and each order of the two answers. The rule alone
+ * determines the asks, so that the replies can be told apart without a note. Pure; any thread. */
 #ifndef VERIFIERS_JUDGE_QUESTION_H
 #define VERIFIERS_JUDGE_QUESTION_H
 
@@ -25,7 +25,7 @@ struct judge_ask judge_ask_at(const struct judge_rule *rule, size_t index);
 bool judge_lacks_a_value(const struct judge_rule *rule, const struct verifier_input *input,
                          struct judge_problem *ret_problem);
 
-/* The whole body but for its model. */
+/* The whole body without its model. */
 void judge_put_body(const struct judge_rule *rule, const struct verifier_input *input, const struct judge_ask *ask,
                     struct buffer *out);
 

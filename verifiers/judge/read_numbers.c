@@ -149,7 +149,7 @@ void judge_search_ratings(struct judge_search *search, struct text text)
         judge_search_add_number(search, match.data ? number_of(pattern_group(pattern, 1)) : NAN);
         at = match.data ? next_start(text, match) : text.length_bytes + 1;
     }
-    /* What comes behind the limit is unknown. */
+    /* The text behind the limit is unknown. */
     if (result == PATTERN_WORK_LIMIT || result == PATTERN_GAVE_UP)
         search->fine = false;
 }

@@ -1,4 +1,4 @@
-/* reward: what servers of reward models are sent, and where in their replies the number stands.
+/* reward: requests to servers of reward models, and the place of the number in their replies.
  *
  * Each payload is a row: its path, its body, and a JSON pointer into the reply. Values go as they are. Pure. */
 #ifndef VERIFIERS_JUDGE_REWARD_H

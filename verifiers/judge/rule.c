@@ -146,7 +146,7 @@ static bool is_yes_or_no(struct text name)
     return text_equals(name, "yes") || text_equals(name, "no");
 }
 
-/* What a label of each kind looks like. */
+/* The form of a label of each kind. */
 static const struct {
     bool (*fits)(struct text name);
     const char *form;

@@ -1,4 +1,4 @@
-/* rule: the options of a judge, read once: what is asked, how a reply is read, how several become one verdict.
+/* rule: the options of a judge, read once: its questions, the reading of a reply, the combination of several replies.
  *
  * Everything points into the options. Pure; any thread. */
 #ifndef VERIFIERS_JUDGE_RULE_H

@@ -1,7 +1,7 @@
 /* decider: what the files behind decide.h share. Private to them.
  *
  * Each way of working out a scalar (rational.h, ball.h, form.h, field.h) takes a tree and answers with an outcome, so
- * that the caller can go on to the next way. All of them look names up in the decider's bindings, and all of them take
+ * that the caller can try the next way. All of them look names up in the decider's bindings, and all of them take
  * their work from the one allowance before it is begun. */
 #ifndef VERIFIERS_MATH_DECIDER_H
 #define VERIFIERS_MATH_DECIDER_H
@@ -16,7 +16,7 @@
  */
 enum math_outcome { MATH_VALUE, MATH_OTHERWISE, MATH_TOO_LARGE_VALUE, MATH_NO_VALUE };
 
-/* What \log without a base means at the moment. */
+/* The meaning of \log without a base, at the moment. */
 enum math_log_reading { MATH_LOG_10, MATH_LOG_E };
 
 /* name stands for value: a point, or the index of a finite sum. The innermost comes first. */

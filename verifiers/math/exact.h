@@ -1,4 +1,4 @@
-/* exact: two constants, all names bound. What decide.c and points.c share. */
+/* exact: two constants, all names bound. Shared by decide.c and points.c. */
 #ifndef VERIFIERS_MATH_EXACT_H
 #define VERIFIERS_MATH_EXACT_H
 

@@ -222,7 +222,7 @@ static enum math_outcome logarithm(struct math_form *form, const struct math_nod
     return outcome ? outcome : math_form_logarithm(form, ret_value);
 }
 
-/* What \log without a base is divided by. */
+/* The divisor of \log without a base. */
 static enum math_outcome plain_base(struct math_form *form, struct math_fraction *ret_value)
 {
     fmpz_mpoly_set_ui(ret_value->above, form->decider->log_reading == MATH_LOG_E ? 1 : 10, form->ring.context);

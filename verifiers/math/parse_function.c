@@ -10,7 +10,7 @@ static bool is_opening(enum token_kind kind)
            kind == TOKEN_OPEN_BAR || kind == TOKEN_OPEN_FLOOR || kind == TOKEN_OPEN_CEILING;
 }
 
-/* Does a product without signs go on inside the argument? \sin 2x, \cos n\pi; not \sin x \cos y, not \ln 2 e^x. */
+/* Does a product without signs continue inside the argument? \sin 2x, \cos n\pi; not \sin x \cos y, not \ln 2 e^x. */
 static bool argument_goes_on(const struct math_reader *reader)
 {
     const struct math_token *token = peek(reader);

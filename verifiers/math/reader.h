@@ -245,7 +245,7 @@ struct math_node *math_read_operand(struct math_reader *reader); /* unions, rati
 struct math_node *math_read_sum(struct math_reader *reader); /* or less: anything that may stand alone */
 struct math_node *math_read_term(struct math_reader *reader);
 struct math_node *math_read_scalar(struct math_reader *reader); /* a sum that is no structure */
-bool math_starts_factor(const struct math_reader *reader);      /* does a product go on here, without a sign? */
+bool math_starts_factor(const struct math_reader *reader);      /* does a product continue here, without a sign? */
 bool math_ends_integrand(const struct math_reader *reader);     /* dx */
 bool math_can_combine(const struct math_node *node);            /* may it be a part of a sum or product? */
 bool math_is_set(const struct math_node *node);                 /* is it one, and nothing else? */

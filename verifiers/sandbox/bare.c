@@ -1,5 +1,5 @@
-/* Which commands may run without a sandbox. The client of a slot reads hostile text: what it asks for is not believed, but
- * held against what the settings had when the slot was made. */
+/* The commands that may run without a sandbox. The client of a slot reads hostile text: its request is not believed, but
+ * compared with the settings of the time when the slot was made. */
 #include "verifiers/sandbox/slot.h"
 
 #include <stdio.h>

@@ -61,7 +61,7 @@ static const char *const denied[] = {
     /* ids */
     "setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "setfsuid", "setfsgid"};
 
-/* What a C library does without when it is told that the call does not exist. clone3: its flags are behind a pointer, so
+/* Calls that a C library replaces by others when it is told that they do not exist. clone3: its flags are behind a pointer, so
  * that only clone can be checked. preadv2: with a flag it tells whether a page of /usr is in memory. memfd_create: files
  * outside of the box, which count for no process once they wait in a socket's queue. */
 static const char *const absent[] = {"clone3", "preadv2", "memfd_create"};

@@ -1,4 +1,4 @@
-/* Who programs are for the rest of the machine. */
+/* The user and group ids of programs, as the rest of the machine sees them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>

@@ -2,8 +2,8 @@
  * SIGTERM, SIGALRM and abort(), and orphans would have nobody to wait for them.
  *
  * It shares memory and descriptors with the holder, so that it costs 50 us where a forked one costs 450. So it must not
- * touch a thing: it has a stack of its own, and raw system calls only, because errno would be the holder's. What a
- * program could do to it, it could do to the holder: its memory is closed to programs because the holder is not
+ * touch a thing: it has a stack of its own, and raw system calls only, because errno would be the holder's. An
+ * attack of a program on it would be one on the holder: its memory is closed to programs because the holder is not
  * dumpable, because it has capabilities that programs have not, and by Landlock. */
 #include <errno.h>
 #include <sched.h>

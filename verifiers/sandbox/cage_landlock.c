@@ -42,7 +42,7 @@ struct place {
     uint64_t rights;
 };
 
-/* What programs of the reduced level see beside their box. A machine need not have all of them. */
+/* Places that programs of the reduced level see beside their box. A machine need not have all of them. */
 static const struct place places[] = {{"/usr", READ_AND_RUN},
                                       {"/bin", READ_AND_RUN},
                                       {"/lib", READ_AND_RUN},

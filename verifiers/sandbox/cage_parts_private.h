@@ -1,4 +1,4 @@
-/* What the files of the cage share with each other. */
+/* Shared by the files of the cage. */
 #ifndef VERIFIERS_SANDBOX_CAGE_PARTS_PRIVATE_H
 #define VERIFIERS_SANDBOX_CAGE_PARTS_PRIVATE_H
 
@@ -12,7 +12,7 @@
 #define CAGE_STATUS_FD 5 /* in a program's process, until it begins */
 #define CAGE_COMMAND_FD 6
 
-/* What the kernel offers: the number of its interface. 0: none. */
+/* The version of Landlock's interface that the kernel offers. 0: none. */
 int cage_landlock_abi(void);
 
 /* A ruleset. box: a descriptor of a program's folder, at the reduced level. At the full one -1: the files that a program
@@ -29,10 +29,10 @@ enum cage_step cage_root_enter(const struct sandbox_settings *settings);
  * dead processes are taken away. A descriptor of it, locked, or -1 with errno: the folder is in use until it is closed,
  * and so are its copies in the processes that were forked meanwhile. */
 int cage_boxes_make(char *ret_path, size_t path_bytes);
-/* What a box is called: a holder and its zygote run programs at once, in one folder of boxes. launcher: who starts it. */
+/* The name of a box: a holder and its zygote run programs at once, in one folder of boxes. launcher: the process that starts it. */
 #define CAGE_BOX_NAME_BYTES 24
 void cage_box_name(pid_t launcher, int slot, char ret_name[CAGE_BOX_NAME_BYTES]);
-/* Whatever a program has made of it: any depth, any mode, any name. -1 with errno: something is left. */
+/* Removes a box with files of any depth, mode and name, as a program may have left them. -1 with errno: something is left. */
 int cage_box_remove(int boxes, const char *name);
 
 /* How many processes and threads the user has, as far as /proc tells. */

@@ -74,7 +74,7 @@ int cage_drop_root(uid_t uid);
  * The holder and its children are not dumpable. Every descriptor that a holder has is closed in its programs. */
 struct cage *cage_hold(const struct sandbox_settings *settings, struct cage_failure *ret_failure);
 
-/* What an exec'ed program is given, and nothing else: names and values, NULL at the end. HOME and TMPDIR are the box; at
+/* The whole environment of an exec'ed program: names and values, NULL at the end. HOME and TMPDIR are the box; at
  * the reduced level every program has a box of its own, and these are right only in it (cage_exec does it). A zygote puts
  * them into its environ. */
 char *const *cage_environment(const struct cage *cage);

@@ -176,7 +176,7 @@ static bool is_plain(const char *path)
     return *path == '/' && !strstr(path, "/../") && !strstr(path, "/./") && !strstr(path, "//");
 }
 
-/* What is below /usr is there already, or nowhere. */
+/* Places below /usr are there already, or nowhere. */
 static int bind_setting(const char *path)
 {
     if (!*path)

@@ -1,4 +1,4 @@
-/* What a caged program must not be able to do, as a program. */
+/* A program that tries everything that a cage must prevent. */
 #ifndef VERIFIERS_SANDBOX_CAGE_SELF_TEST_PRIVATE_H
 #define VERIFIERS_SANDBOX_CAGE_SELF_TEST_PRIVATE_H
 

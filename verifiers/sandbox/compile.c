@@ -101,7 +101,7 @@ static struct job make_job(const struct sandbox_program *program, struct text te
     return job;
 }
 
-/* What a compiler that failed has said, or why it was ended. */
+/* The output of a compiler that failed, or the reason why it was ended. */
 static char *describe(const struct finished *finished)
 {
     static const char *const ended[] = {

@@ -16,7 +16,7 @@ extern const struct embedded_file sandbox_images[]; /* one */
 #define MFD_EXEC 0x10U
 #endif
 
-/* What an operator may have set for the loader, and for a sanitizer. */
+/* Variables that an operator may have set for the loader or a sanitizer. */
 static const char *const kept[] = {"LD_LIBRARY_PATH", "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"};
 
 static void keep_environment(char *ret_environment[ARRAY_LENGTH(kept) + 1])

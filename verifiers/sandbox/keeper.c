@@ -53,7 +53,7 @@ static bool wait_one(struct keeper *keeper)
     return pid > 0 || errno == EINTR;
 }
 
-/* Children but the supervisor. What has lost its parent has become a child of this process. */
+/* Kills all children except the supervisor. Orphans have become children of this process. */
 static size_t kill_others(const struct keeper *keeper)
 {
     pid_t pids[256];

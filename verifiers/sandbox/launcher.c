@@ -42,7 +42,7 @@ static void report_or_end(const struct launcher *launcher, const struct launch_r
 
 /* --- starting --- */
 
-/* What `run` of a program needs; it lives on the stack of start_task(), of which the program has a copy. */
+/* The argument of `run` of a program; it lives on the stack of start_task(), of which the program has a copy. */
 struct start {
     struct cage_command command;
     const struct task *task;

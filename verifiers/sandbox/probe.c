@@ -87,7 +87,7 @@ static const struct sandbox_limits trial_limits = {.wall_ms = 10000,
                                                    .disk_bytes = 1 << 20,
                                                    .processes = 4};
 
-/* What the program wrote fits into the pipe. */
+/* The program's output fits into the pipe. */
 static void read_escapes(int fd, struct trial *trial)
 {
     ssize_t count = read(fd, trial->escaped, sizeof trial->escaped - 1);

@@ -36,7 +36,7 @@ void pump_poll(const struct pump *pump, struct pollfd ret_polled[PUMP_POLLED]);
 void pump_move(struct pump *pump, const struct pollfd polled[PUMP_POLLED]);
 /* One that stays: forgets what was gathered and feeds another input, which must stay. */
 void pump_feed_again(struct pump *pump, struct text input);
-/* What of the input nobody has taken: it is still here, or in the pipe. */
+/* Bytes of the input that nobody has read: they are still here, or in the pipe. */
 size_t pump_untaken_bytes(const struct pump *pump);
 /* Takes what one stream has now. */
 void pump_take(struct pump *pump, size_t stream);

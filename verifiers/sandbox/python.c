@@ -22,8 +22,8 @@ struct range {
     uintptr_t end;
 };
 
-/* "7f0000000000-7f0000001000 rw-s …" of /proc/self/maps: shared, and it can be written. What was opened to be read alone
- * stays so. */
+/* "7f0000000000-7f0000001000 rw-s …" of /proc/self/maps: shared, and it can be written. A mapping that was opened
+ * for reading alone stays read-only. */
 static bool is_shared(const char *line, struct range *ret_range)
 {
     char *rest;
@@ -83,7 +83,7 @@ static void initialise(void)
         sigaction(taken[i], &before[i], NULL);
 }
 
-/* What an exception says, in one line. */
+/* The message of an exception, in one line. */
 static void take_error(char *ret_message, size_t message_bytes)
 {
     PyObject *type;

@@ -1,4 +1,4 @@
-"""What a zygote runs itself, once, and what each program of Python begins with. python.c executes this text in a namespace of
+"""The text that a zygote runs itself, once, and the beginning of each program of Python. python.c executes it in a namespace of
 its own, which no program sees.
 
 CPython's own names are kept for what it does itself: create_stdio() of Python/pylifecycle.c, pymain_run_file() of
@@ -13,7 +13,7 @@ import sys
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
 
-# What programs of contests import. Each one's own imports come with it.
+# Modules that programs of contests import. Each one's own imports come with it.
 PRELOADED = """abc array ast atexit bisect cmath collections collections.abc contextlib copy dataclasses datetime decimal enum fractions
 functools heapq inspect io itertools json math numbers operator os.path random re site statistics string struct textwrap
 threading time traceback types typing warnings weakref""".split()
@@ -157,8 +157,8 @@ def stream(descriptor):
 
 
 def piped_streams():
-    """Those of a program whose standard streams are pipes, which all of them are. What a stream knows of its descriptor, it knows when it is
-    made, and it is the same for each pipe."""
+    """Those of a program whose standard streams are pipes, which all of them are. A stream learns about its descriptor when it is
+    made; the facts are the same for each pipe."""
     before = [os.dup(descriptor) for descriptor in range(3)]
     reads, writes = os.pipe()
     for descriptor, pipe in enumerate((reads, writes, writes)):

@@ -1,5 +1,5 @@
-/* What python3 does with a file, and then at its end: pymain_run_file(), Py_RunMain() and Py_FinalizeEx() of CPython, of
- * which the interpreter itself is left standing. */
+/* The steps of python3 on a file and at its end: pymain_run_file(), Py_RunMain() and Py_FinalizeEx() of CPython. The
+ * interpreter itself is not finalised. */
 #include "verifiers/sandbox/python_private.h"
 
 #include <dirent.h>
@@ -225,7 +225,7 @@ static void forget_main(PyObject *main)
     forget_names(names, false);
 }
 
-/* What Py_FinalizeEx() does that others can see. */
+/* The steps of Py_FinalizeEx() that others can see. */
 static bool finalise(PyObject *main)
 {
     bool flushed;
@@ -273,7 +273,7 @@ static PyObject *list_of(const char *const *texts, size_t count)
     return list;
 }
 
-/* The names of Python files in the box, but for the program's own. */
+/* The names of Python files in the box, except for the program's own. */
 static void list_neighbours(const char *own, PyObject *list)
 {
     DIR *box = opendir(".");

@@ -54,7 +54,7 @@ static bool lacked_memory(const struct run *run)
            run->finished->peak_bytes > limit_bytes + MAPPED_BYTES;
 }
 
-/* What the program did by itself. */
+/* The outcome if nobody killed the program. */
 static enum sandbox_outcome outcome_by_status(struct run *run, int status)
 {
     struct finished *finished = run->finished;
@@ -273,7 +273,7 @@ bool run_turn(struct runs *runs)
 
 /* --- starting --- */
 
-/* What the kernel counts of one that stays is not of one run. */
+/* The kernel's count of CPU time is that of all runs of a process that stays, not of one. */
 static int send_task(const struct runs *runs, const struct run *run, const int *theirs)
 {
     struct task task = run->job->task;

@@ -1,4 +1,4 @@
-/* What the files of a run share: run.c (its beginning, its end, the loop), run_watch.c (its limits), stay.c (a process that
+/* Shared by the files of a run: run.c (its beginning, its end, the loop), run_watch.c (its limits), stay.c (a process that
  * serves many runs). */
 #ifndef VERIFIERS_SANDBOX_RUN_PARTS_PRIVATE_H
 #define VERIFIERS_SANDBOX_RUN_PARTS_PRIVATE_H

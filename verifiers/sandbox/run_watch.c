@@ -145,7 +145,7 @@ static bool is_waiting(struct run *run, int64_t now_us)
     return !computes;
 }
 
-/* A machine that is too slow is no fault of the program. What it can do to seem slow costs it processor time. */
+/* A slow machine is no fault of the program. A program that tries to seem slow pays with processor time. */
 static bool is_late(struct run *run, int64_t now_us)
 {
     int64_t waited_us;

@@ -1,9 +1,9 @@
-/* sandbox: programs from a model, run where they can do no harm. This is its client side: what a program is, and what
- * became of it.
+/* sandbox: programs from a model, run where they can do no harm. This is its client side: a program, and
+ * its result.
  *
  * A slot (slot.h) is a small process that runs one program, or a pair of them, at a time, each in namespaces of its own:
  * nothing that a program does is seen by another one. A slot never gets an expected value: it is given a program and an
- * input, and gives back what came out. Whoever asks compares.
+ * input, and gives back the output. The caller compares.
  *
  * sandbox_run() reads and writes one socket and nothing else, so that it may be called under a text worker's filter.
  * Any one thread for each socket. */
@@ -51,9 +51,9 @@ struct sandbox_file { /* put into the box before the program starts */
 #define SANDBOX_PATH_BYTES 256
 #define SANDBOX_OUTPUT_LIMIT_BYTES (INT64_C(64) << 20)
 
-/* A command may stay: its process serves the next program, too, that is the same but for its input. An input is then one
- * line, and so is what it writes to standard output; it is SANDBOX_ANSWERED with that line, without its end. What it
- * writes beyond that ends it, as its death and its limits do, which are those of one line. */
+/* A command may stay: its process serves the next program, too, that is the same except for its input. An input is then one
+ * line, and its standard output is one line, too; it is SANDBOX_ANSWERED with that line, without its end. Output
+ * beyond that ends it, as its death and its limits do, which are those of one line. */
 enum sandbox_stay {
     SANDBOX_ONCE,
     SANDBOX_STAYS, /* alone, not in a pair */
@@ -106,7 +106,7 @@ struct sandbox_result {
 
 /* One program, or a pair: count is 1 or 2. Of a pair both run at once, descriptor 4 of each is its end of a stream
  * socket between them, and the pair ends when both have ended; the first one is killed a moment after the second one
- * has ended. 0, or -1 if the slot is gone or talks nonsense: it, and this socket, are of no more use. The process ignores
+ * has ended. 0, or -1 if the slot is gone or talks nonsense: it and this socket cannot be used again. The process ignores
  * SIGPIPE. ret_results are to be finished in either case. */
 int sandbox_run(int fd, const struct sandbox_program *programs, size_t count, struct sandbox_result *ret_results);
 void sandbox_result_finish(struct sandbox_result *result);

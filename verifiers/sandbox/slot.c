@@ -69,7 +69,7 @@ void slot_main(int fd, const struct sandbox_settings *settings)
     if (settings->level < settings->min_level || settings->level == SANDBOX_LEVEL_NONE || drop_root(settings->uid) < 0)
         _exit(1);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    /* What has lost its parent comes here, and is ended here. */
+    /* Orphans become children of this process, which ends them. */
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         _exit(1);

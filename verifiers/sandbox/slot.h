@@ -9,7 +9,7 @@
  * holder makes the programs' processes, and with the first program of Python the zygote. It is replaced after 1,000
  * programs and after anything odd. The keeper, the first process, makes holders; it has never held a program, and so
  * there is none in the memory of a zygote. A command that the settings want without a sandbox is started by a launcher of
- * its own, a child of the keeper that is in no namespace. Whatever programs do, the slot lives on; it ends with all its processes when
+ * its own, a child of the keeper that is in no namespace. No program can end the slot; it ends with all its processes when
  * its socket ends, on SLOT_END_SIGNAL to the keeper, and when the keeper or its parent dies. Signals that a terminal or a
  * supervisor of services sends to a whole group (SIGINT, SIGTERM, SIGHUP, SIGQUIT) do not end it: the service drains. */
 #ifndef VERIFIERS_SANDBOX_SLOT_H
@@ -21,7 +21,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
-/* What the machine offers, found by a trial (probe.h); a greater one is better. */
+/* The protection that the machine offers, found by a trial (probe.h); a greater one is better. */
 enum sandbox_level {
     SANDBOX_LEVEL_NONE,    /* nothing but limits, a group of its own and closed descriptors: a bare command */
     SANDBOX_LEVEL_REDUCED, /* Landlock, seccomp, limits and the kill of the tree, but no namespaces */
@@ -43,7 +43,7 @@ struct sandbox_settings {          /* of fixed size: it travels in an order to t
     uint8_t bare[SANDBOX_BARE_MAX][SHA256_BYTES];
 };
 
-/* What a command is: its words, its files and its virtual environment. */
+/* The identity of a command: a digest of its words, its files and its virtual environment. */
 void sandbox_command_digest(const struct sandbox_program *command, uint8_t ret_digest[SHA256_BYTES]);
 /* Lets this command run bare: its words, its files and its environment, whatever its input. At most SANDBOX_BARE_MAX are taken. */
 void sandbox_allow_bare(struct sandbox_settings *settings, const struct sandbox_program *command);

@@ -172,7 +172,7 @@ static void describe_job(const struct sandbox_program *program, int binary, stru
         task->files[task->file_count++] = (struct sandbox_file){language->file, program->source};
     for (size_t i = 0; i < program->file_count; i++)
         task->files[task->file_count++] = program->files[i];
-    /* What we put into the box is none of its own. */
+    /* Files that we put into the box do not count against its limit. */
     for (size_t i = 0; i < task->file_count; i++)
         task->limits.disk_bytes += (int64_t)task->files[i].bytes.length_bytes;
 }

@@ -310,7 +310,7 @@ static void add_mappings(struct objects *objects, pid_t pid)
         fclose(maps);
 }
 
-/* What several processes share is counted as it is in the one that has most of it. */
+/* An object that several processes share counts with the bytes of the process that has most of it. */
 static void merge(struct objects *all, const struct objects *of_one)
 {
     for (size_t i = 0; i < of_one->count; i++) {

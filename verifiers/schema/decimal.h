@@ -1,6 +1,6 @@
 /* decimal: a JSON number as it is written, exact and never expanded: 1e999999999 takes no more than its eleven bytes.
  *
- * Pure; no allocation but for a divisor beyond 18 digits. An exponent beyond 10^18 counts as 10^18. Any thread. */
+ * Pure; it allocates only for a divisor beyond 18 digits. An exponent beyond 10^18 counts as 10^18. Any thread. */
 #ifndef VERIFIERS_SCHEMA_DECIMAL_H
 #define VERIFIERS_SCHEMA_DECIMAL_H
 

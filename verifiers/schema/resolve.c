@@ -82,7 +82,7 @@ static uint32_t find_resource(const struct schema *schema, const char *uri)
 
 /* --- pointers --- */
 
-/* What a value on the way of a pointer is. */
+/* A value on the way of a pointer. */
 struct place {
     uint32_t value;
     enum keyword_shape shape; /* SHAPE_SCHEMA: it is a schema itself */

@@ -21,7 +21,7 @@ struct schema *schema_create(const json_t *json, char ret_problem[SCHEMA_PROBLEM
 void schema_destroy(struct schema *schema); /* NULL is fine */
 
 /* The same for one validation after the other by one thread, which keeps some of them until it ends: a schema of the same
- * text is not made again. What is borrowed is returned. */
+ * text is not made again. A borrowed schema must be returned. */
 struct schema *schema_borrow(const json_t *json, char ret_problem[SCHEMA_PROBLEM_BYTES]);
 void schema_return(struct schema *schema); /* NULL is fine */
 static inline void schema_returnp(struct schema **schema)

@@ -208,7 +208,7 @@ static bool validate_most(struct validation *validation, const struct rule *rule
 #define ARRAYS (1u << VALUE_ARRAY)
 #define OBJECTS (1u << VALUE_OBJECT)
 
-/* Which kinds of values a rule is for. */
+/* The kinds of values that a rule is for. */
 static const struct {
     uint32_t kinds;
     validate_rule *validate;
@@ -261,7 +261,7 @@ static bool validate_rules(struct validation *validation, const struct node *nod
     return validation->result == SCHEMA_VALID;
 }
 
-/* What is seen in a schema with unevaluated… is seen by its own rules alone, and then by those around it. */
+/* The rules of a schema with unevaluated… see only what its own rules have evaluated; the rules around it see that later. */
 static bool validate_collecting(struct validation *validation, const struct node *node, uint32_t value,
                                 struct seen *seen)
 {

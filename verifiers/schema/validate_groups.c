@@ -71,7 +71,7 @@ bool validate_one_of(struct validation *validation, const struct rule *rule, uin
     return count == 1 || validation_violated(validation, KEYWORD_ONE_OF, value);
 }
 
-/* What is seen in it is never told. */
+/* Values that are evaluated inside `not` are not passed outwards. */
 bool validate_not(struct validation *validation, const struct rule *rule, uint32_t value, struct seen *seen)
 {
     (void)seen;

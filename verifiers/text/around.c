@@ -6,7 +6,7 @@
 
 #include "server/base/cleanup.h"
 
-/* Commands that go on with a product or sum, before a box or behind it. */
+/* Commands that continue a product or sum, before a box or behind it. */
 static const char *const parts[] = {"pi",  "sqrt", "frac", "dfrac", "tfrac", "cdot", "times", "div",   "pm",   "mp",
                                     "sin", "cos",  "tan",  "ln",    "log",   "exp",  "alpha", "theta", "bmod", "pmod"};
 static const char *const multiples[] = {"million",   "billion",  "trillion",  "thousand", "hundred",  "dozen",

@@ -41,7 +41,7 @@ size_t characters_count(struct text text);
 
 /* Appends the text in small letters. */
 void text_append_lower(struct buffer *out, struct text text);
-/* Equal but for case? */
+/* Equal except for case? */
 bool text_same_letters(struct text left, struct text right);
 /* Without the white space (or the characters of `classes`) at both ends. */
 struct text text_stripped(struct text text);

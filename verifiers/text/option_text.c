@@ -29,7 +29,7 @@ static bool has_brackets(struct text text, size_t from, size_t to)
     return next_bracket(text, &from, to) != 0;
 }
 
-/* The same brackets in both gaps; of the second only the first ones if it may go on. */
+/* The same brackets in both gaps; of the second only the first ones if more text may follow. */
 static bool same_brackets(struct prose wanted, size_t wanted_to, struct prose got, size_t got_to, bool may_go_on)
 {
     for (;;) {

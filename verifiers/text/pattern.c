@@ -82,7 +82,7 @@ static int describe_item(pcre2_callout_enumerate_block *block, void *arg)
     return 0;
 }
 
-/* (?i)[Ā-￿] becomes hundreds of ranges. What the pattern has become beyond what its items usually become. */
+/* Units for the bytes of the compiled pattern that go beyond the usual size of its items: (?i)[Ā-￿] becomes hundreds of ranges. */
 static uint32_t class_units_of(const pcre2_code *code, struct text pattern)
 {
     size_t usual_bytes = 256 + 16 * pattern.length_bytes;

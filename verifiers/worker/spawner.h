@@ -48,7 +48,7 @@ enum spawner_event_kind {
     SPAWNER_MADE,       /* fd is the worker's socket: non-blocking, close-on-exec, the caller's */
     SPAWNER_FAILED,     /* the worker could not be made: error holds errno */
     SPAWNER_ENDED,      /* the worker is gone and reaped: status as of waitpid(). Its slot ends now, if it has not */
-    SPAWNER_SLOT_ENDED, /* the slot of a worker ended, which lives: it is of no more use */
+    SPAWNER_SLOT_ENDED, /* the slot of a living worker ended: the worker cannot be used again */
     SPAWNER_PROBED,     /* probed is what the machine offers */
     SPAWNER_GONE        /* the spawner itself is gone: stop it, start another */
 };

@@ -119,7 +119,7 @@ static int make_page(struct worker_page **ret_page)
     return fd;
 }
 
-/* What a new worker has in its hands: ends of sockets, of which -1 is none. */
+/* The descriptors of a new worker: ends of sockets; -1: none. */
 struct making {
     int service[2]; /* the service's end, the worker's end */
     int slot[2];    /* the worker's end, the slot's end */

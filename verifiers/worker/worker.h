@@ -55,7 +55,7 @@ struct worker_page {
 
 extern const char *const sandbox_level_names[SANDBOX_LEVEL_FULL + 1]; /* "none", "reduced", "full" */
 
-/* What a worker has beside the request. */
+/* The descriptors and facts that a worker has beside the request. */
 struct worker_means {
     const struct sandbox_settings *sandbox; /* of its slot; NULL: it has none */
     int slot_fd;                            /* -1: none */
