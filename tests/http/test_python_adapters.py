@@ -62,6 +62,42 @@ def test_trl_conversations_and_empty_completions(plain, client):
     assert failed["code"] == "empty_completion"
 
 
+class State:
+    def __init__(self, step):
+        self.global_step = step
+
+
+class Model:
+    def __init__(self, training):
+        self.training = training
+
+    def log_metric(self, *_):
+        pass
+
+    @property
+    def model(self):
+        return self
+
+
+def test_trl_that_starts_again_takes_back_what_it_threw_away(plain, client):
+    for step in (0, 1):
+        rolloutd.trl.reward(plain.url, MATH, run="again")(**TRL, trainer_state=State(step))
+    judge = rolloutd.trl.reward(plain.url, MATH, run="again")
+    judge(**TRL, trainer_state=State(0))
+    judge(**TRL, trainer_state=State(1))
+    assert client.run("again")["incarnation"] == 1
+    assert client.report("again")["totals"]["n"] == 8, "two steps of the trainer that survived"
+
+
+def test_trl_evaluations_are_no_training_and_take_nothing_back(plain, client):
+    rolloutd.trl.reward(plain.url, MATH, run="eval")(**TRL, trainer_state=State(5))
+    judge = rolloutd.trl.reward(plain.url, MATH, run="eval")
+    judge(**TRL, trainer_state=State(0), log_metric=Model(training=False).log_metric)
+    shown = client.run("eval")
+    assert (shown["incarnation"], shown["policy_revision"]) == (0, 5)
+    assert {row["policy_revision"]: row["purpose"] for row in client.rollouts(run="eval")} == {5: "train", 0: "eval"}
+
+
 class Trainer:
     """What Rollouts looks at."""
     num_generations = 2
@@ -91,6 +127,38 @@ def test_trl_rollouts_sample_judge_and_push(service, engine):
     assert rollouts.reward(completions=[], **{name: output[name] for name in ("rolloutd_reward", "rollout")}) == [1, 1, None, None]
     with pytest.raises(ValueError, match="in no row"):
         rollouts(["unknown"] * 2, Trainer)
+
+
+def test_trl_rollouts_push_once_a_step_and_begin_with_whatever_the_trainer_has(service, engine):
+    engine.rules({"text": "\\boxed{42}", "ids": [5, 2], "lp": [-0.5, -0.25]})
+    seen = []
+
+    def push(model, revision):
+        with rolloutd.Client(service.url, patience_s=PATIENCE, timeout_s=PATIENCE) as client:
+            seen.append((revision, client.run("r")["update"] is not None))
+
+    def start(step, training=True):
+        rollouts = rolloutd.trl.Rollouts(service.url, "r", [{"prompt": "6*7=", "answer": "42"}], MATH, {"max_tokens": 8}, push=push)
+
+        class Now(Trainer):
+            state, model = State(step), Model(training)
+        return rollouts, Now
+
+    rollouts, trainer = start(3)
+    rollouts(["6*7="] * 2, trainer)
+    rollouts(["6*7="] * 2, trainer)
+    trainer.state = State(4)
+    rollouts(["6*7="] * 2, trainer)
+    assert seen == [(3, False), (4, True)], "the first time nothing samples, so nothing has to wait"
+    rollouts, trainer = start(2, training=False)
+    rollouts(["6*7="] * 2, trainer)
+    rollouts, trainer = start(2)
+    rollouts(["6*7="] * 2, trainer)
+    assert [revision for revision, _ in seen[2:]] == [2, 2]
+    with rolloutd.Client(service.url, patience_s=PATIENCE, timeout_s=PATIENCE) as client:
+        rows = list(client.rollouts(run="r"))
+        assert sorted((row["incarnation"], row["policy_revision"], row["purpose"]) for row in rows) == \
+            [(0, 2, "eval")] * 2 + [(0, 3, "train")] * 4 + [(0, 4, "train")] * 2 + [(1, 2, "train")] * 2
 
 
 # -- verl --------------------------------------------------------------------------------------------------------

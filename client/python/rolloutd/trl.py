@@ -5,10 +5,12 @@
     rollouts = rolloutd.trl.Rollouts("http://127.0.0.1:8787", "my-run", dataset, [{"name": "math"}], {"max_tokens": 256})
     GRPOTrainer(…, rollout_func=rollouts, reward_funcs=rollouts.reward)                    # rolloutd samples and judges
 
-A completion that could not be judged has the reward None, which TRL leaves out. It is never 0.
+A completion that could not be judged has the reward None, which TRL leaves out. It is never 0. The revision of a step is the trainer's step;
+a trainer that starts again, from a checkpoint or from the beginning, attaches first, so that its run is told apart from what it threw away.
 """
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -39,16 +41,21 @@ def reward(url: str, verifiers: Verifiers, *, reference: str = "answer", task: s
     """For `reward_funcs`. reference, task: columns of the data set; one that is not there is left out. run: the completions are on record
     under this run (POST /v1/score), so that its report, audits and alarms are about them; None: POST /v1/verify, which keeps nothing.
     TRL shows `rolloutd/failed`, the share without a reward, and the column `rolloutd_failure`."""
-    client, draws = Client(url, token), itertools.count()
+    client, draws, is_attached = Client(url, token), itertools.count(), False
 
     def judge(prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Optional[Sequence[Any]] = None, trainer_state: Any = None,
               log_metric: Any = None, log_extra: Any = None, **columns: Any) -> List[Optional[float]]:
+        nonlocal is_attached
         rows = Rows(prompts, completions, completion_ids, columns.get(reference), columns.get(task))
         judged: Sequence[Mapping[str, Any]]
         if run is None:
             judged = client.verify(list(verifiers), rows.items())
         else:
-            judged = score(client, run, verifiers, rows, getattr(trainer_state, "global_step", 0), next(draws))
+            step, purpose = getattr(trainer_state, "global_step", 0), purpose_of(getattr(log_metric, "__self__", None))
+            if purpose == "train" and not is_attached:  # an evaluation before the first step takes nothing back
+                client.attach(run, step=step, revision=step)
+                is_attached = True
+            judged = score(client, run, verifiers, rows, step, next(draws), purpose)
         failures = [item["failure"]["code"] if item["failure"] else "" for item in judged]
         if log_metric:
             log_metric(f"{name}/failed", sum(map(bool, failures)) / max(len(failures), 1))
@@ -58,6 +65,11 @@ def reward(url: str, verifiers: Verifiers, *, reference: str = "answer", task: s
 
     judge.__name__ = name
     return judge
+
+
+def purpose_of(trainer: Any) -> str:
+    """A reward function is not told whether it judges an evaluation; the trainer whose method `log_metric` is knows."""
+    return "train" if getattr(getattr(trainer, "model", None), "training", True) else "eval"
 
 
 class Rows:
@@ -89,10 +101,10 @@ def optional(**fields: Any) -> Dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def score(client: Client, run: str, verifiers: Verifiers, rows: Rows, revision: int, draw: int) -> List[Mapping[str, Any]]:
+def score(client: Client, run: str, verifiers: Verifiers, rows: Rows, revision: int, draw: int, purpose: str) -> List[Mapping[str, Any]]:
     """Rollouts in the order of TRL's lists."""
     groups, places = rows.groups(draw)
-    batch = client.score(run=run, policy_revision=revision, verifiers=list(verifiers), groups=groups, return_=[])
+    batch = client.score(run=run, policy_revision=revision, purpose=purpose, verifiers=list(verifiers), groups=groups, return_=[])
     found: List[Any] = [None] * len(places)
     for place, rollout in zip(places, rollouts_of(batch)):
         found[place] = rollout
@@ -107,24 +119,28 @@ class Rollouts:
     """`rollout_func=rollouts, reward_funcs=rollouts.reward`. Samples, ids and log-probabilities are rolloutd's.
 
     dataset: rows with `prompt` and the column reference (TRL hands over prompts alone). sampling: as in a batch, without n. push: gives
-    the engines the weights of a model, called as push(model, revision) between begin and commit; None: somebody else does that.
-    The revision of a step is first_revision plus the trainer's step."""
+    the engines the weights of a model, called as push(model, revision): at the first call, because they may have any, and then once a step between
+    begin and commit; None: somebody else does that. The revision of a step is first_revision plus the trainer's step."""
 
     def __init__(self, url: str, run: str, dataset: Iterable[Mapping[str, Any]], verifiers: Verifiers, sampling: Mapping[str, Any], *,
                  reference: str = "answer", task: str = "task", push: Optional[Callable[[Any, int], Any]] = None, seed: int = 0,
                  first_revision: int = 0, token: Optional[str] = None) -> None:
         self.client, self.run, self.verifiers, self.sampling, self.push = Client(url, token), run, list(verifiers), dict(sampling), push
-        self.seed, self.first_revision, self.pushed, self.draws = seed, first_revision, 0, itertools.count()
+        self.seed, self.first_revision, self.draws, self.is_attached = seed, first_revision, itertools.count(), False
+        self.pushed: Optional[int] = None  # of which step the engines have the weights
         self.tasks = {repr(row["prompt"]): (str(row.get(task, number)), row.get(reference)) for number, row in enumerate(dataset)}
         self.__name__ = "rolloutd"
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> Dict[str, List[Any]]:
         step, rank = trainer.state.global_step, trainer.accelerator.process_index
-        revision, draw = self.first_revision + step, next(self.draws)
-        self.push_weights(trainer, step, revision)
-        batch = self.client.batch(idempotency_key=f"{self.run}-{revision}-{draw}-{rank}", run=self.run, policy_revision=revision,
+        revision, draw, purpose = self.first_revision + step, next(self.draws), purpose_of(trainer)
+        groups = self.groups_of(prompts, trainer, draw)
+        self.update(trainer, purpose, step, revision)
+        # the content is in the key: a trainer that was started again with other settings asks for something else
+        content = name_of(groups, [self.sampling, self.verifiers])
+        batch = self.client.batch(idempotency_key=f"{purpose}-{revision}-{draw}-{rank}-{content}", run=self.run, policy_revision=revision, purpose=purpose,
                                   seed=self.seed + draw, sampling=self.sampling, verifiers=self.verifiers,
-                                  return_=["completion_ids", "logprobs", "prompt_ids"], groups=self.groups_of(prompts, trainer, draw))
+                                  return_=["completion_ids", "logprobs", "prompt_ids"], groups=groups)
         # TRL cannot leave a row out: one token of the end, without a reward, so without an advantage
         empty = list(trainer.eos_token_ids)[:1]
         output: Dict[str, List[Any]] = {name: [] for name in ("prompt_ids", "completion_ids", "logprobs", "rolloutd_reward", "rollout")}
@@ -142,15 +158,18 @@ class Rollouts:
         """For `reward_funcs`: the rewards that came with the samples."""
         return list(rolloutd_reward)
 
-    def push_weights(self, trainer: Any, step: int, revision: int) -> None:
-        """Once a step, by the main process; the others wait for it."""
-        if not self.push or step == self.pushed:
-            return
+    def update(self, trainer: Any, purpose: str, step: int, revision: int) -> None:
+        """By the main process; the others wait for it."""
+        is_start, is_new = purpose == "train" and not self.is_attached, step != self.pushed
         if trainer.accelerator.is_main_process:
-            with self.client.policy(self.run, revision):
-                self.push(trainer.accelerator.unwrap_model(trainer.model), revision)
-        trainer.accelerator.wait_for_everyone()
-        self.pushed = step
+            if is_start:
+                self.client.attach(self.run, step=step, revision=revision)
+            if is_new and self.push:
+                with self.client.policy(self.run, revision) if self.pushed is not None else contextlib.nullcontext():
+                    self.push(trainer.accelerator.unwrap_model(trainer.model), revision)
+        if is_start or is_new:
+            trainer.accelerator.wait_for_everyone()
+        self.is_attached, self.pushed = self.is_attached or is_start, step
 
     def groups_of(self, prompts: Sequence[Any], trainer: Any, draw: int) -> List[Dict[str, Any]]:
         """TRL repeats a prompt once for each sample; a process has a slice of that, so that a group may begin on the one before."""
