@@ -33,6 +33,13 @@ const struct engine_adapter *engine_adapter_find(struct text kind)
     return NULL;
 }
 
+bool engine_kind_samples(const char *kind)
+{
+    const struct engine_adapter *adapter = kind ? engine_adapter_find(text_of(kind)) : NULL;
+
+    return !adapter || adapter->build;
+}
+
 const char *engine_adapter_lacks(const struct engine_adapter *adapter, const struct sampling *sampling)
 {
     return adapter->lacks ? adapter->lacks(sampling) : NULL;
@@ -64,6 +71,11 @@ bool exchange_build(const struct exchange *exchange, struct engine_call *ret_cal
     const struct engine_adapter *adapter = exchange->adapter;
     const char *lacking = engine_adapter_lacks(adapter, &exchange->request->sampling);
 
+    if (!adapter->build) {
+        *ret_error = (struct sample_error){.code = SAMPLE_ENGINE_ERROR};
+        error_message(ret_error, "an engine of kind %s samples nothing", adapter->kind);
+        return false;
+    }
     if (lacking) {
         *ret_error = (struct sample_error){.code = SAMPLE_ENGINE_ERROR};
         error_message(ret_error, "%s: an engine of kind %s %s", lacking, adapter->kind, adapter->lacks_why);

@@ -205,6 +205,7 @@ struct engine_adapter {
     const char *(*lacks)(const struct sampling *sampling);
     const char *lacks_why;                             /* the message: "cannot stop …" */
     bool (*prepares)(const struct exchange *exchange); /* the current step samples nothing; NULL: each samples */
+    /* NULL, with all that follows: this kind samples nothing. Verifiers alone ask it, and it is not probed. */
     void (*build)(const struct exchange *exchange, struct engine_call *ret_call);
     enum exchange_outcome (*parse)(struct exchange *exchange, const struct engine_reply *reply,
                                    struct sample *ret_sample, struct sample_error *ret_error);
@@ -218,6 +219,8 @@ struct engine_adapter {
 extern const struct engine_adapter *const engine_adapters[];
 extern const char *const engine_kinds[];                            /* their names */
 const struct engine_adapter *engine_adapter_find(struct text kind); /* NULL: no such kind */
+/* False: it samples nothing. NULL, a kind that is not known yet: true, because a probe finds only kinds that sample. */
+bool engine_kind_samples(const char *kind);
 /* The field of `sampling` that this kind of engine cannot be asked for; NULL: everything can be sent. */
 const char *engine_adapter_lacks(const struct engine_adapter *adapter, const struct sampling *sampling);
 

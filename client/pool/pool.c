@@ -88,8 +88,8 @@ static struct engine *engine_create(struct pool *pool, const struct pool_engine 
     engine->kind_is_set = settings->kind;
     engine->adapter = settings->kind ? engine_adapter_find(text_of(settings->kind)) : NULL;
     engine->shared = settings->shared;
-    engine->unasked = settings->unasked;
-    engine->state = settings->unasked ? ENGINE_UP : ENGINE_UNKNOWN;
+    engine->unasked = settings->unasked || !engine_kind_samples(settings->kind);
+    engine->state = engine->unasked ? ENGINE_UP : ENGINE_UNKNOWN;
     engine->source = settings->source;
     engine->in_flight_setting = settings->in_flight_limit;
     engine->in_flight_learned = settings->in_flight_learned;

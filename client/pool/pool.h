@@ -70,7 +70,7 @@ struct pool_engine {
     size_t in_flight_limit; /* 0: 256; an engine that tells its slots gets at most twice as many */
     bool in_flight_learned; /* the limit is found by trying: more while it answers well, less when it is overloaded */
     bool shared;            /* several runs may use it at once */
-    bool unasked;           /* a server that is no engine: it gets no probe; lost, it comes back for single requests */
+    bool unasked;           /* as if its kind sampled nothing: see struct engine */
     enum engine_source source;
 };
 
@@ -112,7 +112,7 @@ struct engine {
     char *model;                          /* NULL: unknown, not sent */
     const struct engine_adapter *adapter; /* NULL until probed */
     bool shared;
-    bool unasked;
+    bool unasked; /* a server that samples nothing: it gets no probe; lost, it comes back for single requests */
     enum engine_source source;
 
     enum engine_state state;
@@ -226,7 +226,7 @@ struct pool_want {
     int64_t since_us;                /* since when it waits: a pool that is down is waited for from then on */
     int64_t left_us;                 /* how long the sample may take; 0: as long as it does */
     int64_t tokens;                  /* that it asks for at most */
-    const struct sampling *sampling; /* what its engine must be able to be asked for; NULL: anything will do */
+    const struct sampling *sampling; /* what its engine must be able to be asked for; NULL: it is no sample */
     struct text model;               /* that its engine must serve; TEXT_NONE: any */
 };
 

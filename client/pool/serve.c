@@ -25,7 +25,8 @@ static const char *lacks(const struct engine *engine, const struct pool_want *wa
 
 bool engine_suits(const struct engine *engine, const struct pool_want *want)
 {
-    return engine->pool == want->pool && engine_may_serve(engine, want->model) && !lacks(engine, want);
+    return engine->pool == want->pool && !(want->sampling && engine->unasked) &&
+           engine_may_serve(engine, want->model) && !lacks(engine, want);
 }
 
 static bool one_suits(const struct pool *pool, const struct pool_want *want)
@@ -90,6 +91,11 @@ void pool_unsuited_error(const struct pool *pool, const struct pool_want *want, 
 
         if (engine->pool != want->pool)
             continue;
+        if (want->sampling && engine->unasked) {
+            error_message(ret_error, "the engine %s of pool \"%s\" samples nothing: verifiers alone ask it",
+                          engine->name, want->pool->name);
+            continue;
+        }
         if (!engine_may_serve(engine, want->model)) {
             pool_advise_model(pool, want->pool, want->model, advice);
             error_message(ret_error, "no engine of pool \"%s\" serves the model \"%.*s\"; %s", want->pool->name,

@@ -322,6 +322,24 @@ static int check_change(struct server *server, struct call *call, const struct e
     return 0;
 }
 
+/* 0, or -1 with the call refused. */
+static int check_pool(struct server *server, struct call *call, const struct known_engine *known)
+{
+    const char *pool = known->pool ? known->pool : POOL_DEFAULT;
+    bool samples = engine_kind_samples(known->kind);
+
+    for (size_t i = 0; i < pool_count(server->pool); i++) {
+        const struct engine *other = pool_at(server->pool, i);
+        if (!known->url || strcmp(named_pool_name(other->pool), pool) != 0 || strcmp(other->name, known->name) == 0 ||
+            other->unasked == !samples)
+            continue;
+        return call_refuse(call, ERR_INVALID_FIELD, "pool",
+                           "the engine \"%s\" of the pool \"%s\" %s: a pool has scorers alone, or none; name another",
+                           other->name, pool, other->unasked ? "is a scorer" : "samples");
+    }
+    return 0;
+}
+
 void put_engine(void *owner, struct request *request)
 {
     struct server *server = owner;
@@ -338,6 +356,11 @@ void put_engine(void *owner, struct request *request)
     change->known = before ? known_engine_copy(before) : known_engine_create(call->args[0]);
     change->creates = !engine;
     merge(change->known, call->parsed);
+    if (check_pool(server, call, change->known) < 0) {
+        change_destroy(change);
+        request_answer(request);
+        return;
+    }
     change->wait.op.kind = STORE_PUT_ENGINE;
     change->wait.op.done = engine_changed;
     change->wait.op.put_engine = row_of(change->known);

@@ -56,14 +56,31 @@ struct part {
     const char *why;
 };
 
+static bool is_up(const struct engine *engine)
+{
+    enum engine_state state = engine_shown_state(engine);
+    return state == ENGINE_UP || state == ENGINE_COOLING || state == ENGINE_HALF_OPEN;
+}
+
 static size_t engines_up(struct pool *pool)
 {
     size_t up = 0;
-    for (size_t i = 0; i < pool_count(pool); i++) {
-        enum engine_state state = engine_shown_state(pool_at(pool, i));
-        up += state == ENGINE_UP || state == ENGINE_COOLING || state == ENGINE_HALF_OPEN;
-    }
+    for (size_t i = 0; i < pool_count(pool); i++)
+        up += is_up(pool_at(pool, i));
     return up;
+}
+
+/* There are engines that sample, and none is up. */
+static bool engines_are_missed(struct pool *pool)
+{
+    size_t sampling = 0;
+    size_t up = 0;
+    for (size_t i = 0; i < pool_count(pool); i++) {
+        const struct engine *engine = pool_at(pool, i);
+        sampling += !engine->unasked;
+        up += !engine->unasked && is_up(engine);
+    }
+    return sampling > 0 && up == 0;
 }
 
 static void set_engine_gauges(struct pool *pool)
@@ -117,7 +134,6 @@ void get_ready(void *owner, struct request *request)
     struct call *call = request_call(request);
     struct verify_pool_counts counts;
     verify_pool_count(server->verify_pool, &counts);
-    size_t engines = pool_count(server->pool);
     char migration[STORE_MESSAGE_BYTES];
     store_say_migration(server->store, migration);
     const char *lost = store_lost(server->store);
@@ -130,7 +146,7 @@ void get_ready(void *owner, struct request *request)
          : server->batches->health.status == STORE_DISK_FULL ? "the disk is full"
                                                              : "the database cannot be written"},
         {"verifiers", counts.workers_alive > 0, "no text worker is alive"},
-        {"engines", engines == 0 || engines_up(server->pool) > 0, "no engine answers"},
+        {"engines", !engines_are_missed(server->pool), "no engine answers"},
     };
     bool ready = true;
     for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)

@@ -32,6 +32,31 @@ static int refuse_pool(struct pool *pool, struct call *call, struct text name)
                        (int)name.length_bytes, name.data, advice);
 }
 
+static int refuse_scorers(struct pool *pool, struct call *call, const struct named_pool *named)
+{
+    _cleanup_(name_list_finish) struct name_list names = {0};
+    char advice[ADVICE_BYTES];
+
+    for (size_t i = 0; i < pool_count(pool); i++)
+        if (!pool_at(pool, i)->unasked)
+            name_list_add(&names, text_of(named_pool_name(pool_at(pool, i)->pool)));
+    if (names.count == 0)
+        snprintf(advice, sizeof(advice), "there is no engine that samples");
+    else
+        name_list_advise(text_of(named_pool_name(named)), &names, advice);
+    return call_refuse(call, ERR_INVALID_FIELD, "engine",
+                       "the pool \"%s\" samples nothing: its engines are of kind scorer, which verifiers alone ask; %s",
+                       named_pool_name(named), advice);
+}
+
+static bool is_of_scorers(struct pool *pool, const struct named_pool *named)
+{
+    for (size_t i = 0; i < pool_count(pool); i++)
+        if (pool_at(pool, i)->pool == named && !pool_at(pool, i)->unasked)
+            return false;
+    return true;
+}
+
 /* --- the sampling ---------------------------------------------------------------------------------- */
 
 /* The field that no engine of the pool can be asked for; NULL: one can be asked for everything, or is not known. */
@@ -147,6 +172,8 @@ int admission_check(struct batches *batches, struct call *call, const struct bat
     struct named_pool *named = pool_named_find(pool, name);
     if (!named || named_pool_count(named) == 0)
         return refuse_pool(pool, call, name);
+    if (is_of_scorers(pool, named))
+        return refuse_scorers(pool, call, named);
     if (check_sampling(pool, named, call, spec) < 0)
         return -1;
     return spec->model.data ? check_model(batches, named, call, spec->model) : 0;

@@ -37,6 +37,9 @@ void engine_say_why(const struct engines *engines, const struct engine *engine, 
                  engine->in_flight);
     else if (engine->why[0])
         snprintf(ret_why, ENGINE_SENTENCE_BYTES, "%s", engine->why);
+    else if (engine->unasked)
+        snprintf(ret_why, ENGINE_SENTENCE_BYTES,
+                 "it is not probed: only the calls of verifiers show whether it answers");
     else if (state == ENGINE_UNKNOWN)
         snprintf(ret_why, ENGINE_SENTENCE_BYTES, "it was not asked yet what it is");
     else if (state == ENGINE_PROBING)
@@ -48,6 +51,8 @@ void engine_say_why(const struct engines *engines, const struct engine *engine, 
         say_known(engine, ret_why);
 }
 
+static const char next_single[] = "it gets a single request when there is one to send";
+
 /* The next automatic step and its time (monotonic; 0: unknown). NULL: none. */
 static const char *next_of(const struct engine *engine, int64_t *ret_at_us)
 {
@@ -56,6 +61,10 @@ static const char *next_of(const struct engine *engine, int64_t *ret_at_us)
         return NULL;
     if (engine->probing)
         return "a probe is under way";
+    if (engine->unasked && engine->state == ENGINE_DOWN && !engine->draining) {
+        *ret_at_us = engine->paused_until_us;
+        return next_single;
+    }
     switch (engine_shown_state(engine)) {
     case ENGINE_UNKNOWN:
     case ENGINE_DOWN:
@@ -67,7 +76,7 @@ static const char *next_of(const struct engine *engine, int64_t *ret_at_us)
         return "it gets work again";
     case ENGINE_HALF_OPEN:
         *ret_at_us = engine->trial_at_us;
-        return "it gets a single request when there is one to send";
+        return next_single;
     case ENGINE_DRAINING:
     case ENGINE_PROBING:
     case ENGINE_UP:

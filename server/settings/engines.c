@@ -306,6 +306,11 @@ int settings_parse_engines(const struct raw_settings *raw, struct settings *sett
             if (strcmp(settings->engines[before].name, engine->name) == 0)
                 return refuse_engine(written, raw->engines_source, "name", engine->name,
                                      "a name that no other engine has", ret_message);
+        for (size_t before = 0; before < i; before++)
+            if (strcmp(settings->engines[before].pool, engine->pool) == 0 &&
+                engine_kind_samples(settings->engines[before].kind) != engine_kind_samples(engine->kind))
+                return refuse_engine(written, raw->engines_source, "pool", engine->pool,
+                                     "a pool of scorers alone, or one without any", ret_message);
     }
     return 0;
 }

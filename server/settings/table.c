@@ -73,7 +73,7 @@ const struct engine_field engine_fields[ENGINE_FIELD_COUNT] = {
     {"url", offsetof(struct raw_engine, url), "http://127.0.0.1:8000", "required"},
     {"name", offsetof(struct raw_engine, name), "e1", "left out: e1, e2, …"},
     {"pool", offsetof(struct raw_engine, pool), "default", "the engine of a batch names it"},
-    {"kind", offsetof(struct raw_engine, kind), "vllm", "left out: found by probing"},
+    {"kind", offsetof(struct raw_engine, kind), "vllm", "left out: found by probing; scorer: only judges ask it"},
     {"model", offsetof(struct raw_engine, model), "NAME", "left out: the engine's first"},
     {"token_file", offsetof(struct raw_engine, token_file), "FILE", "holds the engine's key"},
     {"in_flight", offsetof(struct raw_engine, in_flight), "256", "requests at once; auto: found by trying"},

@@ -67,19 +67,27 @@ class RewardServer:
         self.act = act or self.obey
         self.asked, self.heads, self.open, self.most_open = [], [], 0, 0
         self.lock, self.released = threading.Lock(), threading.Event()
-        self.socket = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.listen(0)
+
+    def listen(self, port):
+        self.socket = socket.create_server(("127.0.0.1", port), backlog=512)
         self.url = url_of(self.socket)
-        threading.Thread(target=self.accept, daemon=True).start()
+        threading.Thread(target=self.accept, args=(self.socket,), daemon=True).start()
+
+    def come_back(self, port):
+        """Leaves its port for that one."""
+        self.socket.close()
+        self.listen(port)
 
     @staticmethod
     def obey(asked):
         act, _, rest = asked["completion"].partition(" ")
         return RewardServer.HANG if act == "hang" else ACTS[act](rest) if act in ACTS else None
 
-    def accept(self):
+    def accept(self, listening):
         while True:
             try:
-                connection, _ = self.socket.accept()
+                connection, _ = listening.accept()
             except OSError:
                 return
             threading.Thread(target=self.serve, args=(connection,), daemon=True).start()

@@ -23,6 +23,25 @@ static void test_each_name_of_the_table_finds_the_adapter_of_its_row(void **stat
     assert_null(kind_of("vll"));
 }
 
+static void test_a_scorer_alone_samples_nothing(void **state)
+{
+    struct sample_request request = {.prompt = TEXT_LITERAL("x"), .sampling = {.max_tokens = 1, .temperature = 1}};
+    struct exchange exchange;
+    struct engine_call call;
+    struct sample_error error;
+
+    (void)state;
+    for (size_t i = 0; engine_kinds[i]; i++)
+        assert_int_equal(engine_kind_samples(engine_kinds[i]), strcmp(engine_kinds[i], "scorer") != 0);
+    assert_true(engine_kind_samples(NULL));
+    exchange_init(&exchange, kind_of("scorer"), &request);
+    assert_false(exchange_build(&exchange, &call, &error));
+    assert_int_equal(error.code, SAMPLE_ENGINE_ERROR);
+    assert_false(error.retryable);
+    assert_string_equal(error.message, "an engine of kind scorer samples nothing");
+    exchange_finish(&exchange);
+}
+
 /* --- GETs ----------------------------------------------------------------------------------------- */
 
 /* What is asked of a server that knows one path alone: its paths, with a blank between. */
@@ -210,6 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_name_of_the_table_finds_the_adapter_of_its_row),
+        cmocka_unit_test(test_a_scorer_alone_samples_nothing),
         cmocka_unit_test(test_a_kind_is_asked_its_own_gets_until_none_is_left),
         cmocka_unit_test(test_an_engine_that_has_shown_its_kind_is_spared_the_last_resorts),
         cmocka_unit_test(test_a_kind_with_a_tokenizer_is_asked_for_tokens_without_special_ones),

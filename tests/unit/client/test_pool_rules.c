@@ -461,9 +461,29 @@ static void test_a_server_that_is_no_engine_is_never_probed_and_comes_back_by_a_
     pool_destroy(pool);
 }
 
+static void test_a_scorer_gets_no_probe_and_no_sample_and_is_picked_for_a_call(void **state)
+{
+    static const struct sampling sampling = {.max_tokens = 1};
+    struct pool *pool = pool_of(&(struct pool_engine){.name = "r", .url = "http://a", .kind = "scorer"}, 1);
+    struct pool_want sample = {.sampling = &sampling};
+    struct sample_error error;
+    struct engine *engine;
+    int64_t at_us;
+
+    (void)state;
+    assert_null(pool_probe_due(pool, 0, &at_us));
+    assert_int_equal(pool_pick(pool, &sample, 0, &engine, &at_us), POOL_UNSUITED);
+    sample.pool = pool_named_find(pool, text_of("default"));
+    pool_unsuited_error(pool, &sample, &error);
+    assert_string_equal(error.message, "the engine r of pool \"default\" samples nothing: verifiers alone ask it");
+    assert_ptr_equal(pick(pool, 0), pool_at(pool, 0));
+    pool_destroy(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_scorer_gets_no_probe_and_no_sample_and_is_picked_for_a_call),
         cmocka_unit_test(test_a_server_that_is_no_engine_is_never_probed_and_comes_back_by_a_request),
         cmocka_unit_test(test_the_only_engine_that_asks_for_an_hour_is_asked_again_after_pause_max),
         cmocka_unit_test(test_another_engine_goes_first_and_the_sample_does_not_wait),

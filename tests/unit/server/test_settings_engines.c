@@ -36,7 +36,25 @@ static void test_an_unknown_kind_is_refused_with_the_list_of_kinds(void **state)
     load(&loading, "--engine", "http://a:1#kind=vlm", NULL);
     assert_refused(&loading,
                    "kind \"vlm\" of engine \"http://a:1\" from --engine: expected one of vllm, vllm_generate, sglang, "
-                   "llamacpp, openai_compat");
+                   "llamacpp, openai_compat, scorer");
+}
+
+static void test_a_pool_of_a_scorer_and_of_an_engine_that_samples_is_refused(void **state)
+{
+    static const char *const others[] = {"http://b:1#pool=p", "http://b:1#pool=p&kind=vllm"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++) {
+        _cleanup_loading_ struct loading loading;
+        load(&loading, "--engine", "http://a:1#pool=p&kind=scorer", "--engine", others[i], NULL);
+        assert_refused(&loading,
+                       "pool \"p\" of engine \"http://b:1\" from --engine: expected a pool of scorers alone, or "
+                       "one without any");
+    }
+    _cleanup_loading_ struct loading loading;
+    load(&loading, "--engine", "http://a:1#pool=p&kind=scorer", "--engine", "http://b:1#pool=p&kind=scorer", "--engine",
+         "http://c:1", NULL);
+    assert_int_equal(loading.settings.engine_count, 3);
 }
 
 static void test_engines_that_cannot_be_read_are_refused(void **state)
@@ -120,6 +138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_engine_urls_carry_their_settings),
         cmocka_unit_test(test_an_unknown_kind_is_refused_with_the_list_of_kinds),
+        cmocka_unit_test(test_a_pool_of_a_scorer_and_of_an_engine_that_samples_is_refused),
         cmocka_unit_test(test_engines_that_cannot_be_read_are_refused),
         cmocka_unit_test(test_as_many_engines_are_accepted_as_a_pool_takes),
         cmocka_unit_test(test_engine_flags_replace_those_of_environment_and_file),
