@@ -76,7 +76,8 @@ static void say(const struct watched_run *run, enum alarm_kind kind, const struc
     snprintf(threshold, sizeof(threshold), "%.4g", finding->threshold);
     log_event(raised ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, raised ? "alarm" : "alarm ended", "run", run->name, "alarm",
               alarm_names[kind], LOG_INT("revision", finding->revision), "value", value, "threshold", threshold,
-              "engine", finding->engine[0] ? finding->engine : NULL, "evidence", evidence, NULL);
+              "engine", finding->engine[0] ? finding->engine : NULL, "verifier",
+              finding->verifier[0] ? finding->verifier : NULL, "evidence", evidence, NULL);
 }
 
 /* An unknown value leaves an alarm unchanged. */
@@ -205,6 +206,7 @@ static void write_alarm(const struct watched_run *run, enum alarm_kind kind, str
     json_put_double(json, "value", finding->value);
     json_put_double(json, "threshold", finding->threshold);
     json_put_string(json, "engine", finding->engine[0] ? finding->engine : NULL);
+    json_put_string(json, "verifier", finding->verifier[0] ? finding->verifier : NULL);
     json_put_time(json, "since", run->since_us[kind]);
     json_put_string(json, "evidence", evidence);
     json_object_end(json);

@@ -21,7 +21,7 @@ void alarms_batch_ended(struct alarms *alarms, const char *name);
 /* The run is deleted. */
 void alarms_forget(struct alarms *alarms, const char *name);
 
-/* "alarms": [{"run","alarm","revision","from_revision","value","threshold","engine","since","evidence"}], of one run or
+/* "alarms": [{"run","alarm","revision","from_revision","value","threshold","engine","verifier","since","evidence"}], of one run or
  * (TEXT_NONE) of all. */
 void alarms_write(const struct alarms *alarms, struct text name, struct json_write *json);
 /* Into rolloutd_alarms. */

@@ -83,13 +83,15 @@
     WORD(CANCELLED, "cancelled")
 
 /* The alarms of a run: reward and truth part, groups teach nothing, completions are cut off or fail, an engine has
- * other weights. */
+ * other weights, labels contradict a verifier. */
 #define ALARM_WORDS(WORD)                                                                                              \
     WORD(DIVERGENCE, "divergence")                                                                                     \
     WORD(ZERO_VARIANCE, "zero_variance")                                                                               \
     WORD(TRUNCATED, "truncated")                                                                                       \
     WORD(FAILED, "failed")                                                                                             \
-    WORD(LOGPROB_GAP, "logprob_gap")
+    WORD(LOGPROB_GAP, "logprob_gap")                                                                                   \
+    WORD(PRECISION, "precision")                                                                                       \
+    WORD(RECALL, "recall")
 
 /* The words of a list, each with a comma behind it. */
 #define WORD_TEXT(name, word) word,

@@ -19,7 +19,9 @@ void alarm_limits_init(struct alarm_limits *limits, const struct settings *setti
                                     .zero_variance = settings->alarms_zero_variance,
                                     .truncated = settings->alarms_truncated,
                                     .failed = settings->alarms_failed,
-                                    .logprob_gap = settings->alarms_logprob_gap};
+                                    .logprob_gap = settings->alarms_logprob_gap,
+                                    .precision_min = settings->calibration_precision_min,
+                                    .recall_min = settings->calibration_recall_min};
 }
 
 /* The sums of one task at one revision. */
@@ -251,11 +253,24 @@ enum store_status alarms_find(struct store_reader *reader, struct text run, cons
         find_newest(&means[count - 1], limits, ret_findings);
         ret_findings[ALARM_DIVERGENCE] = find_divergence(means, count, limits->divergence);
     }
-    if (status == STORE_OK)
+    if (status == STORE_OK) {
         ret_findings[ALARM_LOGPROB_GAP] = find_gap(reader, run, limits->logprob_gap);
+        alarms_find_by_labels(reader, run, limits, ret_findings);
+    }
     free(means);
     free(rows.rows);
     return status;
+}
+
+/* A verifier's id in a query. ret_text[3 * its bytes + 1] */
+static void escape(const char *verifier, char *ret_text)
+{
+    for (const char *at = verifier; *at; at++)
+        if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~", *at))
+            *ret_text++ = *at;
+        else
+            ret_text += sprintf(ret_text, "%%%02X", (unsigned char)*at);
+    *ret_text = '\0';
 }
 
 void alarm_say_evidence(enum alarm_kind kind, const struct alarm_finding *finding, struct text run,
@@ -265,10 +280,14 @@ void alarm_say_evidence(enum alarm_kind kind, const struct alarm_finding *findin
                                                 [ALARM_ZERO_VARIANCE] = "task",
                                                 [ALARM_TRUNCATED] = "engine,finish_reason",
                                                 [ALARM_FAILED] = "engine,failure",
-                                                [ALARM_LOGPROB_GAP] = "engine,revision"};
-    snprintf(ret_evidence, ALARM_EVIDENCE_BYTES, "/v1/stats?run=%.*s&revision_min=%lld&revision_max=%lld&by=%s",
-             (int)run.length_bytes, run.data, (long long)finding->from_revision, (long long)finding->revision,
-             by[kind]);
+                                                [ALARM_LOGPROB_GAP] = "engine,revision",
+                                                [ALARM_PRECISION] = "revision",
+                                                [ALARM_RECALL] = "revision"};
+    char verifier[3 * sizeof(finding->verifier)];
+    escape(finding->verifier, verifier);
+    snprintf(ret_evidence, ALARM_EVIDENCE_BYTES, "/v1/%s?run=%.*s%s%s&revision_min=%lld&revision_max=%lld&by=%s",
+             *verifier ? "calibration" : "stats", (int)run.length_bytes, run.data, *verifier ? "&verifier=" : "",
+             verifier, (long long)finding->from_revision, (long long)finding->revision, by[kind]);
 }
 
 /* --- after a start --- */

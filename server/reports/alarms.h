@@ -23,6 +23,8 @@ struct alarm_limits {
     double truncated;
     double failed;
     double logprob_gap;
+    double precision_min; /* of a verifier, by labels */
+    double recall_min;
 };
 
 struct settings;
@@ -34,10 +36,15 @@ struct alarm_finding {
     enum alarm_state state;
     int64_t from_revision; /* of `divergence`: where the truth was best; else `revision` */
     int64_t revision;      /* -1: not known */
-    double value;          /* of `divergence`: by how much the truth fell */
+    double value;          /* of `divergence`: by how much the truth fell; of `precision` and `recall`: the lowest */
     double threshold;
-    char engine[65]; /* of `logprob_gap`; "": none */
+    char engine[65];   /* of `logprob_gap`; "": none */
+    char verifier[65]; /* of `precision` and `recall`; "": none */
 };
+
+/* calibration_alarms.c: `precision` and `recall`, from the newest labelled revisions of the surviving line. */
+void alarms_find_by_labels(struct store_reader *reader, struct text run, const struct alarm_limits *limits,
+                           struct alarm_finding findings[ALARM_KINDS]);
 
 /* Of the newest revisions of the run's incarnation of now, training alone. NOT_FOUND: no such run, or it is being deleted. */
 enum store_status alarms_find(struct store_reader *reader, struct text run, const struct alarm_limits *limits,
@@ -56,7 +63,7 @@ struct alarm_recent {
 enum store_status alarms_find_recent(struct store_reader *reader, int64_t since_us, struct alarm_recent *recent);
 void alarm_recent_finish(struct alarm_recent *recent);
 
-#define ALARM_EVIDENCE_BYTES 320
+#define ALARM_EVIDENCE_BYTES 512
 /* The path and query of the GET that shows it. run: a valid name. */
 void alarm_say_evidence(enum alarm_kind kind, const struct alarm_finding *finding, struct text run,
                         char ret_evidence[ALARM_EVIDENCE_BYTES]);

@@ -23,7 +23,9 @@ static const char *const said[ALARM_KINDS] = {
     [ALARM_ZERO_VARIANCE] = "of the judged groups have equal rewards",
     [ALARM_TRUNCATED] = "of the judged rollouts ended at their largest length",
     [ALARM_FAILED] = "of the rollouts failed",
-    [ALARM_LOGPROB_GAP] = "between the log-probabilities of an engine and the trainer's old ones"};
+    [ALARM_LOGPROB_GAP] = "between the log-probabilities of an engine and the trainer's old ones",
+    [ALARM_PRECISION] = "of the labels behind a verifier's positive scores say that it is right",
+    [ALARM_RECALL] = "of the completions that labels call right have a positive score of a verifier"};
 
 static void write_alarm(const struct report *report, enum alarm_kind kind, const struct report_alarm_form *form,
                         struct buffer *out)
@@ -43,6 +45,10 @@ static void write_alarm(const struct report *report, enum alarm_kind kind, const
     if (alarm->engine[0]) {
         buffer_append_string(out, ", engine ");
         form->text(out, text_of(alarm->engine));
+    }
+    if (alarm->verifier[0]) {
+        buffer_append_string(out, ", verifier ");
+        form->text(out, text_of(alarm->verifier));
     }
     alarm_say_evidence(kind, alarm, report->run, evidence);
     buffer_append_string(out, ": ");

@@ -268,6 +268,7 @@ static void put_alarm(struct json_write *json, const struct report *report, enum
     json_put_double(json, "value", alarm->value);
     json_put_double(json, "threshold", alarm->threshold);
     json_put_string(json, "engine", alarm->engine[0] ? alarm->engine : NULL);
+    json_put_string(json, "verifier", alarm->verifier[0] ? alarm->verifier : NULL);
     json_put_string(json, "evidence", evidence);
     json_object_end(json);
 }

@@ -18,6 +18,7 @@
 #include "server/store/engine.h"
 #include "server/store/group.h"
 #include "server/store/journal.h"
+#include "server/store/label.h"
 #include "server/store/manifest.h"
 #include "server/store/objective_sums.h"
 #include "server/store/policy_update.h"
@@ -132,6 +133,7 @@ const struct store_metrics *store_metrics(const struct store *store);
     ROW(COUNT_SPENT, struct store_count_spent, count_spent)                                                            \
     ROW(RECORD_METRICS, struct store_record_metrics, record_metrics)                                                   \
     ROW(ADD_NOTE, struct store_add_note, add_note)                                                                     \
+    ROW(PUT_LABELS, struct store_put_labels, put_labels)                                                               \
     ROW(DELETE_RUN, struct store_delete_run, delete_run)                                                               \
     ROW(PUT_ENGINE, struct store_engine, put_engine)                                                                   \
     ROW(DELETE_ENGINE, struct text, delete_engine) /* OK, too, if there is none */                                     \

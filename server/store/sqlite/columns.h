@@ -283,6 +283,12 @@
     COLUMN(n, explanation, text, explanation)                                                                          \
     COLUMN(n, limitation, text, limitation)
 
+#define LABELLED_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                   \
+    COLUMN(l, truth, flag, truth)                                                                                      \
+    READ(incarnation, "r.incarnation", int, incarnation)                                                               \
+    READ(revision, "r.policy_revision", int, revision)                                                                 \
+    READ(purpose, "r.purpose", purpose, purpose)
+
 #define SUM_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                        \
     COLUMN(s, incarnation, int, incarnation)                                                                           \
     COLUMN(s, optimizer_step, int, optimizer_step)                                                                     \

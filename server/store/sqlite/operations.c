@@ -59,6 +59,15 @@ static size_t add_note_bytes(const struct store_note *note)
            note->limitation.length_bytes;
 }
 
+static size_t put_labels_bytes(const struct store_put_labels *put)
+{
+    size_t bytes = put->count * sizeof(*put->labels);
+    for (size_t i = 0; i < put->count; i++)
+        bytes +=
+            put->labels[i].rollout.length_bytes + put->labels[i].verifier.length_bytes + put->labels[i].by.length_bytes;
+    return bytes;
+}
+
 static size_t add_tasks_bytes(const struct store_add_tasks *add)
 {
     size_t bytes = add->count * sizeof(*add->tasks);
@@ -84,6 +93,8 @@ size_t operation_bytes(const struct store_op *op)
         return sizeof(*op) + add_tasks_bytes(&op->add_tasks);
     if (op->kind == STORE_ADD_NOTE)
         return sizeof(*op) + add_note_bytes(&op->add_note.note);
+    if (op->kind == STORE_PUT_LABELS)
+        return sizeof(*op) + put_labels_bytes(&op->put_labels);
     return sizeof(*op);
 }
 

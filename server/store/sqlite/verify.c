@@ -274,6 +274,10 @@ static void verify_all(struct verifying *verifying)
         check_texts(verifying);
         check_lean_requests(verifying);
     }
+    if (report->schema_version >= VERIFY_LABELS_SCHEMA)
+        ask(verifying, "a label is of another run than its rollout",
+            "SELECT u.name || ' rollout ' || r.seq FROM labels l JOIN rollouts r ON r.seq = l.rollout_seq JOIN runs u"
+            " ON u.seq = l.run_seq WHERE l.run_seq <> r.run_seq" SHOWN);
     /* -1: an older schema, which knows of no deletions. */
     bool deleting = number(verifying, "SELECT count(*) FROM runs WHERE deletion_seq IS NOT NULL") > 0;
     for (size_t i = 0; i < ARRAY_LENGTH(invariants); i++)

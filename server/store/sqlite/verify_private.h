@@ -9,6 +9,8 @@ struct verify_invariant {
     const char *sql; /* each row, its first column, is one thing that is wrong */
 };
 
+#define VERIFY_LABELS_SCHEMA 25
+
 /* verify_rollups.c: of schema 20 and later. */
 #define VERIFY_ROLLUPS_SCHEMA 20
 extern const struct verify_invariant verify_rollups[];
