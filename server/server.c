@@ -272,7 +272,7 @@ static bool make_parts(struct server *server, const struct spawner *spawner)
     return true;
 }
 
-/* Mirror of make_parts(). What unfinished batches hold is left to the kernel: they go on at the next start, from the
+/* Mirror of make_parts(). Memory of unfinished batches is left to the kernel: they continue at the next start, from the
  * record. */
 static void unmake_parts(struct server *server)
 {

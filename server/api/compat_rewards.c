@@ -30,7 +30,7 @@ struct protocol {
     void (*write)(const struct verify_request *request, struct call *call);
 };
 
-/* What a reply needs beside the verdicts. */
+/* The members of a reply beside the verdicts. */
 struct rewards {
     json_t *body; /* NEMO_GYM says again what it was asked; NULL: nothing */
     bool is_one;  /* OPENRLHF: a number is asked for, not a list */
@@ -322,7 +322,7 @@ static bool is_type(const json_t *object, const char *type)
     return text_equals(json_text_of(json_object_get(object, "type")), type);
 }
 
-/* What the model said, of all its messages. False: there is no such text. */
+/* The text of all messages of the model. False: there is no such text. */
 static bool said(const json_t *body, struct buffer *ret_text)
 {
     const json_t *outputs = json_object_get(json_object_get(body, "response"), "output");
@@ -345,7 +345,7 @@ static bool said(const json_t *body, struct buffer *ret_text)
     return json_is_array(outputs) && (found || json_array_size(outputs) == 0);
 }
 
-/* What the user asked: a text, or the last message of the user that is one. */
+/* The user's question: a text, or the last message of the user that is one. */
 static struct text asked(const json_t *body)
 {
     const json_t *input = json_object_get(json_object_get(body, "responses_create_params"), "input");

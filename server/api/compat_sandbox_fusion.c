@@ -210,7 +210,7 @@ static bool is_outcome(const json_t *detail, const char *name)
     return text_equals(text_in(detail, "outcome"), name);
 }
 
-/* As a parent in Python sees it. What went beyond a limit was killed for it, however it ended then. */
+/* As a parent in Python sees it. A program that went beyond a limit counts as killed, however it ended then. */
 static int64_t return_code(const json_t *detail)
 {
     int64_t number = json_integer_value(json_object_get(detail, "signal"));

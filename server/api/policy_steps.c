@@ -1,4 +1,4 @@
-/* Weight updates in steps: begin stops the dispatch of a run, commit or cancel lets it go on. */
+/* Weight updates in steps: begin stops the dispatch of a run, commit or cancel resumes it. */
 #include "server/api/policy.h"
 
 #include "server/api/routes.h"

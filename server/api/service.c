@@ -170,7 +170,7 @@ void get_ready(void *owner, struct request *request)
     end(&json, request, ready ? 200 : 503);
 }
 
-/* What each run has of the slots. */
+/* The slots of each run. */
 static void write_slots(struct json_write *json, const struct verify_pool *pool, struct text run)
 {
     struct verify_share share;
@@ -188,7 +188,7 @@ static void write_slots(struct json_write *json, const struct verify_pool *pool,
     json_array_end(json);
 }
 
-/* What each run has at judges and externals. */
+/* The calls of each run to judges and externals. */
 static void write_calls(struct json_write *json, const struct verify_calls *calls, struct text run)
 {
     struct verify_calls_share share;

@@ -96,9 +96,9 @@ static const struct {
     enum error_code code;
     const char *message;
 } troubles[] = {
-    [LIVE_DISK_FULL] = {ERR_DISK_FULL, "the disk is full; the batch goes on and is stored when there is room"},
-    [LIVE_NOT_WRITTEN] = {ERR_STORE_UNAVAILABLE, "the database cannot be written; the batch goes on"},
-    [LIVE_NOT_READ] = {ERR_STORE_UNAVAILABLE, "the database cannot be read; the batch goes on"},
+    [LIVE_DISK_FULL] = {ERR_DISK_FULL, "the disk is full; the batch continues and is stored when there is room"},
+    [LIVE_NOT_WRITTEN] = {ERR_STORE_UNAVAILABLE, "the database cannot be written; the batch continues"},
+    [LIVE_NOT_READ] = {ERR_STORE_UNAVAILABLE, "the database cannot be read; the batch continues"},
 };
 
 static void held_up(struct live_observer *observer, enum live_trouble trouble)

@@ -35,7 +35,8 @@ static inline void closep(const int *fd)
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Small internal allocations: end the process when there is no memory. What a client sizes is allocated with checks. */
+/* Small internal allocations: end the process when there is no memory. Memory of a size that a client chooses is allocated with
+ * checks. */
 extern void (*memory_exhausted)(void); /* called before that, if it is set, before threads */
 void *xcalloc(size_t count, size_t size_bytes) __attribute__((returns_nonnull));
 void *xrealloc(void *pointer, size_t size_bytes) __attribute__((returns_nonnull));

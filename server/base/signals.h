@@ -1,4 +1,4 @@
-/* signals: what a process of ours does with those that have no meaning for it. */
+/* signals: those that have no meaning for a process of ours. */
 #ifndef BASE_SIGNALS_H
 #define BASE_SIGNALS_H
 

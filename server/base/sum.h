@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* Neumaier's sum: the error of n additions stays near that of one. Zero-initialised. What an addition loses by Knuth's
+/* Neumaier's sum: the error of n additions stays near that of one. Zero-initialised. The rounding error of an addition comes from Knuth's
  * two-sum, which needs no comparison of sizes. */
 struct precise_sum {
     double sum;

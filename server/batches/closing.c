@@ -299,7 +299,7 @@ static bool has_singleton(const struct closing *closing, size_t group_count)
     return false;
 }
 
-/* What is said for all groups of a batch is of use to those with messages. */
+/* Rollouts of groups without messages, for which the batch's template options have no effect. */
 static size_t count_untemplated(const struct batch_spec *spec)
 {
     size_t count = 0;

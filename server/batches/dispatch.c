@@ -38,7 +38,7 @@ static void come_back(struct batches *batches, int64_t at_us, int64_t now_us)
         loop_timer_set(batches->uses.loop, &batches->dispatch_timer, at_us, dispatch_again, batches);
 }
 
-/* What a batch waits for, by what a reservation is short of. */
+/* The resource that a batch waits for: that of which a reservation is short. */
 static const char *const used_up[] = {
     [NO_PLACE] = "a place in the verifiers' and the store's queues",
     [NO_SHARE] = "its share of the slots for programs",

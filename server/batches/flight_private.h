@@ -1,4 +1,4 @@
-/* flight: what one rollout on its way holds, from its dispatch (or from the moment it must be stored without one) to its
+/* flight: the state of one rollout on its way, from its dispatch (or from the moment it must be stored without one) to its
  * row on disk. Memory is proportional to what is in flight. Loop thread only.
  *
  * Each of the three has its file and its own work under way; none knows the others' insides but the row, which tells

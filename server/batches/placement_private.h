@@ -1,6 +1,6 @@
 /* placement: the ends of a sample's steps as tokens, where the engine's reply has no bytes of its tokens: asked of
  * its /detokenize, by halves. The text of the first k ids ends behind or before a step's end; about log2(ids) questions
- * find the token. Loop thread, but for what says worker; never both at once. */
+ * find the token. Loop thread, unless marked "worker"; never both at once. */
 #ifndef SERVER_BATCHES_PLACEMENT_PRIVATE_H
 #define SERVER_BATCHES_PLACEMENT_PRIVATE_H
 

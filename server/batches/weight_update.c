@@ -208,7 +208,7 @@ static void expire(void *arg)
     struct batches *batches = update->batches;
     if (!hold_expire(&update->hold, clock_monotonic_us()))
         return;
-    log_event(LOG_LEVEL_WARNING, "a weight update was not committed before its deadline: its run goes on unchanged",
+    log_event(LOG_LEVEL_WARNING, "a weight update was not committed before its deadline: its run continues unchanged",
               "run", update->run, LOG_INT("revision", update->record.revision), "mode",
               store_update_mode_names[update->record.mode], NULL);
     update->record.state = STORE_UPDATE_EXPIRED;

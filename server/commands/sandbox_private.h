@@ -1,4 +1,4 @@
-/* sandbox: what the settings say of slots and of externals, for the commands that run programs or ask whether they
+/* sandbox: slots and externals by the settings, for the commands that run programs or ask whether they
  * would run. */
 #ifndef SERVER_COMMANDS_SANDBOX_PRIVATE_H
 #define SERVER_COMMANDS_SANDBOX_PRIVATE_H

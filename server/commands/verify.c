@@ -120,14 +120,14 @@ static int take_json(void *target, const char *value, char *ret_message)
 
 const struct command_option verify_options[] = {
     {"--verifier", "NAME", take_verifier,
-     "Which verifier; may be repeated, for an option `of` that names another one; math."},
+     "The verifier; may be repeated, for an option `of` that names another one; math."},
     {"--reference", "TEXT", take_reference, "The reference, as a text."},
     {"--reference-json", "JSON", take_reference_json, "The reference, as any JSON: a list of texts, an object."},
-    {"--completion", "TEXT", take_completion, "What is judged; - reads standard input."},
+    {"--completion", "TEXT", take_completion, "The text to grade; - reads standard input."},
     {"--completion-file", "FILE", take_completion_file, "The same, from a file."},
     {"--options", "JSON", take_options,
      "The options of the --verifier before it, as an object; see GET /v1/verifiers."},
-    {"--prompt", "TEXT", take_prompt, "What the completion answers, for verifiers that look at it."},
+    {"--prompt", "TEXT", take_prompt, "The question that the completion answers, for verifiers that look at it."},
     {"--completion-tokens", "N", take_tokens, "How many tokens it had, likewise."},
     {"--replay", "FILE", take_replay, "All of this from a file that the service kept when a verifier crashed or hung."},
     {"--config", "FILE", take_config, "Settings with sandbox.* and python.venv, for verifiers that run programs."},

@@ -1,4 +1,4 @@
-/* accept: what a client accepts. Pure. */
+/* accept: the media types that a client accepts. Pure. */
 #ifndef SERVER_HTTP_ACCEPT_PRIVATE_H
 #define SERVER_HTTP_ACCEPT_PRIVATE_H
 

@@ -1,4 +1,4 @@
-/* reply_budget: what replies may take of memory_budget while they wait for their sockets.
+/* reply_budget: the share of memory_budget for replies that wait for their sockets.
  *
  * A reply in parts holds the bytes of one part from before its status line until its end; a whole reply holds its
  * bytes. Requests that find no room wait in the order of arrival. Loop thread unless marked otherwise. */

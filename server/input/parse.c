@@ -47,7 +47,7 @@ static bool next_value(struct json_scan *scan, struct trail *trail)
     return false;
 }
 
-/* Whole numbers of a reference have any size, but for those of a verifier's own reference. */
+/* Whole numbers of a reference have any size, except in a verifier's own reference. */
 static bool is_in_reference(const struct json_scan *scan, const struct trail *trail)
 {
     bool inside = false;

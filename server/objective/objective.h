@@ -28,7 +28,7 @@ double objective_combine_rewards(size_t n, const double *scores, const double *w
 
 struct objective_statistics { /* the room's own: sums of the two passes */
     size_t count;
-    struct precise_sum sum, drift; /* drift: what rounding left of the mean, over `unit` */
+    struct precise_sum sum, drift; /* drift: the rounding error of the mean, over `unit` */
     double size;                   /* sum of |value| */
     double minimum, maximum;
     double mean, unit, squares;

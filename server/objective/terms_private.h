@@ -1,4 +1,4 @@
-/* terms: what the files of this room share. A block is a run of trainable tokens, gathered without gaps, so that a
+/* terms: shared by the files of this room. A block is a run of trainable tokens, gathered without gaps, so that a
  * masked token cannot touch the arithmetic and a loss is a plain loop over arrays. */
 #ifndef OBJECTIVE_TERMS_PRIVATE_H
 #define OBJECTIVE_TERMS_PRIVATE_H
@@ -228,7 +228,7 @@ int real_begin(struct objective_work *work);
 int work_x(struct objective_work *work, size_t index, size_t token, double *ret_x);
 
 /* The same of the next trained tokens of a sequence, from *token on, at most OBJECTIVE_BLOCK: ret_x has room for so
- * many, ret_count 0 is the end. The places among the trained ones go on by multiples of OBJECTIVE_LANES. */
+ * many, ret_count 0 is the end. The places among the trained ones advance by multiples of OBJECTIVE_LANES. */
 int work_next_xs(struct objective_work *work, size_t index, size_t *token, double *ret_x, size_t *ret_count);
 
 void objective_kl_block(const struct objective_knobs *knobs, struct objective_block *block);

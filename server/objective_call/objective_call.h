@@ -120,7 +120,7 @@ const struct store_rollout *objective_rollout(const struct objective_call *objec
 
 /* objective_keep.c: which sequences are summed together, if the call is kept. 0, or -1 with the call refused. */
 int objective_number_slices(struct objective_call *objective);
-/* Makes the copy of a call that goes on record, with everything that it points to. */
+/* Makes the copy of a call that is put on record, with everything that it points to. */
 struct objective_kept *objective_keep(const struct objective_call *objective, const struct objective_result *result);
 void store_results_destroy(struct store_results *results);
 

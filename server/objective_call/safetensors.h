@@ -54,7 +54,7 @@ struct safetensors {
     size_t count;
 };
 
-/* header_limit_bytes: what the header may have. 0; -1 with a sentence and the name of the tensor that it is about (""
+/* header_limit_bytes: the largest header that is read. 0; -1 with a sentence and the name of the tensor that it is about (""
  * if it is the file). ret needs safetensors_finish() either way. */
 int safetensors_read(struct text body, size_t header_limit_bytes, struct safetensors *ret, const char **ret_name,
                      char message[SAFETENSORS_MESSAGE_BYTES]);

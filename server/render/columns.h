@@ -1,7 +1,7 @@
 /* render_columns: the arrays of a batch one behind the other, for a reply in tensors in place of JSON arrays.
  *
  * A row of a column is a token: of all rollouts in the order of the reply for five of them, of all prompts for
- * prompt_ids. What JSON has as null (no log-probability, no advantage) is NAN in a column. Any thread, one at a time. */
+ * prompt_ids. A null of JSON (no log-probability, no advantage) is NAN in a column. Any thread, one at a time. */
 #ifndef SERVER_RENDER_COLUMNS_H
 #define SERVER_RENDER_COLUMNS_H
 

@@ -62,7 +62,7 @@ struct group_piece {
     char batch_id[ID_BYTES];
     int64_t index;       /* of the group; raised when it has ended */
     bool begun;          /* a part has its beginning */
-    int64_t next_member; /* then: the sample_index to go on with */
+    int64_t next_member; /* then: the sample_index of the next one */
 };
 /* Rollouts of the group until json->out holds room_bytes. 1: the group has ended; 0: there is more of it; -1: it cannot
  * be read. The writer is the same for all parts. */

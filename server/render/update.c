@@ -14,6 +14,6 @@ void update_write_record(struct json_write *json, const struct store_policy_upda
     json_put_time(json, "ended_at", record->ended_at_us);
     if (record->state == STORE_UPDATE_EXPIRED)
         json_put_string(json, "warning",
-                        "not committed before its deadline: the run goes on at its old revision,"
+                        "not committed before its deadline: the run continues at its old revision,"
                         " whatever the engines have");
 }

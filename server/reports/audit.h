@@ -1,4 +1,4 @@
-/* audit: what another weight of one verifier would have trained.
+/* audit: rewards and advantages under another weight of one verifier.
  *
  * Scores and weights come from the request, or from the record of a run. For each weight of the sweep the rewards, and by
  * the same objective the advantages, are computed anew; they are held against a truth, a score that the reward did not

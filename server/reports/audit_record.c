@@ -1,4 +1,4 @@
-/* Groups and scores that are on record. What a revision has is looked up rollout by rollout; then each batch is read and
+/* Groups and scores that are on record. The scores of a revision are looked up rollout by rollout; then each batch is read and
  * computed by itself, group by group, so that no read is longer than a page or a group. */
 #include "server/reports/audit_private.h"
 

@@ -1,4 +1,4 @@
-/* metrics: what Prometheus sees, from one table (metrics.def). Any thread; one atomic addition per event.
+/* metrics: the counters for Prometheus, from one table (metrics.def). Any thread; one atomic addition per event.
  *
  * A label has a closed set of values: an index into it, never text from outside. Durations come in as microseconds and
  * are shown as seconds. Before metrics_setup() every call does nothing. */

@@ -183,7 +183,7 @@ static int read_token(const struct entry *entry)
     return path ? settings_read_token("externals: token_file", path, &entry->external->token, entry->message) : 0;
 }
 
-/* What is of a command alone, or of a URL alone. */
+/* Keys that only a command has, or only a URL. */
 static int check_kind(const struct entry *entry, bool is_url)
 {
     const struct raw_external *raw = entry->raw;

@@ -251,7 +251,7 @@ static int read_text(const char *path, char **ret_text, char *ret_message)
 
 /* cyaml hands out C strings, which end at a NUL ("\0", "\u0000", binary data): what stands behind it would be lost in
  * silence. The line of the first such
- * scalar, from 1, and the scalar before it, which is its key; 0: there is none. What is no YAML is left to cyaml. */
+ * scalar, from 1, and the scalar before it, which is its key; 0: there is none. Text that is no YAML is left to cyaml. */
 static int find_nul(const char *text, char ret_near[64])
 {
     yaml_parser_t parser;

@@ -119,7 +119,7 @@ void settings_print_config(FILE *out)
 {
     const char *group = "";
     size_t group_bytes = 0;
-    fputs("# rolloutd: every setting with its default, as rolloutd --print-config writes it. What is left out has its "
+    fputs("# rolloutd: every setting with its default, as rolloutd --print-config writes it. A missing key has its "
           "default;\n"
           "# flags and the environment (ROLLOUTD_LOG_LEVEL for log.level) win over this file. Durations: 250ms, 30s, "
           "5m, 2h; sizes:\n"

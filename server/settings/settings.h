@@ -1,7 +1,7 @@
-/* settings: what the service was told, from one table (settings/keys.def): a row is a key, its type, default, limits and help.
+/* settings: the configuration of the service, from one table (settings/keys.def): a row is a key, its type, default, limits and help.
  *
  * Precedence: command line, environment (ROLLOUTD_ and the key in capitals, dots as underscores), file, default. An
- * empty variable counts as none; so does a key without a value in the file. Whatever is wrong ends the start with one
+ * empty variable counts as none; so does a key without a value in the file. Any fault ends the start with one
  * line that names the key, the value, where it came from and what was expected. Loaded once, before threads; then
  * read-only, so any thread may read it. */
 #ifndef SERVER_SETTINGS_SETTINGS_H

@@ -1,4 +1,4 @@
-/* batch_spec: what one POST /v1/batches or POST /v1/score asks for, read, checked and complete. Immutable after
+/* batch_spec: one request of POST /v1/batches or POST /v1/score, read, checked and complete. Immutable after
  * reading; any thread.
  *
  * The same function reads the body when it arrives and again when an unfinished batch is resumed after a restart. */

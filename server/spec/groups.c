@@ -225,8 +225,8 @@ bool sampling_has_template_options(const struct sampling *sampling)
     return sampling->chat_template_kwargs.data && !text_equals(sampling->chat_template_kwargs, "{}");
 }
 
-/* A template renders messages. What the batch says for all its groups is meant for those that have some; what a group
- * says itself cannot be meant. */
+/* A template renders messages. Options of the batch are meant for its groups with messages; a group without messages cannot have
+ * options of its own. */
 static int check_template_options(struct batch_spec *spec, const char *path, const struct group_fields *fields,
                                   struct group_spec *group)
 {

@@ -1,4 +1,4 @@
-/* statistics: what a report says about many numbers: means with errors clustered by task, correlation, differences
+/* statistics: figures of a report about many numbers: means with errors clustered by task, correlation, differences
  * paired by task, changes of order.
  *
  * Pure: numbers in, numbers out; any thread. Double, in sums that keep what each addition loses, scaled by powers of two

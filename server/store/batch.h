@@ -1,4 +1,4 @@
-/* batch: what a trainer asked for: created with its groups, ended once, listed, found by its key. */
+/* batch: a request of a trainer on record: created with its groups, ended once, listed, found by its key. */
 #ifndef STORE_BATCH_H
 #define STORE_BATCH_H
 

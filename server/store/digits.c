@@ -239,7 +239,7 @@ static bool pack_literal(struct text number, struct buffer *out)
     return false;
 }
 
-/* Whether the value says how this number is to be written, but for its last digits. */
+/* Does the value say how this number is written, except for its last digits? */
 static bool says(const struct value *value, struct text number, struct decimal *ret_decimal, uint64_t *ret_rounded)
 {
     char room[NUMBER_MAX_BYTES];

@@ -1,4 +1,4 @@
-/* objective_sums: what is kept of a run's objective calls. */
+/* objective_sums: the record of a run's objective calls. */
 #ifndef STORE_OBJECTIVE_SUMS_H
 #define STORE_OBJECTIVE_SUMS_H
 

@@ -1,4 +1,4 @@
-/* read: what all reads of the record share.
+/* read: shared by all reads of the record.
  *
  * A read returns OK, NOT_FOUND (for a malformed id too) or UNAVAILABLE. A result needs its finish function after
  * any of them, because a read that failed half way holds what it had read; zeroed, it accepts it, too. */

@@ -1,4 +1,4 @@
-/* What is asked for one completion, and what came back: read out of the worker's reply, written into the next request. */
+/* The calls of one completion and their replies: read out of the worker's reply, written into the next request. */
 #include "server/verify/calls_private.h"
 
 #include <stdio.h>

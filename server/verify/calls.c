@@ -110,7 +110,7 @@ static bool comes_before(const struct call_queue *queue, const struct call_queue
     return queue->in_flight != other->in_flight ? queue->in_flight < other->in_flight : queue->sent < other->sent;
 }
 
-/* Whose turn it is, of those with something that waits. */
+/* The queue whose turn it is, among those with a waiting call. */
 static struct call_queue *next_queue(const struct call_pool *pool)
 {
     struct call_queue *next = NULL;

@@ -23,12 +23,12 @@ struct external {
 
 void externals_setup(const struct settings *settings);
 void externals_finish(void);
-/* What a slot must know beforehand: the commands that run without a sandbox, and
+/* Tells slots beforehand: the commands that run without a sandbox, and
  * the virtual environments of the others. */
 void externals_tell_slots(const struct settings *settings, struct sandbox_settings *sandbox);
 /* NULL: there is none of this name. */
 const struct external *externals_find(struct text name);
-/* What to put instead of a name that is none. */
+/* Advice for a name that no external has. */
 void externals_advise(struct text name, char ret_advice[ADVICE_BYTES]);
 /* [{"name","version","scope","sandbox","persistent","timeout_s"}] */
 void externals_write(struct json_write *json);

@@ -1,4 +1,4 @@
-/* What came of programs, counted. */
+/* Counts of the outcomes of programs. */
 #include "server/verify/spec.h"
 
 #include "server/runtime/metrics.h"

@@ -1,4 +1,4 @@
-/* packages: what is installed in a virtual environment, for the version of what runs there. */
+/* packages: the packages of a virtual environment, for the version of a verdict of code that runs there. */
 #ifndef SERVER_VERIFY_PACKAGES_PRIVATE_H
 #define SERVER_VERIFY_PACKAGES_PRIVATE_H
 

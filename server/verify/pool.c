@@ -55,7 +55,7 @@ static struct verify_pool *pool_for(struct verify_pool *pool, const struct verif
     return pool;
 }
 
-/* What a text worker would not read, although a code worker does. */
+/* A frame may be too large for a text worker, although a code worker reads it. */
 static void fail_if_too_large(struct verify_job *job)
 {
     struct verify_part *part = &job->parts[WORKER_TEXT];

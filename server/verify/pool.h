@@ -46,7 +46,7 @@ enum verify_lane {
     VERIFY_LANES
 };
 
-/* What the workers of one kind said; the last part: what the text workers said of the replies to calls. */
+/* A part: the verdicts of one kind of workers; the last one: those of text workers on the replies to calls. */
 #define VERIFY_ANSWERS WORKER_KINDS
 #define VERIFY_PARTS (WORKER_KINDS + 1)
 
@@ -106,7 +106,7 @@ static inline uint64_t verify_job_share(const struct verify_job *job, int part)
     return all & (part == WORKER_CODE ? job->programs : ~(job->programs | job->asked | job->elsewhere));
 }
 
-/* Whose frame it is: list, count, programs and timeouts. text_timeout_us is of the text workers; programs have the limits
+/* Sets up the job for its list: count, programs and timeouts. text_timeout_us is of the text workers; programs have the limits
  * of their verifiers. The list must live until done. */
 void verify_job_ask(struct verify_job *job, const struct verifier_list *list, int64_t text_timeout_us);
 /* Every verdict failed before any worker saw it. Static texts. */
@@ -145,10 +145,10 @@ struct verify_pool *verify_pool_create(struct loop *loop, const struct spawner *
 void verify_pool_destroy(struct verify_pool *pool);
 void verify_pool_observe(struct verify_pool *pool, const struct verify_observer *observer);
 
-/* What the one does not grade is asked of the other. Jobs are submitted to the first and cancelled with it. */
+/* Verifiers that the one does not run are left to the other. Jobs are submitted to the first and cancelled with it. */
 void verify_pool_join(struct verify_pool *text, struct verify_pool *code);
 
-/* Who makes calls (calls.h): takes a job whose text workers have answered, or forgets one that it has. */
+/* The maker of calls (calls.h): takes a job whose text workers have answered, or forgets one that it has. */
 struct verify_caller {
     void *arg;
     void (*make)(void *arg, struct verify_job *job);

@@ -19,7 +19,7 @@
                                            one needs a fresh one */
 #define VERIFY_SERVED_MAX 20000 /* jobs of one worker: whatever its libraries keep ends with it */
 
-/* What differs between kinds of workers. */
+/* The differences between kinds of workers. */
 struct verify_kind {
     const char *cannot_start; /* for the log */
     const char *none_lives;

@@ -8,7 +8,7 @@
 #include "server/verify/pool.h"
 #include "server/verify/spec.h"
 
-/* options: what the grader reads; taken. total_ms: the longest that it may need in its slot. */
+/* options: the grader's; taken. total_ms: the longest time that it may need in its slot. */
 struct verifier_list *program_list_create(json_t *options, int64_t total_ms);
 
 struct program_result {

@@ -147,7 +147,7 @@ bool verifier_list_gives(const struct verifier_list *list, const struct verifier
 
 /* --- one completion --- */
 
-/* What is judged. TEXT_NONE, NULL and -1: there is none. */
+/* The input of a verdict. TEXT_NONE, NULL and -1: there is none. */
 struct verify_subject {
     struct text completion;
     struct text prompt;
@@ -205,7 +205,7 @@ void verdict_set_add_given(struct verdict_set *set, const struct given_score *gi
  * no_token_offsets. verify/steps.c */
 void verdict_set_place_steps(struct verdict_set *set, const uint32_t *token_ends, size_t token_count);
 void verdict_set_finish(struct verdict_set *set);
-/* What came of a job on a whole group: one verdict for each of its members. Likewise. */
+/* The result of a job on a whole group: one verdict for each of its members. Likewise. */
 void verdict_set_read_members(const struct verify_job *job, size_t count, struct verdict_set *ret_set);
 void verdict_records_free(struct verdict_record *records, size_t count); /* NULL is fine */
 /* Counts those on programs in the metrics. */

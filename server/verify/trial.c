@@ -1,4 +1,4 @@
-/* What the machine offers to programs, and what follows from it. */
+/* The protection that the machine offers for programs, and its consequences. */
 #include "server/verify/pool_private.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ void verify_trial_begin(struct verify_pool *pool)
         verify_retry_later(pool);
 }
 
-/* Whatever becomes of it: the spawner may be away. */
+/* The next attempt is set first: the spawner may be away. */
 static void try_again(void *arg)
 {
     struct verify_pool *pool = arg;

@@ -50,7 +50,7 @@ static int open_handle(struct database *database, const char *path, enum databas
     return sqlite3_open_v2(uri, &database->handle, flags | SQLITE_OPEN_URI, NULL);
 }
 
-/* What the file says is data, never something to trust: no functions with side effects from its schema, no writing to
+/* The content of the file is data and is never trusted: no functions with side effects from its schema, no writing to
  * its internals, no double-quoted strings, no extensions. */
 static int distrust(sqlite3 *handle)
 {

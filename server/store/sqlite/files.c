@@ -33,7 +33,7 @@ void files_remember(struct store *store)
     }
 }
 
-/* What the file says of its own size. Through SQLite's descriptor: closing one of ours would let its locks go. Negative
+/* The size of the file by its own header. Through SQLite's descriptor: closing one of ours would let its locks go. Negative
  * if it has no header any more. */
 static int64_t own_size(const struct store *store)
 {

@@ -184,7 +184,7 @@ static int inspect_all_pages(struct database *database, const char *path, char m
 }
 
 /* Of each table and index the way from the root to the first entry, of tables to the last one, too: the newest rows.
- * What cannot be asked of it (rowid of a table without, a partial index) is left out by failing to prepare. */
+ * Statements that do not fit it (rowid of a table without, a partial index) fail to prepare and are left out. */
 static const char *const edge_forms[] = {
     "SELECT 1 FROM \"%w\" NOT INDEXED LIMIT 1",
     "SELECT max(rowid) FROM \"%w\" NOT INDEXED",

@@ -1,4 +1,4 @@
-/* memory: what one result of a read owns. Everything is freed at once. One thread at a time. */
+/* memory: the allocations of one result of a read. Everything is freed at once. One thread at a time. */
 #ifndef SERVER_STORE_SQLITE_MEMORY_H
 #define SERVER_STORE_SQLITE_MEMORY_H
 
@@ -19,7 +19,7 @@ void *store_memory_take(struct store_memory *memory, size_t count, size_t size_b
 void *store_memory_grow(struct store_memory *memory, void *array, size_t count, size_t *capacity, size_t size_bytes);
 /* A copy, followed by a NUL. */
 struct text store_memory_text(struct store_memory *memory, const void *bytes, size_t length_bytes);
-/* What store_pack() made; TEXT_NONE, and store_memory_failed(): it is damaged, or there is no memory. */
+/* Unpacks the bytes that store_pack() made; TEXT_NONE, and store_memory_failed(): they are damaged, or there is no memory. */
 struct text store_memory_unpacked(struct store_memory *memory, struct text packed);
 size_t store_memory_bytes(const struct store_memory *memory); /* taken so far */
 /* Something of the result cannot be had: from now on store_memory_failed(). */

@@ -52,7 +52,7 @@ struct key_row {
 int operation_insert_key(struct store *store, const struct key_row *row);
 /* Whether a column holds this digest. */
 bool operation_is_same_body(sqlite3_stmt *row, int place, const uint8_t sha256[SHA256_BYTES]);
-/* What the key of a policy step has made in the run: STORE_OK, it is new; EXISTS, with what it was answered in the
+/* Looks up the key of a policy step in the run: STORE_OK, it is new; EXISTS, with the first answer in the
  * operation; IDEMPOTENCY_CONFLICT. */
 enum store_status operation_check_step_key(struct store *store, struct store_op *op, const struct run_row *run);
 /* Puts the key of a step that was taken on record. update_seq: -1 for none. An SQLite result code. */

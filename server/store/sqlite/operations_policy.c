@@ -251,7 +251,7 @@ static enum store_status end(struct stepping *stepping, struct store_op *op)
     return result == SQLITE_OK ? STORE_OK : operation_fail(stepping->store, op, result);
 }
 
-/* What a step that had been taken has made is the key's, too: then the operation is OK, so that the key is kept. */
+/* A step that was taken before gives its result to the key, too: then the operation is OK, so that the key is kept. */
 static enum store_status take_step(struct stepping *stepping, struct store_op *op)
 {
     enum store_status status = stepping->step->step == STORE_STEP_BEGIN ? begin(stepping, op) : end(stepping, op);

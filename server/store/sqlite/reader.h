@@ -1,4 +1,4 @@
-/* reader: what the reading files of the room share. Private to the room. */
+/* reader: shared by the reading files of the room. Private to the room. */
 #ifndef SERVER_STORE_SQLITE_READER_H
 #define SERVER_STORE_SQLITE_READER_H
 

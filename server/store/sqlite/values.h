@@ -1,5 +1,5 @@
 /* values: a stored value from a column and to a parameter, one pair of functions for each type that columns.h names.
- * What stands for null is the type's: -1 for `optional` and `known`, NAN for `real`, TEXT_NONE for `text`. Private to
+ * Each type has a value for null: -1 for `optional` and `known`, NAN for `real`, TEXT_NONE for `text`. Private to
  * the room. */
 #ifndef SERVER_STORE_SQLITE_VALUES_H
 #define SERVER_STORE_SQLITE_VALUES_H
@@ -101,7 +101,7 @@ COLUMN_READER(id, char (*ret_value)[ID_BYTES])
     column_id(row, place, *ret_value);
 }
 
-/* What is not a digest is left as it is. */
+/* A value that is no digest leaves ret_value as it is. */
 COLUMN_READER(sha256, uint8_t (*ret_value)[SHA256_BYTES])
 {
     struct text view = column_view(row, place);
