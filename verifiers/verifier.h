@@ -61,7 +61,7 @@ struct verifier_input {
     int64_t completion_tokens; /* -1 if unknown */
     int sandbox_fd;            /* of the worker's own slot, for a verifier that runs programs; -1: there is none */
     const json_t *request;     /* the whole of it, as it came (worker.h): for one that asks an external */
-    const json_t *external;    /* likewise: what the settings say of it */
+    const json_t *external;    /* likewise: its entry in the settings */
     /* One for each call of `plan`, in their order: {"status", "body": text, "engine", "model", "version"} or {"failure":
      * {"code", "message", "retryable"}, "engine", …}; "mended": true beside a body that was no UTF-8. NULL: no call was made. */
     const json_t *replies;

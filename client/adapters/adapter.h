@@ -242,7 +242,7 @@ enum exchange_outcome exchange_parse(struct exchange *exchange, const struct eng
                                      struct sample *ret_sample, struct sample_error *ret_error);
 
 /* True unless the reply is a success (2xx); then ret_error says what the refusal means. For a request that no adapter
- * built: what is in a reply of 2xx is the caller's to judge. */
+ * built: the caller examines the body of a 2xx reply. */
 bool engine_reply_refuses(const struct engine_reply *reply, struct sample_error *ret_error);
 
 /* The largest reply: the most that an honest engine writes per token, and a margin. */

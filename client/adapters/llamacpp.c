@@ -279,7 +279,7 @@ static enum exchange_outcome read_stream(struct reply_draft *draft, const struct
     while (outcome == EXCHANGE_NEXT && event_stream_next(&stream.events, &event)) {
         if (is_done(&event))
             continue;
-        outcome = stream.ended ? refuse_stream(ret_error, &stream, "goes on behind its end")
+        outcome = stream.ended ? refuse_stream(ret_error, &stream, "has events behind its end")
                                : read_event(draft, &stream, &event, reply, ret_error);
     }
     if (outcome == EXCHANGE_NEXT && !stream.ended)

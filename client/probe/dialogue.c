@@ -85,7 +85,7 @@ bool probe_is_stranger(const struct probe *probe, char ret_why[SAMPLE_MESSAGE_BY
     return true;
 }
 
-/* After the GETs: may it be asked more? What is no engine gets no POST. */
+/* After the GETs: may it be asked more? Only an engine gets a POST. */
 static bool begin_asking(struct probe *probe)
 {
     struct engine_call call;

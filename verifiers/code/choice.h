@@ -1,4 +1,4 @@
-/* choice: which tests of a set are run. Pure. Any thread.
+/* choice: the tests of a set that are run. Pure. Any thread.
  *
  * With n of count tests: a Fisher-Yates shuffle of 0 … count-1 that stops after n steps; step i swaps place i with place
  * i + r mod (count - i), where r is the next number of splitmix64 seeded with `seed`. The chosen ones run in their order. */

@@ -1,4 +1,4 @@
-/* limits: what one program may use, from the options and from the row. Pure. Any thread. */
+/* limits: the limits of one program, from the options and from the row. Pure. Any thread. */
 #ifndef VERIFIERS_CODE_LIMITS_H
 #define VERIFIERS_CODE_LIMITS_H
 

@@ -1,4 +1,4 @@
-/* cosine_length: what is correct earns more if it is short, what is wrong loses less if it is long: the cosine of
+/* cosine_length: a correct completion earns more if it is short, a wrong one loses less if it is long: the cosine of
  * arXiv 2502.03373 between the values at 0 and max_length tokens. A longer completion counts as max_length.
  *
  * grade says the place on the cosine, 1 at 0 tokens and 0 at max_length; the values follow when `of` is known. */

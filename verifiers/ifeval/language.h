@@ -1,4 +1,4 @@
-/* language: what a text is written in, by its script and, where several languages share a script, by their commonest
+/* language: the language of a text, by its script and, where several languages share a script, by their commonest
  * words. docs/verifiers/ifeval.md has the rule and its thresholds.
  *
  * Any thread; linear. */

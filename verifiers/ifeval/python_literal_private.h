@@ -1,4 +1,4 @@
-/* python_literal_private: what Python's repr() writes of lists and dictionaries, as JSON. Linear; any thread. */
+/* python_literal_private: lists and dictionaries as Python's repr() writes them, to JSON. Linear; any thread. */
 #ifndef VERIFIERS_IFEVAL_PYTHON_LITERAL_PRIVATE_H
 #define VERIFIERS_IFEVAL_PYTHON_LITERAL_PRIVATE_H
 

@@ -1,4 +1,4 @@
-/* decider: what the files behind decide.h share. Private to them.
+/* decider: shared by the files behind decide.h. Private to them.
  *
  * Each way of working out a scalar (rational.h, ball.h, form.h, field.h) takes a tree and answers with an outcome, so
  * that the caller can try the next way. All of them look names up in the decider's bindings, and all of them take

@@ -1,4 +1,4 @@
-/* forms: what the files of grading an answer's form share. Private to forms*.c.
+/* forms: shared by the files that grade an answer's form. Private to forms*.c.
  *
  * Each looks at one node and not below it; forms.c walks the tree. */
 #ifndef VERIFIERS_MATH_FORMS_H

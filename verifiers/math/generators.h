@@ -1,4 +1,4 @@
-/* generators: what a form (form.h) is written in, and the relations between them. Private to form*.c. */
+/* generators: the variables that a form (form.h) is written in, and the relations between them. Private to form*.c. */
 #ifndef VERIFIERS_MATH_GENERATORS_H
 #define VERIFIERS_MATH_GENERATORS_H
 

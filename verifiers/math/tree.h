@@ -1,4 +1,4 @@
-/* tree: what an answer says, as it was written.
+/* tree: an answer, as it was written.
  *
  * The parser (parse.h) makes trees, everything else reads them: decide.h takes scalars, compare.h takes all of it. A
  * tree keeps the notation (1/2 is a quotient of two numbers, not a rational), so that `form` can be graded; it keeps no

@@ -1,4 +1,4 @@
-/* launch: what the slot asks of a launcher (the holder, or its zygote), and what it reports.
+/* launch: the requests of the slot to a launcher (the holder, or its zygote), and its reports.
  *
  * One SOCK_SEQPACKET socket. An order is one message of fixed size, with descriptors by SCM_RIGHTS. The texts of a task
  * are in a memfd that a launcher maps, but does not read: what it had read once, be it with a register that was then

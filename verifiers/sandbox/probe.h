@@ -1,4 +1,4 @@
-/* probe: which level of isolation this machine, this user and this container allow. It is found by a trial: a whole cage
+/* probe: the level of isolation that this machine, this user and this container allow. It is found by a trial: a whole cage
  * is made, and a program in it tries what must not work. No sysctl and no version is asked, because each of them can
  * allow what another one then forbids. */
 #ifndef VERIFIERS_SANDBOX_PROBE_H

@@ -13,7 +13,7 @@ static void forget(int *fd)
     *fd = -1;
 }
 
-/* ours: which end is kept, and does not block; the flag is not the program's, as each end is a file of its own. */
+/* ours: the end that is kept, and does not block; the flag is not the program's, as each end is a file of its own. */
 static int make_pipe(int ours, int *ret_ours, int *ret_theirs)
 {
     int pair[2];

@@ -1,4 +1,4 @@
-/* usage: what a tree of processes uses now, from /proc. Slow (some 50 us): for programs that take their time. Any
+/* usage: the present memory and time of a tree of processes, from /proc. Slow (some 50 us): for programs that take their time. Any
  * process that sees the tree in its /proc. */
 #ifndef VERIFIERS_SANDBOX_USAGE_PRIVATE_H
 #define VERIFIERS_SANDBOX_USAGE_PRIVATE_H

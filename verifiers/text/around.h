@@ -1,4 +1,4 @@
-/* around: what stands directly beside a box and makes another value of it.
+/* around: text directly beside a box that makes another value of it.
  *
  * \boxed{12}\%, -\boxed{3}, \boxed{3}\pi, \boxed{3}!, 2\boxed{3}: of one formula the box is a part. Words, units, brackets
  * and punctuation of the text around it are none. Pure; linear in the text up to the box. */

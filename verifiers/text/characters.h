@@ -1,4 +1,4 @@
-/* characters: what a code point is, and its small form, by Unicode 14 alone: no locale, the same on every machine.
+/* characters: the class of a code point and its small form, by Unicode 14 alone: no locale, the same on every machine.
  *
  * Texts are valid UTF-8 here. Any thread; constant time a character. */
 #ifndef VERIFIERS_TEXT_CHARACTERS_H

@@ -33,7 +33,7 @@ static char **minimal_environment(char *room[2])
 
 #define PROGRAM_FD (SPAWNER_FD + 1)
 
-/* program: what is executed, if it is a descriptor; -1: it is not. */
+/* program: the descriptor that is executed; -1: none. */
 static int describe_start(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, int fd, int program)
 {
     sigset_t none;

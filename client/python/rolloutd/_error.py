@@ -6,7 +6,7 @@ from typing import Optional
 
 
 class Error(Exception):
-    """What the service refused, or why it could not be asked.
+    """A refusal of the service, or the reason why it could not be asked.
 
     status: of HTTP; None where no reply came. code: the service's word for the reason, or `unreachable`, `no_reply`, `not_json`,
     `cut_off` from here. path: the offending field, None where there is none. request_id: names the request in the service's log.

@@ -45,7 +45,7 @@ def version_of(function: Callable[..., Any]) -> str:
 
 
 def answer(judge: Judge, asked: Mapping[str, Any]) -> Dict[str, Any]:
-    """The reply of an external. What the function cannot say is a failure, never a number."""
+    """The reply of an external. A result that is no reply is a failure, never a number."""
     try:
         said = judge(asked)
         if inspect.isawaitable(said):

@@ -22,7 +22,7 @@ def trainable(batch: Mapping[str, Any]) -> List[Dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Part:
-    """What one rank does in one micro-batch. Losses and gradients of all parts add up to those of the whole step."""
+    """One rank's share of one micro-batch. Losses and gradients of all parts add up to those of the whole step."""
 
     rollouts: List[Dict[str, Any]]
     totals: Dict[str, int]  # of the step

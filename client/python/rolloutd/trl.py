@@ -73,7 +73,7 @@ def purpose_of(trainer: Any) -> str:
 
 
 class Rows:
-    """What TRL gives a reward function: lists of one length."""
+    """The arguments that TRL gives a reward function: lists of one length."""
 
     def __init__(self, prompts: Sequence[Any], completions: Sequence[Any], ids: Optional[Sequence[Any]], references: Optional[Sequence[Any]],
                  tasks: Optional[Sequence[Any]]) -> None:

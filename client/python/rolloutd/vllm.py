@@ -23,7 +23,7 @@ class Weights:
                 os.symlink(os.path.abspath(os.path.join(model_folder, name)), os.path.join(folder, name))
 
     def push(self, model: Any, version: object) -> None:
-        """model: of transformers, or a dict of its tensors. Raises Error; vLLM goes on in any case, with the old weights or the new.
+        """model: of transformers, or a dict of its tensors. Raises Error; vLLM keeps serving in any case, with the old weights or the new.
 
         ValueError for a model with tied embeddings: vLLM's reload leaves the output layer as it was, without a word. Untie it first."""
         config = getattr(model, "config", None)
