@@ -46,7 +46,7 @@ def write_list(path, expected):
 
 
 def run_cases(binary, cases, suites, show):
-    """What tests/tools/cases says with --json: {suite: record}."""
+    """The output of tests/tools/cases --json: {suite: record}."""
     with tempfile.TemporaryDirectory(prefix="cases-") as folder:
         found = os.path.join(folder, "cases.json")
         command = [sys.executable, os.path.join(FOLDER, "tools", "cases"), "--binary", binary, "--cases", cases,

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from itertools import accumulate
 
-# What the policy can say. Every other byte of a prompt has an id too (FIRST_BYTE + byte), with probability 0.
+# The words of the policy. Every other byte of a prompt has an id too (FIRST_BYTE + byte), with probability 0.
 WORDS = ("<eos>", "\\boxed{", "}", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", " ", "=", "so")
 EOS = 0
 FIRST_BYTE = len(WORDS)

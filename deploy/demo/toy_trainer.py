@@ -6,7 +6,7 @@
 The trainer owns parameters and an optimiser, nothing else. For each revision it posts prompts to rolloutd, which samples
 them from the engine, judges the completions and keeps the record; then it sends the log-probabilities that its parameters
 give to the sampled tokens, gets back the derivative of the loss by each of them, and carries that through its softmax.
-What a completion is worth, and what a step must not do, is decided in rolloutd alone.
+rolloutd alone decides the worth of a completion and the limits of a step.
 """
 import argparse
 import math

@@ -36,7 +36,7 @@ class Bare:
 
 
 def clean(before, objects):
-    """What a control left behind: processes of ours, shared memory, marked files."""
+    """Removes the remains of a control: processes of ours, shared memory, marked files."""
     for pid in descendants(os.getpid()):
         if pid not in before:
             os.kill(pid, signal.SIGKILL)

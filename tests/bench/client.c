@@ -1,4 +1,4 @@
-/* What the client part costs alone: the transport and the vLLM adapter on a loop of their own, as the peer in
+/* The cost of the client part alone: the transport and the vLLM adapter on a loop of their own, as the peer in
  * peers/client_asyncio.py: requests are built, sent, and their replies read into ids and log-probabilities.
  *
  *     client URL [requests] [in flight]

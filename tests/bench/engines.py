@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What several engines cost: rolloutd over a pool of fake ones. Compare ratios, not days.
+"""The cost of several engines: rolloutd over a pool of fake ones. Compare ratios, not days.
 
     tests/bench/engines.py [--build build] [--binary build/rolloutd] [--engines 4] [--in-flight 64,1024,4096]
                            [--rollouts 4096] [--queued 16000] [--delay 200] [--spread 100] [--repeats 3]

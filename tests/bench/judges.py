@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What judge calls cost the service: CPU seconds of all its processes per 1,000 verdicts, with 256 calls in flight.
+"""The cost of judge calls to the service: CPU seconds of all its processes per 1,000 verdicts, with 256 calls in flight.
 
     tests/bench/judges.py [--build build] [--verdicts 4096] [--in-flight 256] [--delay 200] [--repeats 3]
 

@@ -54,7 +54,7 @@ def line_of(case):
 
 
 def drive(options, lines, rounds, in_flight=(), timeout=None):
-    """What the driver says: (a record for each line, totals, a record for each number in flight)."""
+    """The output of the driver: (a record for each line, totals, a record for each number in flight)."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
         file.writelines(json.dumps(line) + "\n" for line in lines)
         file.flush()

@@ -1,4 +1,4 @@
-/* What one decision takes: math_decide [LEFT RIGHT]. Without arguments the ordinary kinds, one line each; with a
+/* The time of one decision: math_decide [LEFT RIGHT]. Without arguments the ordinary kinds, one line each; with a
  * pair (in the notation of tests/unit/verifiers/expression.h) that pair once, with the work it took. Not a test. */
 #include "../unit/verifiers/expression.h"
 #include "verifiers/math/decider.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an objective costs: the library alone, numpy beside it, and POST /v1/objective beside FastAPI, in one run. Compare
+"""The cost of an objective: the library alone, numpy beside it, and POST /v1/objective beside FastAPI, in one run. Compare
 ratios, not days.
 
     tests/bench/objective.py [--build build] [--python PYTHON-WITH-NUMPY] [--peer-python PYTHON] [--torch-python PYTHON]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What sampling costs: rolloutd and an aiohttp client on the same fixed-latency engine, in one run. Compare ratios, not days.
+"""The cost of sampling: rolloutd and an aiohttp client on the same fixed-latency engine, in one run. Compare ratios, not days.
 
     tests/bench/sampling.py [--build build] [--peer-python VENV/bin/python] [--rollouts 4096] [--in-flight 64,1024]
                             [--delay 200] [--spread 0] [--repeats 3]

@@ -237,7 +237,7 @@ def test_a_request_that_cannot_be_served_is_refused_in_vllms_shape(engine, field
     assert words in error["message"] and error["type"]
 
 
-def test_what_does_not_fit_behind_the_prompt_is_cut_off(engine):
+def test_a_completion_that_does_not_fit_behind_the_prompt_is_cut_off(engine):
     choice = only(engine.complete([5] * 4095, max_tokens=100, ignore_eos=True))
     assert (len(choice["token_ids"]), choice["finish_reason"]) == (1, "length")
 

@@ -25,8 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
 /* Parts of an input end at this byte, which is legal in no JSON. */
 #define FUZZ_SEPARATOR 0x1E
 
-/* Takes the first part off, as a copy of exactly its bytes and a NUL behind them, for the caller to free. What is no
- * part any more is empty; *ret_length_bytes may be NULL. */
+/* Takes the first part off, as a copy of exactly its bytes and a NUL behind them, for the caller to free. Parts
+ * behind the last one are empty; *ret_length_bytes may be NULL. */
 char *fuzz_take_part(struct text *rest, size_t *ret_length_bytes);
 uint8_t fuzz_take_byte(struct text *rest); /* 0 at the end */
 

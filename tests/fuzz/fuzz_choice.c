@@ -32,7 +32,7 @@ static void check_claim(const struct labels_rule *rule, struct text text, const 
         FUZZ_CHECK(!(labels.set >> i & 1) || holds_letter(claim->value, rule, i));
 }
 
-/* Whatever stood before it: an answer that is no letter is the last one. */
+/* An answer that is no letter is the last one, with any text before it. */
 static void check_last_marker(const struct claims_rule *rule, struct text text)
 {
     static const char last[] = "\nAnswer: Banana";

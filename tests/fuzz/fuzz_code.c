@@ -1,4 +1,4 @@
-/* What a sandbox gives back, read by the verifier of programs: output, records of calls and of asserts, of judges, ends of every kind. Input: a byte
+/* Replies of a sandbox, read by the verifier of programs: output, records of calls, asserts and checkers, ends of every kind. Input: a byte
  * for the kind of the reference, then for each run a byte each for outcome, exit code and signal, its output and its
  * records, each ended by the separator. Nothing is run: sandbox_run() is this file's. */
 #include "tests/fuzz/fuzz.h"

@@ -70,7 +70,7 @@ static void check_sentences(struct text text)
     spans_finish(&sentences);
 }
 
-/* What jansson reads is JSON; it takes a NUL for the end. */
+/* A text that jansson reads is JSON; jansson takes a NUL for the end. */
 static void check_json(struct text text)
 {
     json_t *value = memchr(text.data, 0, text.length_bytes)

@@ -1,5 +1,5 @@
-/* Bodies of POST /v1/objective through the handler, on an empty record. What begins with a brace is JSON, all else
- * safetensors. */
+/* Bodies of POST /v1/objective through the handler, on an empty record. A body that begins with a brace is JSON, any
+ * other one safetensors. */
 #include "server/api/objective.h"
 #include "server/api/routes.h"
 #include "tests/fuzz/fuzz.h"

@@ -6,7 +6,7 @@
 #include "verifiers/schema/schema.h"
 #include "verifiers/text/pattern.h"
 
-/* What this reader takes, jansson takes, too, but for numbers that it cannot hold, keys with NUL, and depth. */
+/* A text that this reader accepts, jansson accepts, too, except for numbers that it cannot hold, keys with NUL, and depth. */
 static void check_beside_jansson(const struct document *document, enum document_status status)
 {
     json_error_t error;

@@ -1,4 +1,4 @@
-/* What a text worker says, read by the service. And, with the same bytes, what a worker makes of a frame's content. */
+/* Replies of a text worker, read by the service. The same bytes are also read by a worker as the content of a frame. */
 #include "server/base/json_write.h"
 #include "server/verify/pool.h"
 #include "server/verify/spec.h"

@@ -183,7 +183,7 @@ def grade():
 
 
 def said_by(reply):
-    """What the judge of a case says, or the body of its engine."""
+    """The words of the judge of a case, or the body of its engine."""
     if isinstance(reply, dict):
         return reply.get("raw") or reply.get("text") or ""
     return reply

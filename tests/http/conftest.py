@@ -112,7 +112,7 @@ def toy(tmp_path):
 
 @pytest.fixture
 def as_nobody():
-    """What runs a command as a user who may not write everywhere, and a folder that it can reach."""
+    """The words that run a command as a user who may not write everywhere, and a folder that it can reach."""
     if os.geteuid() != 0:
         wrapper = []
     elif shutil.which("setpriv"):

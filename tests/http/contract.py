@@ -13,7 +13,7 @@ DOCUMENT = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.
 METHODS = ("get", "put", "post", "delete", "patch")
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float), "null": type(None)}
 ELEMENTS_LOOKED_AT = 40
-# What any request may be answered, whatever its route: the front of the service decides before a route is known.
+# Statuses that any request may get, on any route: the front of the service decides before a route is known.
 ANYWHERE = {"400", "401", "403", "404", "405", "406", "408", "411", "413", "414", "415", "417", "429", "431", "500", "501", "503", "505", "507"}
 
 
@@ -119,7 +119,7 @@ def find(method, path):
 
 
 def faults(method, path, status, headers, body):
-    """What is wrong with a reply, as far as the document says."""
+    """The faults of a reply, as far as the document says."""
     operation = find("GET" if method == "HEAD" else method, path)
     content_type = headers.get("content-type", "")
     if status >= 400 and (not operation or str(status) not in operation["responses"]):

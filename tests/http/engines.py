@@ -32,7 +32,7 @@ class ScriptedEngine:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def serve(self, model, version="0.30.1"):
-        """What it says to be from now on, as a server that was started again with something else would."""
+        """Names this model and version from now on, as a server that was started again with something else would."""
         self.module.PROBES = {**self.module.PROBES, "/version": {"version": version},
                               "/v1/models": {"object": "list", "data": [{"id": model, "object": "model", "max_model_len": 4096}]}}
 

@@ -86,7 +86,7 @@ def assert_failed_without_a_number(rollout):
 
 
 def assert_sums_up(batch):
-    """What a batch says about itself agrees with its rollouts."""
+    """The figures of a batch agree with its rollouts."""
     scored = [rollout for rollout in rollouts(batch) if rollout["reward"] is not None]
     terms = [term for rollout in scored if rollout["contributions"] for term in rollout["contributions"]]
     if scored:

@@ -9,7 +9,7 @@ def head(status, length, *more):
 
 
 def length_of(reply):
-    """What its head says; None: nothing, or it has no head."""
+    """The length in its head; None: none, or it has no head."""
     head, _, _ = reply.partition(b"\r\n\r\n")
     lines = [line.split(b":")[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
     return int(lines[0]) if lines else None

@@ -1,4 +1,4 @@
-"""What each kind of engine is asked, and what is recorded of its answer."""
+"""The requests to each kind of engine, and the record of its answers."""
 import pytest
 
 from engines import ScriptedEngine

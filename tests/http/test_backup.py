@@ -227,7 +227,7 @@ def test_somebody_who_is_not_root_makes_a_copy_and_uses_it(start, engine, as_nob
     assert len(service.read("/v1/batches")["items"]) == 1
 
 
-def test_what_root_restores_belongs_to_whom_it_belonged(start, engine, as_nobody, tmp_path):
+def test_a_database_that_root_restores_keeps_its_owner(start, engine, as_nobody, tmp_path):
     wrapper, folder = as_nobody
     if not wrapper:
         pytest.skip("only root gives files away")
@@ -239,7 +239,7 @@ def test_what_root_restores_belongs_to_whom_it_belonged(start, engine, as_nobody
     assert {os.stat(os.path.join(folder, name)).st_uid for name in ("x.db", "x.db-lock")} == {65534}
 
 
-def test_what_root_could_not_restore_leaves_the_lock_to_whom_it_belongs(stopped, as_nobody, tmp_path):
+def test_a_restore_by_root_that_fails_leaves_the_lock_to_its_owner(stopped, as_nobody, tmp_path):
     """A service that cannot open it would not start."""
     wrapper, folder = as_nobody
     if not wrapper:
@@ -372,7 +372,7 @@ def test_the_names_of_a_service_that_ended_are_not_for_copies(stopped):
 
 
 def make_wrong(what, path, good):
-    """What a copy must not be made of."""
+    """A file that must not be copied."""
     if what == "empty":
         path.write_bytes(b"")
     elif what == "text":
@@ -410,7 +410,7 @@ WRONG = [("missing", "missing or empty"), ("empty", "missing or empty"), ("text"
 
 @pytest.mark.parametrize("command", ["backup", "restore"])
 @pytest.mark.parametrize("what, said", WRONG)
-def test_what_is_no_sound_database_is_not_copied(stopped, tmp_path, command, what, said):
+def test_a_file_that_is_no_sound_database_is_not_copied(stopped, tmp_path, command, what, said):
     wrong, folder = tmp_path / "wrong", tmp_path / "copies"
     make_wrong(what, wrong, stopped.database)
     folder.mkdir()
@@ -493,7 +493,7 @@ def test_a_log_without_its_database_is_not_left_to_the_restored_one(start, engin
     in_order(service.database, 2)
 
 
-def test_what_is_damaged_is_replaced_too(stopped, tmp_path):
+def test_a_damaged_database_is_replaced_too(stopped, tmp_path):
     made(backup(stopped, tmp_path / "copy.db"))
     with open(stopped.database, "r+b") as file:
         file.write(os.urandom(8192))
@@ -572,7 +572,7 @@ def test_a_restore_that_is_killed_leaves_the_old_record_or_the_new_one_or_says_s
 
 
 def test_a_copy_of_the_file_alone_is_not_a_copy_of_the_record(start, engine, tmp_path):
-    """What docs/commands.md says of cp."""
+    """As docs/commands.md says of cp."""
     service = start(engine)
     service.batch(make_batch())
     shutil.copyfile(service.database, tmp_path / "cp.db")

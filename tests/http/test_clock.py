@@ -1,4 +1,4 @@
-"""F10: whose clock it was. What is broken off before an engine had its usual time says nothing about the engine."""
+"""F10: the clock that ended a sample. A sample that is broken off before its engine had its usual time says nothing about the engine."""
 import threading
 
 import pytest

@@ -134,7 +134,7 @@ def test_a_fraction_counts_functions(service):
 @pytest.mark.parametrize("attack", [
     "import os\nos._exit(0)", "import sys\nsys.exit(0)", "class Any:\n    def __eq__(self, other):\n        return True\n    def __len__(self):\n        return 1\nmean = lambda values: Any()",
     "import sys\nsys.modules['pytest'] = None\ndef mean(values):\n    raise ValueError('empty')", "def mean(values):\n    raise AssertionError", "def test_mean():\n    pass\ndef run_test(function):\n    pass\nmean = 3"])
-def test_what_a_program_does_pays_nothing(service, attack):
+def test_an_attack_of_a_program_pays_nothing(service, attack):
     verdict, = judge(service, ROW, "class EmptyStack(Exception):\n    pass\nclass Stack:\n    pass\n" + attack)
     assert verdict["score"] == 0, verdict
 
@@ -143,7 +143,7 @@ def test_what_a_program_does_pays_nothing(service, attack):
     "def test_a(capsys):\n    assert add(1, 1) == 2\n", "import pytest\nfrom solution import add\ndef test_a():\n    assert add(1, 1) == 2\n    pytest.importorskip('numpy')\n",
     "from solution import add\nimport no_such_library\ndef test_a():\n    assert add(1, 1) == 2\n", "from nowhere import add\ndef test_a():\n    assert add(1, 1) == 2\n",
     "def test_a():\n    assert 1 == 2\n", "def helper():\n    pass\n", "class TestAdd:\n    def test_a(self):\n        assert True\n", "def test_a(:\n    pass\n", 5])
-def test_what_cannot_be_run_is_a_broken_reference(service, test):
+def test_a_test_that_cannot_be_run_is_a_broken_reference(service, test):
     verdict, = judge(service, {"test": test}, "def add(a, b):\n    return a + b")
     assert (verdict["score"], verdict["failure"] and verdict["failure"]["code"]) == (None, "reference_unreadable"), verdict
 

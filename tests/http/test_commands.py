@@ -179,7 +179,7 @@ def test_references_that_cannot_be_read_are_listed_with_their_lines(tmp_path):
 
 
 def test_references_without_a_value_are_listed_too():
-    """What the service would find with the first answer: it judges against none of these."""
+    """The service would notice with the first answer: it grades against none of these."""
     none = ["1/0", "42=43", "\\ln 0", ["5", "\\tan 90^\\circ"], "\\{1/0, 2\\}"]
     some = ["0", "x", "\\infty", "\\text{undefined}", "x=5", "2^{1/2}", "1/x", ["5", "6"]]
     found, summary, code = findings("-", text="".join(json.dumps({"reference": one}) + "\n" for one in none + some))

@@ -108,7 +108,7 @@ def test_one_sample_of_openrlhf_is_a_number_and_several_are_lists(refusing):
     (NEMO_GYM, {"expected_answer": "1"}, "response.output"),
     (NEMO_GYM, [], None),
 ])
-def test_what_is_no_request_of_theirs(refusing, route, body, path):
+def test_a_body_of_another_form_is_refused_with_its_path(refusing, route, body, path):
     reply = refusing.post(route, body)
     assert (reply.status, reply.error["path"]) == (400, path)
 

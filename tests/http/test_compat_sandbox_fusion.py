@@ -54,7 +54,7 @@ def test_each_language_is_run(service, language, code):
     assert language == "bash" or (reply["compile_result"]["status"], reply["compile_result"]["return_code"]) == ("Finished", 0)
 
 
-def test_what_cannot_be_compiled_has_no_run_result(service):
+def test_a_program_that_cannot_be_compiled_has_no_run_result(service):
     reply = run(service, "int main(void) { return nothing; }", "c")
     assert (reply["status"], reply["run_result"], reply["compile_result"]["return_code"]) == ("Failed", None, 1) and "nothing" in reply["compile_result"]["stderr"]
 
@@ -95,7 +95,7 @@ def test_fields_that_are_left_out_have_their_defaults(service):
 @pytest.mark.parametrize("more, path", [({"language": "cobol"}, "language"), ({"run_timeout": 0}, "run_timeout"), ({"run_timeout": "10"}, "run_timeout"), ({"fetch_files": ["a"]}, "fetch_files"),
                                         ({"files": {"a/b": ""}}, "files"), ({"files": {"solution.py": ""}}, "files"), ({"files": {"a": "no base64!"}}, "files"), ({"files": {"..": ""}}, "files"),
                                         ({"files": {str(index): "" for index in range(5)}}, "files"), ({"memory_limit_MB": -2}, "memory_limit_MB"), ({"code": 5}, "code"), ({"cmd": "x"}, "cmd")])
-def test_what_cannot_be_meant_is_refused(service, more, path):
+def test_a_meaningless_field_is_refused_with_its_path(service, more, path):
     reply = service.post(PATH, {**asked("print(1)"), **more})
     assert (reply.status, reply.error["path"]) == (400, path), reply
 
@@ -148,7 +148,7 @@ def send(service, body, path=PATH):
     return Wire(service.url).send(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n{text}")
 
 
-def test_who_finds_no_slot_in_time_is_told_to_come_again_and_who_hangs_up_makes_room(narrow):
+def test_a_request_without_a_slot_in_time_is_a_504_and_one_that_hangs_up_makes_room(narrow):
     reply = narrow.post(PATH, asked("print(1)", compile_timeout=0.001, run_timeout=0.001))
     assert (reply.status, reply.error["code"]) == (504, "queue_full") and "no slot was free in time" in reply.error["message"]
     narrow.hog.close()
@@ -175,7 +175,7 @@ CASES = [  # program, input, expected output, what verl's check_correctness() sa
 
 
 def reads(reply, expected):
-    """What verl makes of a reply, in our own words."""
+    """The reading of a reply by verl, in our own words."""
     compiled, ran = reply["compile_result"], reply["run_result"]
     if reply["status"] == "Failed" and compiled and (compiled["status"] != "Finished" or compiled["return_code"] != 0):
         return -4

@@ -42,7 +42,7 @@ def test_the_pattern_of_r1_pays_accuracy_and_a_little_for_the_form(plain):
 # -- the summary -------------------------------------------------------------------------------------------------------------------------
 
 def counted(batch):
-    """What the summary must say, counted from the verdicts of the reply."""
+    """The figures that the summary must have, counted from the verdicts of the reply."""
     found = {}
     for rollout in rollouts(batch):
         for verdict in rollout["verdicts"] or []:

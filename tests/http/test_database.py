@@ -197,7 +197,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("sql, found", WRONG)
-def test_what_is_wrong_is_named(start, engine, sql, found):
+def test_each_fault_is_named(start, engine, sql, found):
     service = start(engine)
     service.batch(make_batch(make_group("a"), make_group("b")))
     service.terminate()
@@ -232,7 +232,7 @@ def test_a_file_that_lacks_its_last_bytes_fails_the_check_and_the_start_alike(st
 
 
 @pytest.mark.parametrize("content", [None, b"", b"this is a diary\n" * 1000])
-def test_what_is_no_database_of_ours_fails_the_whole_check(tmp_path, content):
+def test_a_file_that_is_no_database_of_ours_fails_the_whole_check(tmp_path, content):
     path = tmp_path / "x.db"
     if content is not None:
         path.write_bytes(content)
@@ -414,7 +414,7 @@ def test_a_batch_is_not_acknowledged_even_before_the_loss_was_seen(start, engine
 
 @pytest.mark.parametrize("suffix, name", [("-wal", "the write-ahead log"), ("-shm", "the index of the write-ahead log")])
 def test_the_loss_of_the_log_is_a_loss(start, engine, suffix, name):
-    """What was committed since the last checkpoint is nowhere else."""
+    """Commits since the last checkpoint are nowhere else."""
     service = start(engine)
     service.batch(make_batch())
     os.unlink(service.database + suffix)

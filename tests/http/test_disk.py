@@ -96,13 +96,13 @@ def test_reading_goes_on_while_the_disk_is_full(service, engine):
     reply = service.get(f"/v1/batches/{identity}", wait="600ms")
     assert reply.status == 200 and reply.json["state"] == "running" and reply.json["waiting"]["storing"] == 4
     refusal = service.post("/v1/batches", body, headers)
-    assert refusal.status == 507 and identity in refusal.error["message"], "it exists and goes on"
+    assert refusal.status == 507 and identity in refusal.error["message"], "it exists and continues"
     assert service.delete(f"/v1/batches/{identity}").status == 507
 
 
 @pytest.mark.parametrize("steps, closing", [(0, "group"), (1, "batch")])
 def test_a_disk_that_is_full_only_when_something_is_closed(start, engine, slow_sync, tmp_path, steps, closing):
-    """What went before is on record; then there is no room. The closing is tried until there is, and done once."""
+    """Earlier steps are on record; then there is no room. The closing is tried until there is, and done once."""
     engine.rules({**RIGHT, "hold": True})
     hanging, waits, step = (tmp_path / f"hanging{end}" for end in ("", ".waits", ".step"))
     service = start(engine, env={"LD_PRELOAD": slow_sync, "SLOW_SYNC_FILE": str(hanging)})

@@ -1,4 +1,4 @@
-"""What holds for each row of the verifiers' table, rows that are new included: GET /v1/verifiers, a page, and `rolloutd verify`."""
+"""Rules for each row of the verifiers' table, new rows included: GET /v1/verifiers, a page, and `rolloutd verify`."""
 import json
 import os
 import re

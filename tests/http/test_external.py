@@ -1,4 +1,4 @@
-"""The verifier `external`: a reward function of the user's own. What it says is paid; whatever else it does is no number."""
+"""The verifier `external`: a reward function of the user's own. Its score is paid; any other end of it is no number."""
 import hashlib
 import json
 import os
@@ -9,7 +9,7 @@ from harness import ROOT, Rolloutd, StartFailed
 from material import make_batch, make_group, sampling
 from rewards import PYTHON, entry, judge, settings, with_programs
 
-# What the function does is in the completion: "say" prints the rest, the others are bad ends.
+# The completion tells the function its behaviour: "say" prints the rest, the others are bad ends.
 STYLE = r'''
 import json, os, sys
 asked = json.load(sys.stdin)
@@ -75,7 +75,7 @@ def test_an_example_of_the_page(service, said, score, reason):
     "", "1", "null", '"1"', "[1]", "{}", '{"score": NaN}', '{"score": 1e999}', '{"score": "1"}', '{"score": true}', '{"score": null}', '{"score": 1', '{"score": 1} {"score": 1}',
     '{"score": 1}x', '{"score": 1, "score": 0}', '{"score": 1, "failure": "no"}', '{"score": 1, "scores": []}', '{"score": 1, "reason": "Not A Code"}', '{"score": 1, "reason": 5}',
     '{"score": 1, "detail": [1]}', '{"score": 1, "detail": {"long": "' + "x" * 20000 + '"}}', "'" + '{"score": 1}' + "'", "score: 1", "[" * 100000])
-def test_what_is_not_exactly_a_reply_is_a_failure(service, said):
+def test_output_that_is_not_exactly_a_reply_is_a_failure(service, said):
     verdict, = judge(service, "say " + said)
     assert (verdict["score"], verdict["verdict"], verdict["failure"]["code"]) == (None, "unscored", "external_invalid_reply"), verdict
 

@@ -120,7 +120,7 @@ def test_a_member_that_was_not_sampled_is_named_and_is_never_paid(start, engine,
     ('{"siblings": [{"score": 1}, {"score": 2}]}', ["external_invalid_reply"] * 3), ('{"siblings": [{"score": 1}, {"score": 2}, {"score": 3}, {"score": 4}]}', ["external_invalid_reply"] * 3),
     ('{"siblings": {"score": 1}}', ["external_invalid_reply"] * 3), ('{"score": 1}', ["external_invalid_reply"] * 3), ('[{"score": 1}, {"score": 1}, {"score": 1}]', ["external_invalid_reply"] * 3),
     ('{"failure": "the tables are away"}', ["external_failed"] * 3), ('{"siblings": [], "failure": "x"}', ["external_invalid_reply"] * 3), ("", ["external_invalid_reply"] * 3)])
-def test_what_is_not_exactly_a_reply_is_a_failure_of_whom_it_concerns(start, toy, rewards, said, codes):
+def test_output_that_is_not_exactly_a_reply_is_a_failure_of_the_members_that_it_concerns(start, toy, rewards, said, codes):
     rewards.act = lambda asked: answer(said)
     service = start(toy, settings=by_url(rewards))
     batch = service.batch(ranked(make_group("sum"), sampling=sampling(3)))

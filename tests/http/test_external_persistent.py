@@ -1,4 +1,4 @@
-"""`persistent: true`: one process judges one line after the other. What ends it costs the verdict that it was judging, and no other."""
+"""`persistent: true`: one process judges one line after the other. Its end costs the verdict under way, and no other."""
 import pytest
 
 from harness import Rolloutd, StartFailed
@@ -59,7 +59,7 @@ def judge(service, *completions, name="kept"):
 
 
 def process(verdict):
-    """What process said it, and after how many lines."""
+    """The process that said it, and its number of lines until then."""
     assert verdict["failure"] is None, verdict
     return verdict["detail"]["said"]["began"], verdict["detail"]["said"]["count"]
 
@@ -88,7 +88,7 @@ def test_an_end_costs_the_verdict_that_was_judged_alone(start, tmp_path, service
 
 
 @pytest.mark.parametrize("said", ["", "1", "[]", '{"score": 1', '{"score": NaN}', '{"score": 1, "scores": 1}', '{"score": 1}|', '{"score": 1}| ', '{"score": 1}|{"score": 1}', '|{"score": 1}', '{"score": 1, "failure": "x"}'])
-def test_what_is_no_reply_is_a_failure_and_ends_the_process(service, said):
+def test_output_that_is_no_reply_is_a_failure_and_ends_the_process(service, said):
     before, broken, after = judge(service, "before", "say " + said, "after")
     assert (broken["score"], broken["failure"]["code"]) == (None, "external_invalid_reply"), broken
     assert process(before)[0] != process(after)[0] and process(after)[1] == 1

@@ -89,7 +89,7 @@ def test_a_score_is_paid_as_it_is_said(asked, said, score, reason):
     '{"score": 1} {"score": 1}', '{"score": 1, "score": 0}', '{"score": 1, "failure": "no"}', '{"score": 1, "scores": []}', '{"score": 1, "reason": "Not A Code"}',
     '{"score": 1, "detail": [1]}', '{"score": 1, "version": 7}', '{"score": 1, "version": "a b"}', '{"score": 1, "version": ""}', "<html>1</html>", "[" * 100000,
     '{"score": 1, "detail": {"long": "' + "x" * 20000 + '"}}', '\ufeff{"score": 1}')] + ["bytes", "huge", "endless", "half"])
-def test_what_is_not_exactly_a_reply_is_a_failure(asked, completion):
+def test_a_body_that_is_not_exactly_a_reply_is_a_failure(asked, completion):
     verdict, = judge(asked, completion)
     assert failure(verdict) == "external_invalid_reply", verdict
 
@@ -114,7 +114,7 @@ def test_a_bad_end_is_no_number_whatever_was_said(start, rewards, completion, co
     assert len(rewards.asked) == calls
 
 
-def test_what_may_be_repeated_is_repeated(start, rewards):
+def test_calls_that_may_be_repeated_are_repeated(start, rewards):
     before = iter([answer("busy", 429, "Retry-After: 0"), answer("broken", 500), answer('{"score": 0.5}')])
     rewards.act = lambda asked: next(before)
     verdict, = judge(start(settings=settings(rewards)), "x")
@@ -171,7 +171,7 @@ def test_no_more_requests_at_once_than_the_entry_allows(start, rewards):
     assert rewards.most_open == 4
 
 
-def test_what_waits_and_what_is_on_its_way_is_shown(start, rewards):
+def test_waiting_calls_and_calls_on_their_way_are_shown(start, rewards):
     service = start(settings=settings(rewards, in_flight=2, timeout="60s"))
     asker = threading.Thread(target=judge, args=(service, *["hang"] * 5))
     asker.start()

@@ -109,7 +109,7 @@ def test_one_that_went_away_fails_its_own_command_alone(start, tmp_path):
 
 
 @pytest.mark.parametrize("venv", ["venv", "/no/such/venv", "/usr", "/tmp/../usr", "/" + "x" * 300])
-def test_what_is_no_virtual_environment_ends_the_start(tmp_path, venv):
+def test_a_folder_that_is_no_virtual_environment_ends_the_start(tmp_path, venv):
     with pytest.raises(StartFailed) as failed:
         Rolloutd(tmp_path, settings=settings({"name": "a", "command": ["/bin/true"], "venv": venv})).start()
     assert "virtual environment" in str(failed.value)

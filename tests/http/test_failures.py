@@ -1,4 +1,4 @@
-"""Whatever an engine does, a rollout ends scored or with a typed failure, and a failure is never a number."""
+"""With any behaviour of an engine, a rollout ends scored or with a typed failure, and a failure is never a number."""
 import json
 import os
 import socket

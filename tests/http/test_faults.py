@@ -83,7 +83,7 @@ def toy_modules():
 
 
 class Truth:
-    """What the toy engine gives, computed without asking it."""
+    """The answers of the toy engine, computed without asking it."""
 
     def __init__(self):
         self.engine = toy_modules()
@@ -109,7 +109,7 @@ class Truth:
 
 # -- each fault by itself -----------------------------------------------------------------------------------------------------
 
-# What each must be called. A time limit may always come first where the engine was taken down meanwhile.
+# The names that each may have. A time limit may always come first where the engine was taken down meanwhile.
 UNREACHABLE, BROKEN = {"engine_unreachable"}, {"engine_error", "invalid_reply", "engine_unreachable"}
 NAMES = {"hang": {"engine_timeout"}, "byte_a_second": {"engine_timeout"}, "stalled_body": {"engine_timeout"}, "empty": {"invalid_reply"},
          "status_400": {"engine_error"}, "status_401": {"engine_error"}, "status_404": {"engine_error"}, "aborted": {"engine_error"}, "error_in_200": {"engine_error"},

@@ -1,4 +1,4 @@
-"""What a newcomer relies on: scripts run as the pages call them, lists keep what was written beside them."""
+"""Habits that a newcomer relies on: scripts run as the pages call them, lists keep what was written beside them."""
 import glob
 import importlib.util
 import os

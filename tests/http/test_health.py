@@ -1,4 +1,4 @@
-"""What an operator sees: values that move as they should, which part is not ready and why, what each batch waits for."""
+"""The operator's view: values that move as they should, the part that is not ready and its reason, the reason why each batch waits."""
 import os
 import signal
 

@@ -176,7 +176,7 @@ def test_headers_must_arrive_within_body_timeout(start, beginning):
 
 
 def test_a_head_that_comes_slowly_is_no_idle_connection(start):
-    """Who was idle for as long is sent away meanwhile."""
+    """A client that was idle for as long is sent away meanwhile."""
     service = start(settings={"body_timeout": "1h", "connection_timeout": "1s"})
     with service.wire() as wire, service.wire() as idle:
         wire.send(b"GET /healthz HTTP/1.1\r\nHost: local")
@@ -211,7 +211,7 @@ def test_a_repeated_request_finds_its_batch_even_in_a_full_service(start, engine
 
 
 def test_a_hang_up_of_a_repeated_request_leaves_nothing_behind(start, engine):
-    """What looked the key up is long gone when the reply is streamed and its reader goes: the address sanitizer sees whether it is told."""
+    """The lookup of the key is long over when the reply is streamed and its reader hangs up: the address sanitizer sees whether it is told."""
     engine.rules({"text": "x" * 200000})
     service = start(engine)
     body, key = make_batch(*[make_group(f"t{index}") for index in range(8)], verifiers=[{"name": "exact"}], sampling=sampling(4), deadline="5m"), "Idempotency-Key: k\r\n"

@@ -80,7 +80,7 @@ def test_the_detail_names_each_instruction(plain):
                                                  {"id": "words:start_verb", "followed": None}]
 
 
-def test_what_is_not_decided_names_the_instruction(plain):
+def test_a_failure_of_an_undecided_instruction_names_it(plain):
     failure = judge(plain, reference_of("words:start_verb", {}), "Go now")["failure"]
     assert failure["code"] == "unsupported" and "words:start_verb" in failure["message"]
 

@@ -100,7 +100,7 @@ def test_a_judge_that_does_not_judge_gives_no_score(bad_judges, name):
     assert ask["read"] is None and ask["failure"] == verdict["failure"]["code"] and len(ask["reply"] or "") <= 4096
 
 
-def test_what_is_asked_again_is_judged_in_the_end(service, judge):
+def test_a_question_that_is_asked_again_has_a_verdict_in_the_end(service, judge):
     judge.rules({"status": 500, "json": {}, "times": 1}, {"drop": True, "times": 1}, YES)
     verdict = verdict_on(service)
     assert verdict["score"] == 1 and len(judge.asked) == 3

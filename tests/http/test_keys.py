@@ -210,7 +210,7 @@ def test_posts_of_one_key_around_a_rewind_make_one_batch_for_each_incarnation(se
 
 
 def test_a_known_key_needs_no_room_and_a_new_incarnation_does(start, engine):
-    """What is on record is found however full the service is, but only what is of this incarnation."""
+    """A full service finds batches that are on record, but only those of this incarnation."""
     service = start(engine, settings={"batches_limit": "1"})
     done = service.post("/v1/batches", make_batch(run="full"), KEY).json
     engine.rules({"hold": True})

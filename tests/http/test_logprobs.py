@@ -89,7 +89,7 @@ def test_a_sequence_that_trains_nothing_is_not_looked_at(plain, change):
 
 
 @pytest.mark.parametrize("name", LOGPROBS + OTHERS)
-def test_what_is_no_number_stays_non_finite_also_where_no_knob_reads_it(plain, name):
+def test_a_value_that_is_no_number_stays_non_finite_also_where_no_knob_reads_it(plain, name):
     assert_refused(objective(plain, two(name, [-1, None, -1])), 422, "non_finite", f"sequences[1].{name}[1]")
     for value in (math.nan, math.inf, -math.inf):
         sequences = two("group", "a")

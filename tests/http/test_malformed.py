@@ -29,7 +29,7 @@ def served(request, shared_factory):
 
 
 def whole(kind, engine):
-    """What this kind of engine answers, as text."""
+    """The answer of this kind of engine, as text."""
     return json.dumps(engine.module.MAKERS[KINDS[kind]](RIGHT, {"seed": 0, "prompt": [1, 2], "input_ids": [1, 2]}))
 
 

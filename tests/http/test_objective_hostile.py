@@ -157,7 +157,7 @@ def steps(*rewards, tokens=2):
      "objective.importance.lo"),
     ({"objective": {"shaping": [{"kind": "no_eos_zero"}] * 17}, "sequences": [sequence(reward=1)]}, 422, "objective_options", "objective.shaping[16]"),
     ({"objective": {"preset": "grpo\0"}, "sequences": [sequence(reward=1)]}, 422, "objective_options", "objective.preset")])
-def test_what_contradicts_itself_is_refused_by_its_place(plain, body, status, code, path):
+def test_a_contradiction_is_refused_by_its_place(plain, body, status, code, path):
     assert refused(plain, body) == (status, code, path)
 
 
@@ -204,7 +204,7 @@ def stored(identity, **fields):
     ({"reward": 1}, "reward"), ({"advantage": 1}, "advantage"), ({"rollout_logprobs": [-1, -1]}, "rollout_logprobs"),
     ({"completion_ids": [1, 2]}, "completion_ids"), ({"finish_reason": "length"}, "finish_reason"), ({"length": 9}, "length"),
     ({"prompt_tokens": 9}, "prompt_tokens"), ({"turns": 2}, "turns"), ({"agent": "x"}, "agent")])
-def test_what_the_record_knows_is_not_taken_from_the_request(plain, record, fields, path):
+def test_fields_that_the_record_has_are_not_taken_from_the_request(plain, record, fields, path):
     """Ignored, it would be a length that shaping does not see."""
     assert refused(plain, {"sequences": [stored(record[0], **fields)]}) == (400, "invalid_field", f"sequences[0].{path}")
 

@@ -247,7 +247,7 @@ def test_shaped_rewards_are_on_record_beside_the_raw_ones(service, engine):
     assert batch["groups"][0]["reward_mean"] == 1 and batch["groups"][0]["zero_variance"] is False
 
 
-def test_what_does_not_exist_at_sampling_is_left_out_by_name(service, engine):
+def test_terms_that_do_not_exist_at_sampling_are_left_out_by_name(service, engine):
     engine.rules({"choices": [RIGHT, WRONG]})
     objective = {"beta": 0.1, "importance": {"method": "token_truncate", "hi": 2}, "advantage": {"teacher_coef": 0.5},
                  "selection": {"method": "top_entropy_quantile", "rho": 0.5}, "loss": {"positive_nll": 0.1}}

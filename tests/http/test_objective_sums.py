@@ -1,4 +1,4 @@
-"""What is kept of objective calls: every sum is recomputed here from the arrays, in plain Python."""
+"""The record of objective calls: every sum is recomputed here from the arrays, in plain Python."""
 import math
 import os
 import random
@@ -160,7 +160,7 @@ def test_the_same_part_again_replaces_and_other_parts_add(plain):
     assert [{**item, "recorded_at": None} for item in listed(plain, "parts")] == [{**item, "recorded_at": None} for item in again]
 
 
-def test_what_shall_not_be_kept_is_not(plain):
+def test_a_call_that_is_not_to_be_kept_is_not_kept(plain):
     made = train(random.Random(5), score(plain, "unkept", 1, ["e1"], 1))
     call(plain, made, optimizer_step=1, store=False)
     call(plain, made)
@@ -224,7 +224,7 @@ def test_a_sum_beyond_double_is_null_and_over_no_tokens(plain):
     assert item["sums"]["logprob_gap"] == {"sum": 800.0, "tokens": 1} and item["trainable_tokens"] == 1
 
 
-def test_what_was_answered_is_on_disk_and_another_incarnation_is_apart(start):
+def test_answered_calls_are_on_disk_and_another_incarnation_is_apart(start):
     service = start()
     made = train(random.Random(5), score(service, "kill", 1, ["e1"], 1))
     call(service, made, optimizer_step=5)

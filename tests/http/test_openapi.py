@@ -147,7 +147,7 @@ def test_every_array_says_what_is_in_it(document):
     assert list(arrays_without_items(document["components"])) == []
     assert list(arrays_without_items(document["paths"])) == []
 
-# What the service stores or hands on without reading it, or what each verifier fills as it likes.
+# Objects that the service stores or hands on without reading them, or that each verifier fills as it likes.
 FREE = {"Metadata", "tools", "messages", "sampling", "chat_template_kwargs", "engine_options", "options", "detail", "ManifestPart", "leases", "settings", "TaskPrompt"}
 
 
@@ -292,7 +292,7 @@ def test_a_whole_number_is_an_integer_however_it_is_written(plain, written):
 
 
 @pytest.mark.parametrize("written", ["3.5", "1e300", "9007199254740993.0", "36893488147419103232.0"])
-def test_what_is_no_whole_number_or_is_none_for_certain_is_refused(plain, written):
+def test_a_number_that_is_not_certainly_whole_is_refused(plain, written):
     """A double beyond 2^53 no longer says which integer was meant."""
     body = ('{"run":"whole","policy_revision":%s,"groups":[{"task":"t","completions":[{"text":"a"}]}]}' % written).encode()
     reply = plain.post("/v1/score", body, {"Content-Type": "application/json"})

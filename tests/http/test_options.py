@@ -118,7 +118,7 @@ OTHER = {"n": 2, "max_tokens": 11, "temperature": 0.5, "top_p": 0.5, "top_k": 5,
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_groups_own_wins_over_the_batchs_key_by_key(served, field):
-    """What the group does not say is the batch's; what it says takes the place of the batch's."""
+    """A key that the group has not is the batch's; a key that it has takes the place of the batch's."""
     kind, engine, service = served
     value, _, lacking = TABLE[field]
     if kind in lacking:

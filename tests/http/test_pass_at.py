@@ -85,7 +85,7 @@ def test_a_sampled_batch_says_it_too(service, engine):
     ({"pass_at": 1}, 400, "invalid_field", "pass_at"), ({"pass_at": [1], "pass_verifier": "other"}, 400, "invalid_field", "pass_verifier"),
     ({"pass_verifier": "exact"}, 400, "missing_field", "pass_at"), ({"pass_threshold": 1}, 400, "missing_field", "pass_at"),
     ({"pass_at": [9223372036854775807]}, 422, "objective_options", "pass_at[0]")])
-def test_what_cannot_be_meant_is_refused(plain, service, fields, status, code, path):
+def test_a_meaningless_field_is_refused_with_its_path(plain, service, fields, status, code, path):
     refused(plain, make_score(*three_groups(), **fields), status, code, path)
     reply = service.post("/v1/batches", make_batch(make_sampled("t"), sampling=sampling(4), verifiers=[{"name": "exact"}], **fields))
     assert (reply.status, reply.error["code"], reply.error["path"]) == (status, code, path), reply

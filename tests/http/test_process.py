@@ -30,7 +30,7 @@ def test_signals_without_a_meaning_are_ignored_by_the_service_and_its_workers(st
 
 
 def test_a_parent_that_ignores_its_children_does_not_blind_the_service(start):
-    """Whoever starts it with SIGCHLD ignored would have it miss the end of a text worker."""
+    """Started with SIGCHLD ignored, it would miss the end of a text worker."""
     ignore = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
     service = start(wrapper=["/usr/bin/python3", "-c", ignore])
     workers = eventually(lambda: (found := descendants(service.pid)) and len(found) >= 3 and found, "the workers")

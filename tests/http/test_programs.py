@@ -1,4 +1,4 @@
-"""Verifiers that run programs, through the service: queues, levels, slots. What programs may do is tested elsewhere."""
+"""Verifiers that run programs, through the service: queues, levels, slots. The limits of programs are tested elsewhere."""
 import os
 import signal
 import subprocess
@@ -110,7 +110,7 @@ def test_a_batch_of_programs_that_hang_holds_another_run_up_for_its_share(servic
     eventually(lambda: not slots(service), "the hog to leave")
 
 
-def test_what_is_cancelled_leaves_no_program(service):
+def test_a_cancelled_score_leaves_no_program(service):
     identity = service.post("/v1/score", make_score(make_group("hang", DOUBLE, [completion(HANGS), completion(HANGS, [2])]), verifiers=[hanging(60000)]),
                             {"Prefer": "respond-async"}).json["id"]
     eventually(lambda: slots(service).get("score", {}).get("busy") == 2, "both slots to hang")

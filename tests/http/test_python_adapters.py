@@ -99,7 +99,7 @@ def test_trl_evaluations_are_no_training_and_take_nothing_back(plain, client):
 
 
 class Trainer:
-    """What Rollouts looks at."""
+    """The members that Rollouts looks at."""
     num_generations = 2
     num_generations_eval = 2
     eos_token_ids = [99]

@@ -122,7 +122,7 @@ def test_verdicts_and_objectives_that_nobody_reads_stay_within_memory_budget(sta
 
 
 def test_bodies_get_what_replies_that_nobody_reads_leave_of_the_budget(start):
-    """F11. Two bodies of 30 MiB that do not go on fit into 64 MiB, and not beside replies that wait."""
+    """F11. Two bodies of 30 MiB that stop half-way fit into 64 MiB, and not beside replies that wait."""
     service = start(settings={"memory_budget": "64MiB", "body_timeout": "10m", "reply_timeout": "10m"})
     head = b"POST /v1/verify HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 33554432\r\n\r\n"
     objective = {"sequences": [{"group": "a", "reward": index % 2, "logprobs": [-0.5] * 20_000} for index in range(6)]}

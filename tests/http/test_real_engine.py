@@ -44,7 +44,7 @@ def test_ten_prompts_times_four(sampled):
 
 
 def plain_answer(engine, prompt, seed):
-    """What it answers by itself, without a stream and without the service: (ids, log-probabilities, text), or None where they part."""
+    """Its own answer, without a stream and without the service: (ids, log-probabilities, text), or None where they part."""
     ids = engine.post("/tokenize", {"content": prompt, "add_special": True, "parse_special": True}).json["tokens"]
     reply = http_request(engine.url, "POST", "/completion", {
         "prompt": ids, "n_predict": 24, "temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "samplers": ["temperature"], "seed": seed & 0x7fffffff,

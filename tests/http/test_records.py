@@ -1,4 +1,4 @@
-"""What was said is on record, and can be found again."""
+"""Replies are on record, and can be found again."""
 import threading
 import time
 
@@ -120,7 +120,7 @@ def test_a_rollout_and_a_group_read_alone_are_those_of_the_batch(filled):
 
 
 @pytest.mark.parametrize("path", ["/v1/rollouts/r_nobody", "/v1/groups/g_nobody", "/v1/rollouts/x", "/v1/groups/%F0%9F%92%A5", "/v1/rollouts/r_1-99999999999999"])
-def test_what_nobody_made_is_not_found(filled, path):
+def test_a_record_that_nobody_made_is_not_found(filled, path):
     assert filled.get(path).status == 404
 
 

@@ -1,4 +1,4 @@
-"""What the service refuses, with which words, and that a refusal leaves nothing behind."""
+"""Requests that the service refuses, the words of each refusal, and that a refusal leaves nothing behind."""
 import copy
 import gzip
 import json

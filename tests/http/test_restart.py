@@ -22,7 +22,7 @@ def toy_batch():
 
 
 def samples_of(batch):
-    """What must not depend on how often the service died."""
+    """The members that must not depend on the number of deaths of the service."""
     return {(group["task"], rollout["sample_index"]): (rollout["seed"], rollout["completion_ids"], rollout["logprobs"], rollout["text"], rollout["reward"],
                                                        rollout["advantage"]) for group in batch["groups"] for rollout in group["rollouts"]}
 
@@ -220,7 +220,7 @@ def test_a_cancellation_that_a_crash_interrupted_goes_on(start, engine):
 
 
 def test_a_batch_whose_request_cannot_be_read_any_more_ends_at_its_deadline(start, engine):
-    """Promise 2: everything accepted has a deadline and ends; until then a version that can read it may go on with it."""
+    """Promise 2: everything accepted has a deadline and ends; until then a version that can read it may continue it."""
     engine.rules({"in": "SLOW", "delay": 60}, {"text": "\\boxed{42}"})
     service = start(engine)
     body = make_batch(make_group("quick", "QUICK"), make_group("slow", "SLOW"), deadline="6s")

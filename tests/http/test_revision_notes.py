@@ -53,7 +53,7 @@ def test_a_score_below_its_run_says_both_numbers(service, store):
 
 
 @pytest.mark.parametrize("revision", [10, 11, None])
-def test_what_is_not_behind_says_nothing(service, revision):
+def test_a_revision_that_is_not_behind_has_no_note(service, revision):
     put(service, 10)
     assert notes(service.batch(make_batch(policy_revision=revision)), "revision_behind") == []
     body = score_of(revision)

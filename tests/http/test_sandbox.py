@@ -174,7 +174,7 @@ def test_a_program_that_ends_every_process_it_can_see_is_judged_and_so_are_those
     assert {score for score, _ in got} <= {0, 1}
 
 
-def test_what_a_program_prints_is_shown_and_what_was_expected_is_not(sandbox):
+def test_the_output_of_a_program_is_shown_and_the_expected_output_is_not(sandbox):
     item = program("1", "import sys\nprint('mine')\nprint('error text', file=sys.stderr)\n", "a secret of the reference\n", "an input of the reference\n")
     verdict = judge(sandbox, [item])[0]
     assert (verdict["score"], verdict["reason"]) == (0, "wrong_answer")

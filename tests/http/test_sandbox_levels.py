@@ -1,4 +1,4 @@
-"""What the machine forbids, one thing at a time: the level that the service then finds, names, and keeps to. All of it as an ordinary user."""
+"""Machines that forbid one thing at a time: the level that the service then finds, names, and keeps to. All of it as an ordinary user."""
 import os
 import re
 import shutil

@@ -162,7 +162,7 @@ def test_a_given_failure_is_a_failed_rollout_and_no_number(plain):
 
 
 def test_a_completion_that_no_worker_reads_is_a_failed_rollout(plain):
-    """What goes to a worker is JSON of 8 MiB at most; a control character takes six bytes of it."""
+    """A frame for a worker is JSON of 8 MiB at most; a control character takes six bytes of it."""
     batch = score(plain, make_score(make_group(completions=[completion("3"), completion("\x01" * ((8 << 20) // 6))])), query="?arrays=none")
     whole, failed = rollouts(batch)
     assert whole["reward"] == 1 and failed["state"] == "failed" and failed["reward"] is None

@@ -176,7 +176,7 @@ def make_folder(path):
 
 @pytest.mark.parametrize("make", [make_text, make_foreign, make_newer, make_folder])
 @pytest.mark.parametrize("check", [True, False], ids=["check", "start"])
-def test_what_is_not_our_database_is_refused_and_left_alone(tmp_path, make, check):
+def test_a_file_that_is_not_our_database_is_refused_and_left_alone(tmp_path, make, check):
     """R59"""
     path = tmp_path / "other.db"
     make(path)

@@ -26,7 +26,7 @@ AGGREGATIONS = [None, {"mode": "token_mean"}, {"mode": "token_sum"}, {"mode": "s
 
 
 class Learner:
-    """What every rank holds a copy of: parameters, and the frozen reference."""
+    """The state of which every rank holds a copy: parameters, and the frozen reference."""
 
     def __init__(self):
         noise = random.Random(3)
@@ -125,7 +125,7 @@ def test_six_parts_add_up_to_one_call(step):
 
 
 def framework(ranks, factor, across_ranks, across_micro_batches):
-    """What arrives at the optimiser if the trainer calls backward on factor times its sum, and the framework divides."""
+    """The gradient at the optimiser if the trainer calls backward on factor times its sum, and the framework divides."""
     local = [summed([{key: factor * value / across_micro_batches for key, value in part["gradient"].items()} for part in rank]) for rank in ranks]
     return {key: value / across_ranks for key, value in summed(local).items()}
 
@@ -135,7 +135,7 @@ def framework(ranks, factor, across_ranks, across_micro_batches):
     (1, MICRO_BATCHES),      # an accumulating trainer divides each loss by K
     (RANKS, MICRO_BATCHES),  # both
 ])
-def test_what_a_framework_averages_is_multiplied_back(step, across_ranks, across_micro_batches):
+def test_the_average_of_a_framework_is_multiplied_back(step, across_ranks, across_micro_batches):
     whole, ranks = step.call(step.samples, store=False), step.parts()
     factor = across_ranks * across_micro_batches
     check_gradient(framework(ranks, factor, across_ranks, across_micro_batches), whole)

@@ -3,7 +3,7 @@
 The page's name is the verifier's. Above the table there may be a block of JSON with `verifiers` and `missing`, the last one counts; without it the
 verifier stands alone. Columns: `options` (JSON, over those of the block), `reference`, `completion`, `prompt` (a text, or JSON where the cell
 begins as such: with a quote, a bracket or a brace), `tokens`, `score` (– is unscored), `reason`, `reward`; an id in code: the score of that
-verifier. Any other column is for people. A page with examples of another form has a test of its own, which names it: "NAME.md".
+verifier. Any other column is ignored. A page with examples of another form has a test of its own, which names it: "NAME.md".
 """
 import glob
 import json

@@ -149,7 +149,7 @@ def test_a_broken_item_does_not_spoil_the_others(plain):
 
 
 def test_a_completion_that_no_worker_reads_does_not_spoil_the_others(plain):
-    """What goes to a worker is JSON of 8 MiB at most; a control character takes six bytes of it."""
+    """A frame for a worker is JSON of 8 MiB at most; a control character takes six bytes of it."""
     items = verify(plain, [{"id": "1", "completion": "\x01" * ((8 << 20) // 6), "reference": "2"}, {"id": "2", "completion": "2", "reference": "2"}],
                    [{"name": "exact"}])
     assert items[0]["reward"] is None and items[0]["failure"]["code"] == "verifier_input_too_large"

@@ -20,7 +20,7 @@ SANITIZED = bool(os.environ.get("ROLLOUTD_SANITIZED"))
 VOLUME = float(os.environ.get("ROLLOUTD_VOLUME", "0.125" if SANITIZED else "1"))
 LOOSE = [{"name": "regex", "options": {"pattern": "^4"}}]
 ASYNC = {"Prefer": "respond-async"}
-# What the service may take whatever it is asked for: pages of the record cached by the writer (8 MiB) and by each worker (2 MiB).
+# Memory that the service may take with any load: pages of the record cached by the writer (8 MiB) and by each worker (2 MiB).
 CACHES = 8 + 2 * max(2, os.cpu_count()) << 20
 UNDER_WAY = 48 << 20  # replies that are not parsed yet, frames for the verifiers: more on a busy machine
 

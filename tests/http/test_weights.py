@@ -1,4 +1,4 @@
-"""Weight updates in steps: begin stops the dispatch of a run, commit or cancel lets it go on, and a deadline ends what was forgotten."""
+"""Weight updates in steps: begin stops the dispatch of a run, commit or cancel resumes it, and a deadline ends a forgotten update."""
 import contextlib
 import http.client
 import sqlite3
@@ -148,7 +148,7 @@ def test_an_abort_costs_no_attempt(start, engine):
 
 
 def test_a_group_that_an_abort_splits_keeps_its_members_and_its_advantages(start, engine):
-    """What was sampled stays at its revision; advantages are normalised over all members: [1, 0] gives [1, -1]."""
+    """Finished samples stay at their revision; advantages are normalised over all members: [1, 0] gives [1, -1]."""
     engine.for_rolloutd += "&in_flight=1"
     service = start(engine)
     engine.rules({"times": 1, "text": "\\boxed{42}"}, {"hold": True})

@@ -4,7 +4,7 @@
     tests/rooms/adding.py [--keep FOLDER]
 
 A verifier of the table, REAL_VERIFIER, is shown to consist of its four files. KINDS says what adding one of a kind may touch. Beside it only generated files change (tests/tools/generate), and the contract:
-what a person writes for people (schema/openapi.yaml, a page) is counted where the goal names it. New files lie in
+pages that a person writes (schema/openapi.yaml, a page of docs/) are counted where the goal names it. New files lie in
 tests/rooms/adding/ under the path that they get; the migration gets its number here."""
 import argparse
 import json
@@ -168,7 +168,7 @@ REAL_VERIFIER = "cosine_length"
 
 
 def program_files(tree):
-    """What a person writes of the program."""
+    """The files of the program that a person writes."""
     for room in ("client", "server", "verifiers"):
         for folder, _, names in os.walk(os.path.join(tree, room)):
             yield from (os.path.join(folder, name) for name in names if name.endswith((".c", ".h", ".def", ".py", ".build")))

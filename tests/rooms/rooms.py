@@ -50,7 +50,7 @@ DOORS = {
 # How many files of a room may be in one ring, each using the next. 1: none may be.
 RING_MAX = 8
 RINGS = {"server/batches": 1, "server/store": 14, "verifiers": 12}
-# What call.h itself needs, and what stands behind it in the archive.
+# Headers that call.h itself needs, and those behind it in the archive.
 HEADERS = {"server/http/call.h": ["server/http/errors.h"]}
 
 
@@ -94,7 +94,7 @@ def sources_of(build):
 
 
 def symbols(build):
-    """(file that uses, file that defines, symbol) for every symbol that one file takes from another. Who uses a function of libc means libc's,
+    """(file that uses, file that defines, symbol) for every symbol that one file takes from another. A use of a function of libc means libc's,
     also where a file puts its own in front of it for a library (recv() in server/http/gate.c)."""
     libc = ctypes.CDLL("libc.so.6")
     used, defined = {}, {}

@@ -1,4 +1,4 @@
-"""What must hold for the math verifier whatever the answers are: asked of a service in bulk, over families of writings (math_families.py).
+"""Properties of the math verifier that hold for any answer: asked of a service in bulk, over families of writings (math_families.py).
 
 Each check gives back what broke it. `post` sends items to /v1/verify and gives back its items."""
 from collections import Counter, namedtuple

@@ -473,7 +473,7 @@ def section(name):
 HEAD = """# Presets, one worked example each
 
 Written by `tests/tools/worked_examples.py` from the formulas of papers and trainers, in fifty digits and without any code of the service;
-`tests/http/test_presets.py` asks the service for the same numbers. What each knob of a preset is: [objective.md](objective.md).
+`tests/http/test_presets.py` asks the service for the same numbers. [objective.md](objective.md) explains each knob of a preset.
 
 The batch is the same for all: six rollouts in three groups, μ and σ of a group, n trainable tokens of a sequence, N = 7 sequences,
 T = 10 trainable tokens. R = `right` + `form`/2, so group a has rewards 1.5, 0.5 and 0, group b two of 0.5, group c one of 12. Rollout a-2 comes

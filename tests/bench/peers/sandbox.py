@@ -1,4 +1,4 @@
-"""What a user would do instead: a Python by hand with limits, and bubblewrap. Each runs one program and gives what it printed."""
+"""The alternatives of a user: a Python by hand with limits, and bubblewrap. Each runs one program and returns its output."""
 import os
 import resource
 import shutil

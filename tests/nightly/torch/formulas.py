@@ -11,7 +11,7 @@ def sg(value):
 
 
 class Place:
-    """What a formula may use."""
+    """The names that a formula may use."""
 
     def __init__(self, batch, advantage):
         tensors = batch.tensors()

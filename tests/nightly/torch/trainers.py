@@ -234,7 +234,7 @@ def at_last_token(batch, mask):
 
 
 def finish(batch, lp, loss, advantages):
-    """What a case returns; advantages [sequences, longest] or None."""
+    """The result of a case; advantages [sequences, longest] or None."""
     loss.backward()
     return loss.item(), batch.flat(lp.grad), batch.flat(advantages) if advantages is not None else None
 

@@ -21,7 +21,7 @@ RANKS, MICRO_BATCHES, VOCABULARY = 2, 3, 12
 
 
 def load_page():
-    """What the page defines."""
+    """The definitions of the page."""
     with open(os.path.join(ROOT, "docs", "objective.md"), encoding="utf-8") as file:
         text = re.search(r"```python\n(.*?)```", file.read(), re.S)[1]
     found = {}

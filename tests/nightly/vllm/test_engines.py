@@ -1,4 +1,4 @@
-"""What probes find out about vLLM, and about one that was started otherwise."""
+"""Findings of probes about vLLM, and about one that was started otherwise."""
 import pytest
 
 from conftest import SETTINGS
@@ -19,7 +19,7 @@ def processed(tmp_path_factory, vllm):
 
 
 def asked(service):
-    """What is shown once all questions were answered; those that took too long are put again."""
+    """The engine as it is shown once all questions were answered; those that took too long are put again."""
     def check():
         item = service.read("/v1/engines")["items"][0]
         return item if item["state"] == "up" and item["capabilities"]["seeds"] != "unknown" else None

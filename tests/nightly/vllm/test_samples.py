@@ -1,4 +1,4 @@
-"""What the service records is what vLLM answers by itself."""
+"""The record of the service agrees with vLLM's own answers."""
 import math
 
 from harness import eventually

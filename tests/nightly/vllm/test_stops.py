@@ -1,4 +1,4 @@
-"""What nobody waits for any more stops at the engine, what it breaks off is asked again, and its death costs its own samples one try."""
+"""Samples that nobody waits for stop at the engine, samples that it breaks off are asked again, and its death costs its own samples one try."""
 import json
 
 import pytest

@@ -1,4 +1,4 @@
-"""judge_injection: a scripted judge records what it is asked and answers by case. What is sent and read: docs/verifiers/judge.md."""
+"""judge_injection: a scripted judge records what it is asked and answers by case. Its protocol: docs/verifiers/judge.md."""
 import json
 import os
 import re

@@ -1,4 +1,4 @@
-"""What can be seen from outside of a program that breaks out: connections, signals, files, processes, memory, mounts."""
+"""Traces outside of a program that breaks out: connections, signals, files, processes, memory, mounts."""
 import glob
 import os
 import re
@@ -183,7 +183,7 @@ class Memory(threading.Thread):
 
 
 def traces(folders):
-    """What a program could leave on the machine. In the service's own folders nothing is new but its database's files."""
+    """Everything that a program could leave on the machine. In the service's own folders nothing is new but its database's files."""
     own = {"file " + os.path.join(folder, name) for folder in folders for name in os.listdir(folder) if ".db" not in name}
     return sysv() | mounts() | abstract_sockets() | marked_files() | own
 

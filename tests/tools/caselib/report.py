@@ -1,4 +1,4 @@
-"""What a suite found, and how it is printed."""
+"""The findings of a suite, and their form in print."""
 
 
 def short(value, limit=160):

@@ -157,7 +157,7 @@ class World:
         self.watch = Watch(self.service.pid, [self.folder.name, os.path.dirname(self.service.database)])
 
     def problem(self, hits):
-        """What is wrong outside, after a moment at most."""
+        """The first trace outside, after a moment at most."""
         if not self.service.alive():
             return "the service is gone"
         for pid, name in ((self.service.pid, "service"), (self.decoy.pid, "decoy")):

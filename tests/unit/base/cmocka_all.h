@@ -1,4 +1,4 @@
-/* What cmocka.h wants before it. */
+/* Headers that cmocka.h wants before it. */
 #ifndef TESTS_BASE_CMOCKA_ALL_H
 #define TESTS_BASE_CMOCKA_ALL_H
 

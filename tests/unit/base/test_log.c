@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What one call writes to standard error. */
+/* The line that one call writes to standard error. */
 static char line[4096];
 
 static int begin_capture(void)

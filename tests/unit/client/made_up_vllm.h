@@ -6,7 +6,7 @@
 
 enum seeds { SEEDS_HONOURED, SEEDS_IGNORED, SEEDS_CONSTANT };
 
-/* What a made-up vLLM is like. */
+/* A made-up vLLM. */
 struct vllm {
     const char *model;
     const char *adapter; /* served beside it; NULL: lora-a */

@@ -6,7 +6,7 @@
 
 /* All that are due. */
 void answer_probes(struct pool *pool, int64_t now_us);
-/* Whose engines have answered. pool_destroy() is needed. */
+/* A pool with engines that have answered. pool_destroy() is needed. */
 struct pool *pool_of(const struct pool_engine *settings, size_t count);
 
 #endif

@@ -22,7 +22,7 @@ static const struct {
     {"openai", "/v1/chat/completions", "openai_compat"},
 };
 
-/* What each class of error and each defect of a sample may become. */
+/* The codes that each class of error and each defect of a sample may become. */
 static const struct {
     const char *word;
     enum sample_failure code;

@@ -44,7 +44,7 @@ static void test_a_scorer_alone_samples_nothing(void **state)
 
 /* --- GETs ----------------------------------------------------------------------------------------- */
 
-/* What is asked of a server that knows one path alone: its paths, with a blank between. */
+/* The requests to a server that knows one path alone: their paths, with a blank between. */
 static void ask(const char *kind, const char *known_path, const char *body, char *ret_paths, size_t size)
 {
     struct probe_rules rules = {.adapter = kind ? kind_of(kind) : NULL, .url = "http://a"};

@@ -19,7 +19,7 @@
 
 static const struct pool_rules rules = {.pause_max_us = 3 * S, .down_timeout_us = 20 * S, .retry_ratio = 0.05};
 
-/* What the model knows of an engine: what happened to it, not what the pool made of it. */
+/* The model's knowledge of an engine: its events, not the conclusions of the pool. */
 struct known {
     struct engine *engine;
     size_t in_flight;

@@ -305,7 +305,7 @@ static void test_an_engines_budget_holds_for_all_batches_and_comes_back_slowly(v
     pool_destroy(pool);
 }
 
-static void test_what_cost_no_work_and_what_another_can_take_is_free(void **state)
+static void test_a_failure_without_work_and_one_that_another_engine_can_take_are_free(void **state)
 {
     struct pool *pool = pool_of(two, 2);
     struct retry_budget batch = RETRY_BUDGET_NEW;
@@ -497,7 +497,7 @@ int main(void)
         cmocka_unit_test(test_a_limit_that_was_set_stays),
         cmocka_unit_test(test_ten_repeats_and_a_fifth_of_the_first_tries),
         cmocka_unit_test(test_an_engines_budget_holds_for_all_batches_and_comes_back_slowly),
-        cmocka_unit_test(test_what_cost_no_work_and_what_another_can_take_is_free),
+        cmocka_unit_test(test_a_failure_without_work_and_one_that_another_engine_can_take_are_free),
         cmocka_unit_test(test_latencies_are_those_of_the_last_minute_within_an_eighth),
         cmocka_unit_test(test_requests_samples_and_failures_are_counted),
         cmocka_unit_test(test_pools_have_names_and_their_own_engines),

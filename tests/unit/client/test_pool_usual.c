@@ -1,4 +1,4 @@
-/* Whose clock a time-out was, the request's or the engine's (F10), and the time that an engine usually takes. */
+/* The clock behind a time-out, the request's or the engine's (F10), and the time that an engine usually takes. */
 #include "pool_support.h"
 #include "support.h"
 

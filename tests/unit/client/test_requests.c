@@ -376,7 +376,7 @@ static void test_stops_and_salt_are_sent_where_set(void **state)
 
 /* --- F04: every request says each thing once --------------------------------------------------------- */
 
-/* Whatever an adapter says by default and an option may say instead. */
+/* All fields that an adapter sends by default and an option may replace. */
 #define SOFT                                                                                                           \
     "{\"repetition_penalty\":1.5,\"repeat_penalty\":1.5,\"presence_penalty\":1,\"frequency_penalty\":1,"               \
     "\"ignore_eos\":true,\"min_tokens\":1,\"min_new_tokens\":1,\"skip_special_tokens\":false,"                         \
@@ -408,7 +408,7 @@ static struct sample_request full_request(int form)
     return request;
 }
 
-/* What the service says there must be refused as an option: it would stand there twice. */
+/* A field that the service sends must be refused as an option: it would stand there twice. */
 static void check_names(const char *who, const json_t *body, const json_t *options)
 {
     const char *name;

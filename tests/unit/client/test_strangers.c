@@ -9,7 +9,7 @@
 #define MODELS "{\"object\":\"list\",\"data\":[{\"id\":\"m\",\"object\":\"model\"}]}"
 #define STUB "{\"status\":\"ok\"}"
 
-/* What is at one path; NULL ends them. Everything else is `rest`. */
+/* The answer of one path; NULL ends them. All other paths have `rest`. */
 struct place {
     const char *path;
     int status;

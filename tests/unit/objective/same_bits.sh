@@ -13,7 +13,7 @@ for compiler in gcc clang; do
     command -v "$compiler" >/dev/null || continue
     for flags in "-O0" "-O3" "-O3 -DOBJECTIVE_NO_CLONES -DOBJECTIVE_WIDEST=16" "-O2 -DOBJECTIVE_WIDEST=32" \
         "-O3 -mavx2 -DOBJECTIVE_WIDEST=16" "-O3 -march=native"; do
-        # What is built for AVX2 runs only where the processor has it.
+        # A build for AVX2 runs only where the processor has it.
         case $flags in *avx2*) grep -q avx2 /proc/cpuinfo || continue ;; esac
         # shellcheck disable=SC2086
         "$compiler" -std=gnu17 -D_GNU_SOURCE -ffp-contract=off $flags -I"$root" -o "$work/bits" \

@@ -1,5 +1,5 @@
-/* dloss_dlogp is the derivative of the scalar loss, for every loss with every KL and every correction. What a loss
- * holds constant for the gradient (sg) is held constant here too. */
+/* dloss_dlogp is the derivative of the scalar loss, for every loss with every KL and every correction. A term
+ * that a loss holds constant for the gradient (sg) is held constant here, too. */
 #include "tests/unit/objective/fixture.h"
 
 enum { SEQUENCES = 4, GROUPS = 2 };

@@ -1,5 +1,4 @@
-/* The loops of every width, against the plain reading of what they promise. What a processor does not have is left out.
- */
+/* The loops of every width, against a plain reading of their promise. Widths that the processor lacks are left out. */
 #include "server/objective/kernels_private.h"
 #include "tests/unit/objective/fixture.h"
 

@@ -423,7 +423,7 @@ static void test_the_order_of_sequences_matters_to_no_estimator_but_the_running_
     }
 }
 
-/* What stands at a masked token, and padding behind the end, changes no bit of any loss. */
+/* Values at a masked token, and padding behind the end, change no bit of any loss. */
 static void test_masked_tokens_touch_no_loss(void **state)
 {
     (void)state;

@@ -75,7 +75,7 @@ static long double true_k3(long double x)
     return (sum + 1) * x * x / 2;
 }
 
-/* What expm1(x) - x would lose is as much as 1 / x. */
+/* The loss of expm1(x) - x would be as much as 1 / x. */
 static void test_k3_errs_by_less_than_four_ulps_however_small_x_is(void **state)
 {
     uint64_t seed = 5;

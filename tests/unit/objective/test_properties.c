@@ -220,7 +220,7 @@ static void test_single_and_double_arrays_of_the_same_numbers_give_the_same_bits
     test_free(scene);
 }
 
-/* What a batch does: the loss at its closing from counts alone, the terms of each rollout later. */
+/* As a batch does: the loss at its closing from counts alone, the terms of each rollout later. */
 static void test_the_terms_of_single_rollouts_sum_to_the_loss_at_the_closing(void **state)
 {
     struct scene *scene = random_scene(7);

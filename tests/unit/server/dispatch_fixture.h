@@ -27,7 +27,7 @@ struct sent {
     bool cancelled;
 };
 
-/* What came on record of a rollout. */
+/* The record of a rollout. */
 struct recorded {
     int64_t sample_index;
     enum store_rollout_state state;

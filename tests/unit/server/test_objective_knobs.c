@@ -93,7 +93,7 @@ static void test_the_reply_echoes_every_knob_of_the_chosen_kinds(void **state)
     finish(&asked);
 }
 
-static void test_what_is_written_is_read_back_the_same(void **state)
+static void test_written_knobs_are_read_back_the_same(void **state)
 {
     struct objective_knobs before, after;
     struct json_write json;
@@ -145,7 +145,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wrong_knobs_are_refused_with_their_path),
         cmocka_unit_test(test_the_reply_echoes_every_knob_of_the_chosen_kinds),
-        cmocka_unit_test(test_what_is_written_is_read_back_the_same),
+        cmocka_unit_test(test_written_knobs_are_read_back_the_same),
         cmocka_unit_test(test_presets_are_listed_with_every_knob),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,7 +93,7 @@ static int64_t until_no_batch_is_left(void *arg)
     return 0;
 }
 
-/* What was left is read back, cancelled and closed. How long that took. */
+/* Reads unfinished batches back, cancels and closes them. Returns the time that it took. */
 static int64_t end_what_was_left(void)
 {
     int64_t began_us = clock_monotonic_us();
@@ -208,7 +208,7 @@ static void never_read(void *arg)
     fail_msg("the list was read");
 }
 
-/* What the try holds must be given back: the leak sanitizer sees it. */
+/* Memory of the try must be given back: the leak sanitizer sees it. */
 static void test_a_service_may_end_before_its_unfinished_batches_could_be_listed(void **state)
 {
     (void)state;

@@ -257,7 +257,7 @@ static void test_tensors_that_are_not_aligned_are_noted_and_read(void **state)
     assert_true(safetensor_value(tensor, 0) == 1.0);
 }
 
-static void test_what_is_written_can_be_read_again(void **state)
+static void test_a_written_file_can_be_read_again(void **state)
 {
     (void)state;
     static const struct safetensors_column columns[] = {
@@ -367,7 +367,7 @@ int main(void)
         cmocka_unit_test(test_more_tensors_than_are_read_are_refused),
         cmocka_unit_test(test_every_half_is_widened_exactly),
         cmocka_unit_test(test_tensors_that_are_not_aligned_are_noted_and_read),
-        cmocka_unit_test(test_what_is_written_can_be_read_again),
+        cmocka_unit_test(test_a_written_file_can_be_read_again),
         cmocka_unit_test(test_a_long_text_of_the_metadata_is_read_as_a_short_one),
         cmocka_unit_test(test_a_long_text_under_a_name_with_escapes_is_found_by_its_name),
         cmocka_unit_test(test_faults_in_or_beside_a_long_text_are_refused),

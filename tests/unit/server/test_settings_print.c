@@ -39,7 +39,7 @@ static void test_the_printed_file_names_the_values_of_each_key(void **state)
     (void)state;
     char text[CONFIG_BYTES];
     print_config(text);
-    assert_non_null(strstr(text, "  # Log lines for people or for machines. (one of text, json)\n  format: text\n"));
+    assert_non_null(strstr(text, "  # Format of log lines. (one of text, json)\n  format: text\n"));
     assert_non_null(strstr(text, "\n\n# A request must have arrived completely by then. (a duration from 1ms to 1d)\n"
                                  "body_timeout: 60s\n"));
     assert_non_null(strstr(text, "\nengines: []\n#  - url: "));

@@ -45,7 +45,7 @@ static void expect_refusal(const char *json, int status, const char *code, const
         fail_msg("%s: %d %s", json, refused.status, refused.body);
 }
 
-static void test_what_is_wrong_is_refused_with_its_path(void **state)
+static void test_each_fault_is_refused_with_its_path(void **state)
 {
     (void)state;
     expect_refusal("{\"verifiers\":[{\"name\":\"maths\"}]}", 400, "\"invalid_field\"", "\"verifiers[0].name\"");
@@ -223,7 +223,7 @@ static void test_a_name_that_no_score_can_be_taken_from_is_refused(void **state)
     expect_refusal(CHAIN("repetition", "overlong"), 422, "\"verifier_options\"", "\"verifiers[0].options.of\"");
 }
 
-/* What a worker says of one that has a score, and of one that has none. */
+/* Verdicts of a worker, one with a score and one without. */
 #define SAID(score) "{\"score\":" score ",\"verdict\":\"scored\",\"reason\":\"said\",\"failure\":null}"
 #define UNSAID                                                                                                         \
     "{\"score\":null,\"verdict\":\"unscored\",\"reason\":\"x\",\"failure\":{\"code\":\"x\",\"message\":\"m\"}}"
@@ -447,7 +447,7 @@ static void test_given_rewards_are_summed_by_weight_and_null_is_missing(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_wrong_is_refused_with_its_path),
+        cmocka_unit_test(test_each_fault_is_refused_with_its_path),
         cmocka_unit_test(test_defaults_are_the_contracts),
         cmocka_unit_test(test_the_same_options_have_the_same_hash_however_they_are_written),
         cmocka_unit_test(test_a_reference_that_cannot_be_read_is_named),

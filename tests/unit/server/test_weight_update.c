@@ -29,7 +29,7 @@ static int expiries;
 static bool store_is_full;
 static struct store_update_policy expiry; /* the last that the store was given; its run is gone */
 
-/* Who waits for a begin, and what it was told. */
+/* A waiter for a begin, and the answer that it got. */
 struct told {
     struct begin_waiter waiter;
     int times;

@@ -22,7 +22,7 @@ int pool_end(void **state);
 
 #define EXACT "{\"completion\":\"yes\",\"reference\":\"yes\",\"verifiers\":[{\"name\":\"exact\",\"options\":{}}]}"
 
-/* What a worker is sent, to be freed. */
+/* The frame for a worker, to be freed. */
 void put_frame(struct buffer *frame, struct text body);
 void put_slow_frame(struct buffer *frame);    /* long enough to be read for milliseconds */
 void put_endless_frame(struct buffer *frame); /* three verifiers, the second of which does not end */

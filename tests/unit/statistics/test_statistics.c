@@ -295,7 +295,7 @@ static void test_another_scale_is_no_change(void **state)
     assert_int_equal(changes(4, before, after), 0);
 }
 
-static void test_who_lacks_one_value_is_in_no_pair(void **state)
+static void test_a_member_without_one_of_the_values_is_in_no_pair(void **state)
 {
     const double before[] = {0, NAN, 1, 2};
     const double after[] = {2, 5, NAN, 1};
@@ -410,7 +410,7 @@ int main(void)
         cmocka_unit_test(test_a_correlation_does_not_depend_on_units),
         cmocka_unit_test(test_a_swap_a_tie_and_the_end_of_a_tie_are_changes),
         cmocka_unit_test(test_another_scale_is_no_change),
-        cmocka_unit_test(test_who_lacks_one_value_is_in_no_pair),
+        cmocka_unit_test(test_a_member_without_one_of_the_values_is_in_no_pair),
         cmocka_unit_test(test_changes_are_those_that_counting_pairs_finds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

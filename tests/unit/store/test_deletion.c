@@ -132,7 +132,7 @@ static void test_every_row_of_the_run_goes_and_no_other(void **state)
     assert_only_staying_is_left(fixture);
 }
 
-/* Each slice is a transaction of its own: a new process goes on with what the last one left. */
+/* Each slice is a transaction of its own: a new process continues where the last one stopped. */
 static void test_a_deletion_that_was_cut_off_goes_on_at_the_next_start(void **state)
 {
     struct fixture *fixture = *state;

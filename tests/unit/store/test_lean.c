@@ -192,7 +192,7 @@ static void test_arrays_as_base64_take_nothing(void **state)
     assert_in_range(lean_bytes(&body, &member), 1, 140);
 }
 
-static void test_what_only_looks_like_an_array_is_kept_and_spoils_nothing(void **state)
+static void test_a_text_that_only_looks_like_an_array_is_kept_and_spoils_nothing(void **state)
 {
     (void)state;
     struct lean_member member = make_member();
@@ -358,7 +358,7 @@ int main(void)
         cmocka_unit_test(test_any_other_text_comes_out_too),
         cmocka_unit_test(test_a_body_comes_out_as_posted_without_its_arrays_in_between),
         cmocka_unit_test(test_arrays_as_base64_take_nothing),
-        cmocka_unit_test(test_what_only_looks_like_an_array_is_kept_and_spoils_nothing),
+        cmocka_unit_test(test_a_text_that_only_looks_like_an_array_is_kept_and_spoils_nothing),
         cmocka_unit_test(test_an_array_of_other_values_is_kept),
         cmocka_unit_test(test_a_damaged_lean_form_is_refused),
         CLAIM(test_arrays_that_came_with_a_request_are_on_record_once),

@@ -234,7 +234,7 @@ static int open_as_nobody(void)
     return WEXITSTATUS(status);
 }
 
-static void test_what_cannot_be_written_is_refused(void **state)
+static void test_a_place_that_cannot_be_written_is_refused(void **state)
 {
     use(state);
     make_database();
@@ -307,7 +307,7 @@ int main(void)
         CLAIM(test_a_newer_version_is_refused_and_not_migrated_down),
         CLAIM(test_another_program_s_database_is_refused),
         CLAIM(test_a_directory_or_a_missing_directory_is_refused),
-        CLAIM(test_what_cannot_be_written_is_refused),
+        CLAIM(test_a_place_that_cannot_be_written_is_refused),
         CLAIM(test_network_file_systems_are_known_by_their_numbers),
         CLAIM(test_a_check_of_a_running_service_s_database_passes_and_writes_nothing),
         CLAIM(test_odd_characters_in_the_path_are_only_characters),

@@ -63,7 +63,7 @@ static void test_the_request_is_kept_byte_by_byte(void **state)
     store_request_finish(&request);
 }
 
-static void test_what_is_not_on_record_is_not_found(void **state)
+static void test_an_id_that_is_not_on_record_is_not_found(void **state)
 {
     use(state);
     struct store_batch batch;
@@ -143,7 +143,7 @@ static void test_a_key_counts_within_its_run_incarnation_and_route(void **state)
     assert_int_equal(number_by_hand(fixture, "SELECT count(DISTINCT id) FROM batches"), 4);
 }
 
-static void test_what_must_exist_is_not_made(void **state)
+static void test_a_batch_that_must_exist_is_not_made(void **state)
 {
     use(state);
     struct store_op op = batch_op(1, 1);
@@ -488,10 +488,10 @@ int main(void)
         CLAIM(test_segments_are_kept_beside_the_text),
         CLAIM(test_a_created_batch_is_read_back_with_every_column),
         CLAIM(test_the_request_is_kept_byte_by_byte),
-        CLAIM(test_what_is_not_on_record_is_not_found),
+        CLAIM(test_an_id_that_is_not_on_record_is_not_found),
         CLAIM(test_the_same_key_and_body_name_the_first_batch),
         CLAIM(test_a_key_counts_within_its_run_incarnation_and_route),
-        CLAIM(test_what_must_exist_is_not_made),
+        CLAIM(test_a_batch_that_must_exist_is_not_made),
         CLAIM(test_the_same_key_with_another_body_is_a_conflict_and_leaves_nothing),
         CLAIM(test_twenty_at_once_with_one_key_make_one_batch),
         CLAIM(test_a_rollout_is_read_back_with_every_column),

@@ -165,7 +165,7 @@ static double score_expected(const char *name, const char *id, const json_t *exp
     return json_number_value(expected);
 }
 
-/* What tests/cases/own says of any other verifier: its name is the file's. */
+/* Reads a case of tests/cases/own: the verifier's name is the file's. */
 static bool map_own(const char *name, const json_t *line, struct case_of_file *one)
 {
     one->name = one->category = name;

@@ -4,7 +4,7 @@
 
 #include "verifiers/sandbox/cage_private.h"
 
-/* Acts in a holder of the level. What it writes to out is the text that comes back, to be freed; "no holder: STEP: ERROR"
+/* Acts in a holder of the level. Returns the text that it writes to out, to be freed; "no holder: STEP: ERROR"
  * if there is none. Root drops to an ordinary user. */
 typedef void (*holder_act)(struct cage *cage, int out, const void *arg);
 char *in_holder(enum sandbox_level level, holder_act act, const void *arg);

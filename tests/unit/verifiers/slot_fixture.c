@@ -124,7 +124,7 @@ size_t fixture_descendants(pid_t pid, pid_t *ret_pids, size_t room)
     return count;
 }
 
-/* What nobody has waited for is still listed: a container's first process may never do it. */
+/* A zombie is still listed: a container's first process may never wait for it. */
 static bool is_gone(pid_t pid)
 {
     char path[64];

@@ -13,7 +13,7 @@ struct slot_fixture {
     int fd;
 };
 
-/* What a trial says of this machine: asked once. Where it is SANDBOX_LEVEL_NONE no slot is started. */
+/* The level of this machine by a trial: asked once. Where it is SANDBOX_LEVEL_NONE no slot is started. */
 enum sandbox_level fixture_level(void);
 
 /* testlib: NULL for none. */

@@ -1,4 +1,4 @@
-/* What stands beside a box. */
+/* Text beside a box. */
 #include "tests/unit/base/cmocka_all.h"
 #include "verifiers/text/around.h"
 #include "verifiers/text/extract.h"

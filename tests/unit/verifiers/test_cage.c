@@ -1,4 +1,4 @@
-/* What a program in a cage can do, and what is left of it. The tests of the full level are left out where a machine does
+/* Abilities of a program in a cage, and its remains. The tests of the full level are left out where a machine does
  * not offer it (a container with Docker's default profile, for one). */
 #include "tests/unit/base/cmocka_all.h"
 

@@ -1,4 +1,4 @@
-/* What the verifier code reads without running anything: the program in a completion, outputs, values, pickles, the forms
+/* Texts that the verifier code reads without running anything: the program in a completion, outputs, values, pickles, the forms
  * of references, and the choice of tests. */
 #include "tests/unit/verifiers/grade.h"
 

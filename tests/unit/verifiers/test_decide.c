@@ -287,7 +287,7 @@ static void test_names_beside_functions(void **state)
           {"sqrt(x+1)", "sqrt(x)+1", MATH_DIFFERENT}, {"x", "pi", MATH_DIFFERENT});
 }
 
-/* What differs only between two places, or far out, or at a few points: never equal. */
+/* Functions that differ only between two places, or far out, or at a few points are never equal. */
 static void test_points_between_the_breaks_count(void **state)
 {
     (void)state;

@@ -167,7 +167,7 @@ static void test_the_built_in_question_names_labels_and_range_of_its_form(void *
     }
 }
 
-static void test_what_a_question_names_and_is_not_there_fails_without_a_call(void **state)
+static void test_a_question_with_a_missing_value_fails_without_a_call(void **state)
 {
     static const struct asked rows[] = {
         {YES_NO, "Q", "C", NULL, NULL, 0},
@@ -259,7 +259,7 @@ int main(void)
         cmocka_unit_test(test_raw_values_stand_as_they_are),
         cmocka_unit_test(test_a_chat_request_has_messages_temperature_and_a_seed_and_no_more),
         cmocka_unit_test(test_the_built_in_question_names_labels_and_range_of_its_form),
-        cmocka_unit_test(test_what_a_question_names_and_is_not_there_fails_without_a_call),
+        cmocka_unit_test(test_a_question_with_a_missing_value_fails_without_a_call),
         cmocka_unit_test(test_a_blank_completion_is_wrong_without_a_call),
         cmocka_unit_test(test_more_than_256_questions_or_4_mib_are_too_many),
         cmocka_unit_test(test_reward_models_are_sent_what_their_servers_want),

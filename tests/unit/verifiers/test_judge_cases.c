@@ -41,7 +41,7 @@ static json_t *chat_body(const json_t *reply)
                      reason ? json_string_value(reason) : "stop");
 }
 
-/* What the service would say of one call. */
+/* The reply of the service to one call. */
 static json_t *reply_to_call(const json_t *reply)
 {
     const json_t *raw = json_object_get(reply, "raw");
@@ -178,7 +178,7 @@ static void check_line(const json_t *line)
     json_decref(options);
 }
 
-/* What needs a service: repeats, time, the pool of a batch. */
+/* Cases that need a service: repeats, time, the pool of a batch. */
 static bool needs_a_service(const json_t *line)
 {
     return json_is_true(json_object_get(line, "own_engine")) ||

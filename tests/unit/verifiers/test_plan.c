@@ -83,7 +83,7 @@ static void test_calls_stand_in_the_place_of_the_verdict(void **state)
     json_decref(verdicts);
 }
 
-static void test_what_needs_no_call_is_judged_at_once(void **state)
+static void test_a_completion_that_needs_no_call_is_graded_at_once(void **state)
 {
     json_t *verdicts = answer("\"completion\":\" \"," FIRST, 0);
 
@@ -147,7 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_calls_stand_in_the_place_of_the_verdict),
-        cmocka_unit_test(test_what_needs_no_call_is_judged_at_once),
+        cmocka_unit_test(test_a_completion_that_needs_no_call_is_graded_at_once),
         cmocka_unit_test(test_replies_are_judged_by_the_verifier_in_whose_place_they_stand),
         cmocka_unit_test(test_replies_of_one_do_not_reach_another),
         cmocka_unit_test(test_too_many_calls_are_a_failure),

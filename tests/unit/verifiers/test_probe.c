@@ -1,4 +1,4 @@
-/* What the probe finds in surroundings that forbid one thing or another. Each is made in a child: a user namespace of its
+/* Findings of the probe in surroundings that forbid one thing or another. Each is made in a child: a user namespace of its
  * own in which a limit, a mount or a filter is set. Where not even that can be made, the test is skipped. */
 #include "tests/unit/base/cmocka_all.h"
 
@@ -28,7 +28,7 @@ static int write_text(const char *path, const char *text)
     return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
 }
 
-/* Whoever runs the tests is an ordinary user in it, with all its capabilities until an exec. */
+/* The user of the tests is an ordinary user in it, with all its capabilities until an exec. */
 static int enter_user_namespace(int more)
 {
     char users[40];
@@ -98,7 +98,7 @@ static int forbid(const char *const *calls, size_t count, uint32_t action, bool 
     return result < 0 ? -1 : 0;
 }
 
-/* What matters of the profile that Docker loads by default. */
+/* The part of Docker's default profile that matters here. */
 static int a_container_profile(void)
 {
     static const char *const calls[] = {"unshare",    "setns",     "mount",     "umount2",

@@ -1,4 +1,4 @@
-/* The programs of tests/fixtures/python/ in a slot: by its zygote, and by /usr/bin/python3 as a command. What comes back is the
+/* The programs of tests/fixtures/python/ in a slot: by its zygote, and by /usr/bin/python3 as a command. Both results are the
  * same. Without a cage test_python.c compares them. */
 #include "tests/unit/verifiers/grade.h"
 
@@ -140,7 +140,7 @@ static int stop(void **state)
     return 0;
 }
 
-/* What a program gets for its standard streams is up to the slot: programs with other ones are left out. */
+/* The slot decides about standard streams: programs with other ones are left out. */
 static bool is_for_slots(const char *name)
 {
     static char bytes[FILE_MAX_BYTES];

@@ -56,7 +56,7 @@ static void *answer(void *argument)
     return NULL;
 }
 
-/* What sandbox_run() gives for the program, if the slot answers with `result` and `texts`. */
+/* The result of sandbox_run() for the program, if the slot answers with `result` and `texts`. */
 static int run(const struct sandbox_program *program, const struct wire_result *result, const char *texts,
                struct made_up *ret_slot, struct sandbox_result *ret_result)
 {

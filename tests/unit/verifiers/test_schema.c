@@ -48,7 +48,7 @@ static void test_values_stand_in_the_order_of_the_text(void **state)
     document_finish(&document);
 }
 
-static void test_what_is_no_json_is_told_with_its_place(void **state)
+static void test_text_that_is_no_json_is_refused_with_its_place(void **state)
 {
     (void)state;
     expect_unread(TEXT_LITERAL(""), DOCUMENT_NOT_JSON, 0);
@@ -510,7 +510,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values_stand_in_the_order_of_the_text),
-        cmocka_unit_test(test_what_is_no_json_is_told_with_its_place),
+        cmocka_unit_test(test_text_that_is_no_json_is_refused_with_its_place),
         cmocka_unit_test(test_keys_of_large_objects_are_found_and_told_apart),
         cmocka_unit_test(test_a_path_is_a_json_pointer_and_is_cut),
         cmocka_unit_test(test_the_order_of_values_is_total_and_ignores_how_they_are_written),

@@ -484,7 +484,7 @@ static void map_many_pieces(void)
         _exit(3);
 }
 
-/* What is not written takes page tables. */
+/* Mappings that are never written take page tables. */
 static void map_what_is_never_written(void)
 {
     static const int protections[] = {PROT_NONE, PROT_READ};
