@@ -16,7 +16,7 @@ from ._error import Error
 if TYPE_CHECKING:
     import mmap
 
-    Body = Optional[Union[bytes, mmap.mmap]]
+    Body = Optional[Union[bytes, memoryview, mmap.mmap]]
 
 RETRIED = frozenset((408, 429, 502, 503, 504))
 PAUSE_S, PAUSE_MAX_S = 0.1, 5.0  # after the first repetition, which comes at once
