@@ -79,6 +79,20 @@ class Model:
         return self
 
 
+@pytest.mark.parametrize("run", [None, "column"])
+def test_trl_is_told_that_the_column_of_references_is_not_there(plain, run):
+    renamed = {("solution" if name == "answer" else name): values for name, values in TRL.items()}
+    with pytest.raises(rolloutd.Error, match="column 'answer'"):
+        rolloutd.trl.reward(plain.url, MATH, run=run)(**renamed, trainer_state=State(0))
+    assert rolloutd.trl.reward(plain.url, MATH, run=run, reference="solution")(**renamed, trainer_state=State(0)) == [1, 0, None, None]
+
+
+def test_trl_goes_on_where_a_later_step_has_no_reference_that_can_be_read(plain):
+    judge = rolloutd.trl.reward(plain.url, MATH)
+    judge(**TRL)
+    assert judge(**{**TRL, "answer": [UNREADABLE] * 4}) == [None] * 4
+
+
 def test_trl_that_starts_again_takes_back_what_it_threw_away(plain, client):
     for step in (0, 1):
         rolloutd.trl.reward(plain.url, MATH, run="again")(**TRL, trainer_state=State(step))

@@ -78,6 +78,7 @@ class Link:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is no URL of a service, such as http://127.0.0.1:8787")
         self.host, self.port, self.tls = parts.hostname, parts.port, parts.scheme == "https"
+        self.origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"  # for messages: without a password
         self.prefix, self.patience_s, self.timeout_s = parts.path.rstrip("/"), patience_s, timeout_s
         self.headers: Dict[str, str] = {}
         if token:
@@ -141,7 +142,7 @@ class Link:
                 after = reply.headers.get("retry-after")
             except (OSError, http.client.HTTPException) as problem:
                 code = "no_reply" if isinstance(problem, (socket.timeout, http.client.HTTPException)) else "unreachable"
-                failure = Error(None, code, f"{method} {path}: {problem or type(problem).__name__}")
+                failure = Error(None, code, f"{method} {self.origin}{self.prefix}{path}: {problem or type(problem).__name__}")
                 failure.__cause__ = problem
             now = time.monotonic()
             ends = now + self.patience_s if ends is None else ends

@@ -14,9 +14,10 @@ import contextlib
 import hashlib
 import itertools
 import json
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ._client import Client
+from ._error import Error
 
 EMPTY = {"code": "empty_completion", "message": "the model ended at once"}
 Verifiers = Sequence[Mapping[str, Any]]
@@ -41,30 +42,63 @@ def reward(url: str, verifiers: Verifiers, *, reference: str = "answer", task: s
     """For `reward_funcs`. reference, task: columns of the data set; one that is not there is left out. run: the completions are on record
     under this run (POST /v1/score), so that its report, audits and alarms are about them; None: POST /v1/verify, which keeps nothing.
     TRL shows `rolloutd/failed`, the share without a reward, and the column `rolloutd_failure`."""
-    client, draws, is_attached = Client(url, token), itertools.count(), False
+    return Judge(Client(url, token), list(verifiers), reference, task, run, name)
 
-    def judge(prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Optional[Sequence[Any]] = None, trainer_state: Any = None,
-              log_metric: Any = None, log_extra: Any = None, **columns: Any) -> List[Optional[float]]:
-        nonlocal is_attached
-        rows = Rows(prompts, completions, completion_ids, columns.get(reference), columns.get(task))
+
+class Judge:
+    """The reward function; one for each process of the trainer."""
+
+    def __init__(self, client: Client, verifiers: Verifiers, reference: str, task: str, run: Optional[str], name: str) -> None:
+        self.client, self.verifiers, self.reference, self.task, self.run, self.__name__ = client, verifiers, reference, task, run, name
+        self.draws, self.is_attached, self.is_first = itertools.count(), False, True
+
+    def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Optional[Sequence[Any]] = None, trainer_state: Any = None,
+                 log_metric: Any = None, log_extra: Any = None, **columns: Any) -> List[Optional[float]]:
+        rows = Rows(prompts, completions, completion_ids, columns.get(self.reference), columns.get(self.task))
         judged: Sequence[Mapping[str, Any]]
-        if run is None:
-            judged = client.verify(list(verifiers), rows.items())
+        if self.run is None:
+            judged = self.client.verify(self.verifiers, rows.items())
         else:
-            step, purpose = getattr(trainer_state, "global_step", 0), purpose_of(getattr(log_metric, "__self__", None))
-            if purpose == "train" and not is_attached:  # an evaluation before the first step takes nothing back
-                client.attach(run, step=step, revision=step)
-                is_attached = True
-            judged = score(client, run, verifiers, rows, step, next(draws), purpose)
+            with self.naming_the_column(columns):
+                judged = self.score(self.run, rows, getattr(trainer_state, "global_step", 0), purpose_of(getattr(log_metric, "__self__", None)))
+        if self.is_first:
+            refuse_unreadable(judged, self.reference)
+            self.is_first = False
         failures = [item["failure"]["code"] if item["failure"] else "" for item in judged]
         if log_metric:
-            log_metric(f"{name}/failed", sum(map(bool, failures)) / max(len(failures), 1))
+            log_metric(f"{self.__name__}/failed", sum(map(bool, failures)) / max(len(failures), 1))
         if log_extra and any(failures):
-            log_extra(f"{name}_failure", failures)
+            log_extra(f"{self.__name__}_failure", failures)
         return [item["reward"] for item in judged]
 
-    judge.__name__ = name
-    return judge
+    def score(self, run: str, rows: Rows, step: int, purpose: str) -> List[Mapping[str, Any]]:
+        """Rollouts in the order of TRL's lists."""
+        if purpose == "train" and not self.is_attached:  # an evaluation before the first step takes nothing back
+            self.client.attach(run, step=step, revision=step)
+            self.is_attached = True
+        groups, places = rows.groups(next(self.draws))
+        batch = self.client.score(run=run, policy_revision=step, purpose=purpose, verifiers=self.verifiers, groups=groups, return_=[])
+        found: List[Any] = [None] * len(places)
+        for place, rollout in zip(places, rollouts_of(batch)):
+            found[place] = rollout
+        return found
+
+    @contextlib.contextmanager
+    def naming_the_column(self, columns: Mapping[str, Any]) -> Iterator[None]:
+        try:
+            yield
+        except Error as problem:
+            if problem.code != "missing_field" or self.reference in columns:
+                raise
+            message = f"{problem.message}, and the data set has no column {self.reference!r}"
+            raise Error(problem.status, problem.code, message, problem.path, problem.request_id) from problem
+
+
+def refuse_unreadable(judged: Sequence[Mapping[str, Any]], column: str) -> None:
+    """Where no reference of the first step can be read none will be, and TRL would train on nothing without a word."""
+    failures = [item["failure"] for item in judged]
+    if failures and all(failure and failure["code"] == "reference_unreadable" for failure in failures):
+        raise Error(422, "reference_unreadable", f"{failures[0]['message']} (the column {column!r} of the data set)", column)
 
 
 def purpose_of(trainer: Any) -> str:
@@ -99,16 +133,6 @@ class Rows:
 
 def optional(**fields: Any) -> Dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def score(client: Client, run: str, verifiers: Verifiers, rows: Rows, revision: int, draw: int, purpose: str) -> List[Mapping[str, Any]]:
-    """Rollouts in the order of TRL's lists."""
-    groups, places = rows.groups(draw)
-    batch = client.score(run=run, policy_revision=revision, purpose=purpose, verifiers=list(verifiers), groups=groups, return_=[])
-    found: List[Any] = [None] * len(places)
-    for place, rollout in zip(places, rollouts_of(batch)):
-        found[place] = rollout
-    return found
 
 
 def rollouts_of(batch: Mapping[str, Any]) -> Iterable[Dict[str, Any]]:

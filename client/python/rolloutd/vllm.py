@@ -28,7 +28,8 @@ class Weights:
         ValueError for a model with tied embeddings: vLLM's reload leaves the output layer as it was, without a word. Untie it first."""
         config = getattr(model, "config", None)
         if config is not None and getattr(config, "tie_word_embeddings", False):
-            raise ValueError("the model's embeddings are tied: vLLM would keep its old output layer; untie it first")
+            raise ValueError("the model's embeddings are tied: vLLM would keep its old output layer; start it and the trainer on a copy "
+                             "by rolloutd.vllm.untie")
         self.save(model if isinstance(model, Mapping) else model.state_dict())
         self.post("/pause?mode=wait")
         try:
@@ -48,6 +49,20 @@ class Weights:
 
     def post(self, path: str, body: Optional[Mapping[str, Any]] = None) -> None:
         self.link.request("POST", path, None if body is None else encode(body), {"Content-Type": "application/json"}, self.timeout_s)
+
+
+def untie(source: str, folder: str) -> None:
+    """Writes a copy of a model, with its tokenizer, whose output layer is a tensor of its own: for vLLM and the trainer. It computes the same
+    numbers. source: a folder, or a name at Hugging Face."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(source)
+    head = model.get_output_embeddings()
+    head.weight = torch.nn.Parameter(head.weight.detach().clone())
+    model.config.tie_word_embeddings = False
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(source).save_pretrained(folder)
 
 
 def worst_difference(batch: Mapping[str, Any], logprobs: Mapping[str, Any]) -> float:
