@@ -14,7 +14,7 @@ LINKED_PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTI
 PROGRAM_PAGES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FAULTS = ROOT / "tests" / "faults.md"
 FAULT_KINDS = [f"F{number:02}" for number in range(1, 27)]
-HEADINGS = ["Context", "Decision", "Evidence", "What would change it"]
+HEADINGS = ["Context", "Decision", "Evidence", "Reasons to change it"]
 
 
 def prose(page):

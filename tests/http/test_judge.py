@@ -214,7 +214,7 @@ CHANGES = [{}, {"template": None}, {"template": "{completion}{reference}"}, {"te
            {"parse": {"kind": "yes_no", "labels": {"yes": 0.5, "no": 0}}}]
 
 
-def test_whatever_can_change_a_verdict_is_in_the_hash_of_its_options(service, judge):
+def test_everything_that_can_change_a_verdict_is_in_the_hash_of_its_options(service, judge):
     judge.rules(YES)
     hashes = {verdict_on(service, **change)["options_sha256"] for change in CHANGES}
     assert len(hashes) == len(CHANGES)

@@ -58,7 +58,7 @@ GOOD = {"rollout": "r_1", "verifier": "word", "truth": True, "by": "anna"}
     ({"labels": [{**GOOD, "rollout": "r_0000000000000000000000000-00000-00000"}]}, 404, "not_found", "labels[0].rollout"),
     *(({"labels": [{name: value for name, value in GOOD.items() if name != left_out}]}, 400, "missing_field", f"labels[0].{left_out}") for left_out in GOOD),
 ])
-def test_what_is_no_label_is_refused_with_its_place(plain, body, status, code, path):
+def test_a_body_that_is_no_label_is_refused_with_its_place(plain, body, status, code, path):
     reply = plain.post("/v1/labels", body)
     assert (reply.status, reply.json["error"]["code"], reply.json["error"]["path"]) == (status, code, path), reply
 

@@ -368,7 +368,7 @@ static void check_recovery(struct world *world)
     assert_int_equal(given, room);
 }
 
-static void test_whatever_happens_the_promises_hold(void **state)
+static void test_the_promises_hold_after_any_events(void **state)
 {
     char message[POOL_MESSAGE_BYTES];
 
@@ -530,7 +530,7 @@ static void test_one_prompt_for_all_spills_and_fills_every_engine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whatever_happens_the_promises_hold),
+        cmocka_unit_test(test_the_promises_hold_after_any_events),
         cmocka_unit_test(test_prefixes_are_spread_and_each_stays_where_it_is),
         cmocka_unit_test(test_a_flapping_engine_moves_its_own_prefixes_once_and_no_others),
         cmocka_unit_test(test_one_prompt_for_all_spills_and_fills_every_engine),

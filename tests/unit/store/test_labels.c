@@ -44,7 +44,7 @@ static enum store_status put(const struct store_label *labels, size_t count, siz
     return status;
 }
 
-/* What a visit saw, "math+ math- …". */
+/* The labels of a visit, "math+ math- …". */
 struct seen {
     char text[256];
     size_t most;
