@@ -341,7 +341,18 @@ def ifeval():
             yield bytes([ids.index(named[0]), index % 256]) + row["completion"].encode()
 
 
-TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, grade, asks, math, compare, verdicts, paths, heads, slot, code, lean, ngrams, choice, schema, ifeval]
+def pieces():
+    """As characters, and with each token a byte longer than the one before it."""
+    for row in lines("steps.jsonl", 1):
+        said = row["completions"][0]
+        whole, ends = said["text"].encode(), said.get("token_ends") or []
+        lengths = [min(max(end - before, 0), 255) for before, end in zip([0, *ends], ends)][:255]
+        for kind in (0, 1):
+            yield bytes([kind, max(len(lengths) - 1, 0), *lengths[:-1]]) + whole
+            yield bytes([kind, 7, *range(7)]) + whole
+
+
+TARGETS = [objective_tensors, numbers, lift, batches, verify, objective, replies, settings, grade, asks, math, compare, verdicts, paths, heads, slot, code, lean, ngrams, choice, schema, ifeval, pieces]
 
 
 def write_words(path):

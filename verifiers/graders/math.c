@@ -483,7 +483,7 @@ static void grade(const struct verifier_input *input, struct verdict *ret_verdic
 
 const struct verifier verifier_math = {
     .name = "math",
-    .version = "6",
+    .version = "7",
     .help = "1 if the final answer has the reference's value, exactly",
     .needs_reference = true,
     .options = options,

@@ -1,15 +1,20 @@
 /* Numbers of choices in their older spellings, C_{10}^3 and {}_{10}C_3, and fractions set as ^{3}/_{4}. */
 #include "verifiers/math/reader.h"
 
-/* A whole number `ahead`, in braces or without; its tokens, 0: something else. */
+/* A whole number `ahead`, in braces or without: as elsewhere all digits that stand together are taken then, where TeX takes one.
+ * Its tokens, 0: something else. */
 static size_t scan_whole(const struct math_reader *reader, size_t ahead, unsigned long *ret_value)
 {
     size_t braces = peek_at(reader, ahead)->kind == TOKEN_OPEN_BRACE;
     size_t digits = 0;
     unsigned long value = 0;
 
-    while (peek_at(reader, ahead + braces + digits)->kind == TOKEN_DIGIT && digits < 6 && (braces || digits == 0))
-        value = value * 10 + peek_at(reader, ahead + braces + digits++)->value;
+    for (; digits < 6; digits++) {
+        const struct math_token *token = peek_at(reader, ahead + braces + digits);
+        if (token->kind != TOKEN_DIGIT || (digits > 0 && !braces && !is_adjacent(token)))
+            break;
+        value = value * 10 + token->value;
+    }
     if (digits == 0 || (braces && peek_at(reader, ahead + 1 + digits)->kind != TOKEN_CLOSE_BRACE))
         return 0;
     *ret_value = value;

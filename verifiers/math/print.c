@@ -230,10 +230,16 @@ static void print_mixed(struct printer *printer, const struct math_node *node)
 /* 12^{{o}}: with one pair of braces the o would be a degree sign. */
 static void print_power(struct printer *printer, const struct math_node *node)
 {
+    const struct math_node *base = node->children[0];
     const struct math_node *exponent = node->children[1];
     bool circle = exponent->kind == MATH_NAME && text_equals(exponent->text, "o");
+    /* C_{5}^{2} would be a number of choices. */
+    bool grouped = base->kind == MATH_NAME && base->text.length_bytes > 2 && strchr("AC", base->text.data[0]) &&
+                   base->text.data[1] == '_';
 
-    print(printer, node->children[0], LEVEL_ATOM);
+    put(printer, grouped ? "{" : "");
+    print(printer, base, LEVEL_ATOM);
+    put(printer, grouped ? "}" : "");
     put(printer, circle ? "^{" : "^");
     put_group(printer, exponent);
     put(printer, circle ? "}" : "");

@@ -213,6 +213,21 @@ static void test_factorials_bind_tighter_than_powers(void **state)
     check_readings(rows, ARRAY_LENGTH(rows));
 }
 
+/* All digits that stand together are the subscript, as in x_12. */
+static void test_a_number_of_choices_is_read_alike_with_braces_and_without(void **state)
+{
+    static const struct reading_row rows[] = {
+        {"A_22^4", "\\frac{22!}{18!}"}, {"A_{22}^{4}", "\\frac{22!}{18!}"}, {"C_10^3", "\\binom{10}{3}"},
+        {"C^3_10", "\\binom{10}{3}"},   {"C_5^2", "\\binom{5}{2}"},         {"{}_10C_3", "\\binom{10}{3}"},
+        {"^13/_16", "\\frac{13}{16}"},  {"C_5^12", "{C_{5}}^{12}"},         {"{A_{22}}^{4}", "{A_{22}}^{4}"},
+        {"{C_5}^2", "{C_{5}}^{2}"},     {"B_22^4", "B_{22}^{4}"},           {"x_12^4", "x_{12}^{4}"},
+        {"C_1 0^3", REFUSED},
+    };
+
+    (void)state;
+    check_readings(rows, ARRAY_LENGTH(rows));
+}
+
 static void test_bars_pair_up(void **state)
 {
     static const struct reading_row rows[] = {
@@ -349,6 +364,7 @@ int main(void)
         cmocka_unit_test(test_digits_behind_a_caret_are_one_exponent),
         cmocka_unit_test(test_the_divided_part_must_be_clear),
         cmocka_unit_test(test_factorials_bind_tighter_than_powers),
+        cmocka_unit_test(test_a_number_of_choices_is_read_alike_with_braces_and_without),
         cmocka_unit_test(test_bars_pair_up),
         cmocka_unit_test(test_functions_take_what_stands_behind_them),
         cmocka_unit_test(test_degrees_percent_and_money_are_kept),
