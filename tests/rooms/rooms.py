@@ -8,7 +8,8 @@ that still run against it: it may only get shorter, so that a line there that no
 
 Each folder has its doors, the headers that others may include; the rest are *_private.h (DOORS has the few exceptions).
 
-Inside a room files may use each other, but a ring of many files is one file in disguise: RINGS says how many there may be."""
+Inside a room files may use each other, but a ring of many files is one file in disguise: RINGS says how many there may be. No symbol is
+defined by two files."""
 import ctypes
 import glob
 import os
@@ -93,23 +94,35 @@ def sources_of(build):
     return {path: source for path, source in found.items() if source and room_of(source)}
 
 
-def symbols(build):
-    """(file that uses, file that defines, symbol) for every symbol that one file takes from another. A use of a function of libc means libc's,
-    also where a file puts its own in front of it for a library (recv() in server/http/gate.c)."""
-    libc = ctypes.CDLL("libc.so.6")
+def tables(build):
+    """({symbol: files that use it}, {symbol: files that define it}), each file once and in order. A weak symbol is defined by nobody."""
     used, defined = {}, {}
     sources = sources_of(build)
     for line in subprocess.run(["nm", "-A", "-P", *sources], check=True, capture_output=True, text=True).stdout.splitlines():
         path, _, rest = line.partition(": ")
         name, kind = rest.split()[:2]
         if kind == "U":
-            used.setdefault(name, []).append(sources[path])
-        elif kind.isupper():
-            defined[name] = sources[path]
-    for name, sources in sorted(used.items()):
+            used.setdefault(name, set()).add(sources[path])
+        elif kind.isupper() and kind not in "WV":
+            defined.setdefault(name, set()).add(sources[path])
+    return ({name: sorted(files) for name, files in sorted(found.items())} for found in (used, defined))
+
+
+def symbols(used, defined):
+    """(file that uses, file that defines, symbol) for every symbol that one file takes from another. A use of a function of libc means libc's,
+    also where a file puts its own in front of it for a library (recv() in server/http/gate.c)."""
+    libc = ctypes.CDLL("libc.so.6")
+    for name, sources in used.items():
         for source in sources:
-            if name in defined and source != defined[name] and not hasattr(libc, name):
-                yield source, defined[name], name
+            if name in defined and source not in defined[name] and not hasattr(libc, name):
+                yield source, defined[name][0], name
+
+
+def doubled(defined):
+    """The linker takes either of two objects of archives that define one symbol, without a word: such a name is static, or it gets a prefix."""
+    for name, files in defined.items():
+        if len(files) > 1:
+            yield f"two files define {name}: {' '.join(files)}"
 
 
 def refused(source, target):
@@ -178,15 +191,16 @@ def read_exceptions():
 def main():
     os.chdir(ROOT)
     found = {f"{source} -> {target}" for source, target in includes() if refused(source, target)}
-    ring_lines = []
+    symbol_lines = []
     if len(sys.argv) > 1:
         arrows = {}
-        for source, target, name in symbols(os.path.abspath(sys.argv[1])):
+        used, defined = tables(os.path.abspath(sys.argv[1]))
+        for source, target, name in symbols(used, defined):
             arrows.setdefault(source, set()).add(target)
             if refused(source, target):
                 found.add(f"{source} -> {target} {name}()")
-        ring_lines = list(ring_faults(arrows))
-    faults = [*ring_lines, *door_faults(includes())]
+        symbol_lines = [*ring_faults(arrows), *doubled(defined)]
+    faults = [*symbol_lines, *door_faults(includes())]
     for line in faults:
         print(line)
     exceptions = read_exceptions()
