@@ -6,6 +6,7 @@
 #include "server/base/json_write.h"
 #include "server/http/http.h"
 #include "server/input/input.h"
+#include "server/reports/report.h"
 
 enum { NOTE_BYTES_MAX = 65536 };
 
@@ -65,17 +66,6 @@ void parse_note(struct call *call)
         check_note(call, &add->note);
 }
 
-static void write_note(struct json_write *json, const struct store_note *note)
-{
-    json_object_begin(json);
-    json_put_time(json, "at", note->at_us);
-    json_put_text(json, "prediction", note->prediction);
-    json_put_text(json, "result", note->result);
-    json_put_text(json, "explanation", note->explanation);
-    json_put_text(json, "limitation", note->limitation);
-    json_object_end(json);
-}
-
 static void note_added(struct store_op *op)
 {
     struct noting *noting = op->context;
@@ -84,7 +74,7 @@ static void note_added(struct store_op *op)
         struct call *call = request_call(request);
         struct json_write json;
         json_write_init(&json, &call->reply.body);
-        write_note(&json, &op->add_note.note);
+        report_write_note(&json, &op->add_note.note);
         call_answer_json(call, 200);
         request_answer(request);
     } else if (request && op->status == STORE_NOT_FOUND)
@@ -127,7 +117,7 @@ void list_notes(struct call *call)
     json_key(&json, "items");
     json_array_begin(&json);
     for (size_t i = 0; i < notes.count; i++)
-        write_note(&json, &notes.notes[i]);
+        report_write_note(&json, &notes.notes[i]);
     json_array_end(&json);
     json_put_string(&json, "next", *notes.next ? notes.next : NULL);
     json_object_end(&json);

@@ -297,20 +297,23 @@ static void put_limits(struct json_write *json, const struct report *report)
     json_array_end(json);
 }
 
+void report_write_note(struct json_write *json, const struct store_note *note)
+{
+    json_object_begin(json);
+    json_put_time(json, "at", note->at_us);
+    json_put_text(json, "prediction", note->prediction);
+    json_put_text(json, "result", note->result);
+    json_put_text(json, "explanation", note->explanation);
+    json_put_text(json, "limitation", note->limitation);
+    json_object_end(json);
+}
+
 static void put_notes(struct json_write *json, const struct report *report)
 {
     json_key(json, "notes");
     json_array_begin(json);
-    for (size_t i = 0; i < report->notes.count; i++) {
-        const struct store_note *note = &report->notes.notes[i];
-        json_object_begin(json);
-        json_put_time(json, "at", note->at_us);
-        json_put_text(json, "prediction", note->prediction);
-        json_put_text(json, "result", note->result);
-        json_put_text(json, "explanation", note->explanation);
-        json_put_text(json, "limitation", note->limitation);
-        json_object_end(json);
-    }
+    for (size_t i = 0; i < report->notes.count; i++)
+        report_write_note(json, &report->notes.notes[i]);
     json_array_end(json);
 }
 

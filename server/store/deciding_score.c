@@ -1,11 +1,8 @@
 #include "server/store/deciding_score.h"
 
-#include "server/base/json_scan.h"
-
 #include <math.h>
 
-/* The next value is {"score":…}. */
-static double read_score(struct json_scan *scan)
+double store_scan_score(struct json_scan *scan)
 {
     struct text key;
     double score = NAN;
@@ -32,7 +29,7 @@ static bool find_score(struct text scores, struct text name, double *ret_score)
     for (json_scan_object(&scan); !found && json_scan_member(&scan, &key);) {
         found = !name.data || text_same(key, name);
         if (found)
-            *ret_score = read_score(&scan);
+            *ret_score = store_scan_score(&scan);
         else
             json_scan_skip(&scan);
     }

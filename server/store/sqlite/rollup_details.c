@@ -2,6 +2,7 @@
 
 #include "server/base/cleanup.h"
 #include "server/base/json_scan.h"
+#include "server/store/deciding_score.h"
 #include "server/store/sqlite/values.h"
 
 #include <math.h>
@@ -85,21 +86,6 @@ static void count(struct rollup_details *details, const struct rollup_member *me
     add(details, &one, name);
 }
 
-/* The next value is {"score":…}. */
-static double read_score(struct json_scan *scan)
-{
-    struct text key;
-    double score = NAN;
-
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        if (text_equals(key, "score") && json_scan_peek(scan) == JSON_KIND_NUMBER)
-            json_scan_number(scan, &score);
-        else
-            json_scan_skip(scan);
-    }
-    return score;
-}
-
 static void add_scores(struct rollup_details *details, const struct rollup_member *member)
 {
     struct json_scan scan;
@@ -109,7 +95,7 @@ static void add_scores(struct rollup_details *details, const struct rollup_membe
         return;
     json_scan_init(&scan, member->heldout);
     for (json_scan_object(&scan); json_scan_member(&scan, &name);) {
-        double score = read_score(&scan);
+        double score = store_scan_score(&scan);
         const struct rollup_detail one = {.incarnation = member->incarnation,
                                           .revision = member->revision,
                                           .is_score = true,

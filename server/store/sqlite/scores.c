@@ -1,6 +1,7 @@
 #include "server/store/sqlite/scores.h"
 
 #include "server/base/json_scan.h"
+#include "server/store/deciding_score.h"
 
 enum { NAME_BYTES = 64 * 1024 };
 
@@ -48,21 +49,6 @@ bool scores_have_verdict(struct text verdicts, struct text id, struct text verdi
     return found && json_scan_ok(&scan);
 }
 
-/* The next value is {"score":…}. */
-static bool reaches(struct json_scan *scan, double minimum)
-{
-    struct text key;
-    bool found = false;
-    for (json_scan_object(scan); json_scan_member(scan, &key);) {
-        double score;
-        if (text_equals(key, "score") && json_scan_peek(scan) == JSON_KIND_NUMBER)
-            found = json_scan_number(scan, &score) && score >= minimum;
-        else
-            json_scan_skip(scan);
-    }
-    return found;
-}
-
 bool scores_reach(struct text scores, double minimum)
 {
     struct json_scan scan;
@@ -72,6 +58,6 @@ bool scores_reach(struct text scores, double minimum)
         return false;
     json_scan_init(&scan, scores);
     for (json_scan_object(&scan); json_scan_member(&scan, &key);)
-        found = reaches(&scan, minimum) || found;
+        found = store_scan_score(&scan) >= minimum || found;
     return found && json_scan_ok(&scan);
 }
