@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the Python client costs: the same requests by `requests`, and a large objective by curl, in turn in one run. Compare ratios, not days.
+"""The cost of the Python client: the same requests by `requests`, and a large objective by curl, in turn in one run. Compare ratios, not days.
 
     tests/bench/python_client.py [--binary build/rolloutd] [--rounds 300] [--tokens 1048576] [--repeats 15]        (an interpreter with requests and numpy)
 
