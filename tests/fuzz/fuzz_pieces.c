@@ -9,7 +9,7 @@ static bool is_white(char byte)
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
-/* What stands between the pieces is white. */
+/* Only white space stands between the pieces. */
 static void check_between(struct text whole, size_t from, struct text piece)
 {
     size_t start = (size_t)(piece.data - whole.data);
