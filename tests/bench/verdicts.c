@@ -4,9 +4,10 @@
  *
  * VERDICTS: lines of JSON as in tests/fingerprints/verdicts.jsonl. All lines of a verifier are judged in turn for half a second
  * of CPU time: as they are, then each behind 1 KiB of closed reasoning. Then each of its options judges 1 MiB of each text of
- * `patterns`. One line of JSON for each verifier. */
+ * `patterns`. Then each judges a mebibyte of short lines and of long ones, a step for each line (`lines_ms`). One line of JSON for each verifier. */
 #include "server/base/buffer.h"
 #include "verifiers/registry.h"
+#include "verifiers/text/pieces.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,19 +151,47 @@ static void read_lines(const char *path)
     fclose(file);
 }
 
-static double grade(const struct line *line, struct text completion)
+static struct verifier_input input_of(const struct line *line, struct text completion)
 {
-    struct verifier_input input = {.completion = completion,
+    return (struct verifier_input){.completion = completion,
                                    .prompt = TEXT_NONE,
                                    .reference = json_object_get(line->root, "reference"),
                                    .options = line->options,
                                    .completion_tokens = -1,
                                    .sandbox_fd = -1};
+}
+
+static double grade(const struct line *line, struct text completion)
+{
+    struct verifier_input input = input_of(line, completion);
     struct verdict verdict;
     double began = cpu_s();
 
     registry_grade(line->verifier, &input, &verdict);
     verdict_finish(&verdict);
+    return cpu_s() - began;
+}
+
+/* As a worker does it. */
+static double grade_lines(const struct line *line, struct text completion)
+{
+    struct verifier_input input = input_of(line, completion);
+    double began = cpu_s();
+    size_t count;
+    _cleanup_free_ struct piece *pieces = pieces_of(completion, PIECES_PER_LINE, &count);
+    size_t calls = line->verifier->grades_pieces ? 1 : count;
+
+    for (size_t i = 0; i < calls; i++) {
+        struct verdict verdict;
+        if (line->verifier->grades_pieces) {
+            input.pieces = pieces;
+            input.piece_count = count;
+        } else {
+            input.completion = pieces[i].text;
+        }
+        registry_grade(line->verifier, &input, &verdict);
+        verdict_finish(&verdict);
+    }
     return cpu_s() - began;
 }
 
@@ -209,6 +238,26 @@ static bool is_repeated(size_t index)
     return false;
 }
 
+/* 65,536 lines of 16 bytes, and 4,096 of 256. */
+static double slowest_lines_s(const struct verifier *verifier)
+{
+    static const size_t line_bytes[] = {16, 256};
+    double slowest_s = 0;
+
+    for (size_t width = 0; width < ARRAY_LENGTH(line_bytes); width++) {
+        _cleanup_free_ char *text = xcalloc(1, MEBIBYTE);
+        for (size_t at = 0; at < MEBIBYTE; at++)
+            text[at] = at % line_bytes[width] == line_bytes[width] - 1 ? '\n' : "so \\boxed{4} ab "[at % 16];
+        for (size_t i = 0; i < line_count; i++) {
+            if (lines[i].verifier != verifier || is_repeated(i))
+                continue;
+            double took_s = grade_lines(&lines[i], (struct text){text, MEBIBYTE});
+            slowest_s = took_s > slowest_s ? took_s : slowest_s;
+        }
+    }
+    return slowest_s;
+}
+
 static void report(const struct verifier *verifier)
 {
     double slowest_s = 0;
@@ -228,10 +277,11 @@ static void report(const struct verifier *verifier)
         }
     }
     char *options = json_dumps(json_object_get(lines[of_line].root, "options"), JSON_COMPACT);
-    printf("{\"verifier\":\"%s\",\"verdicts_s\":%.0f,\"reasoned_s\":%.0f,\"slowest_ms\":%.1f,\"unit\":\"%s\","
+    printf("{\"verifier\":\"%s\",\"verdicts_s\":%.0f,\"reasoned_s\":%.0f,\"slowest_ms\":%.1f,\"lines_ms\":%.1f,"
+           "\"unit\":\"%s\","
            "\"options\":%s}\n",
            verifier->name, rate_of(verifier, false), rate_of(verifier, true), slowest_s * 1e3,
-           patterns[of_pattern].unit, options ? options : "null");
+           slowest_lines_s(verifier) * 1e3, patterns[of_pattern].unit, options ? options : "null");
     free(options);
     fflush(stdout);
 }

@@ -163,6 +163,15 @@ def test_steps_are_kept_up_to_a_limit_and_one_more_is_wrong(plain):
     assert (verdict(more)["score"], verdict(more)["reason"], verdict(more)["steps"]) == (0.0, "too_many_steps", [])
 
 
+def test_lines_that_make_a_pattern_slow_are_counted_together(plain):
+    """Each of them alone takes all the work that a verdict may take."""
+    slow = {"name": "regex", "options": {"pattern": "^(a+)+$"}, "steps": "per_line"}
+    text = "\n".join(["aaa", *["a" * 40 + "!"] * 2000, "aaa"])
+    found = verdict(score(plain, [slow], {"text": text, **tokens([len(text)])})[0])
+    assert close(found["score"], 1 / 2002), found.get("failure")
+    assert [step["score"] for step in found["steps"]] == [1] + [0] * 2001
+
+
 @pytest.mark.parametrize("steps, path", [
     ({"end": 1, "score": 1}, ""),
     ([[1, 0.5]], "[0]"),

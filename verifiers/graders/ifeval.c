@@ -133,6 +133,8 @@ static enum followed is_followed(const struct wanted *wanted, struct versions *v
     for (size_t i = 0; i < versions->count; i++) {
         struct passage *passage = &versions->passage[i];
         passage->undecided = NULL;
+        if (!passage->has_word && !wanted->instruction->of_marks)
+            continue;
         if (wanted->instruction->follows(passage, wanted->kwarg))
             return FOLLOWED_YES;
         if (passage->undecided) {
@@ -221,7 +223,7 @@ static void grade(const struct verifier_input *input, struct verdict *ret_verdic
 
 const struct verifier verifier_ifeval = {
     .name = "ifeval",
-    .version = "2",
+    .version = "3",
     .help = "do its instructions hold: IFEval's 25, IF-TRAIN's 29 and IFBench's 58",
     .needs_reference = true,
     .options = options,

@@ -23,18 +23,11 @@ static int check_options(const json_t *filled, struct verifier_problem *ret_prob
     return pattern ? 0 : verifier_refuse(ret_problem, "pattern", "%s", problem);
 }
 
-static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
+static void grade_text(struct pattern *pattern, const json_t *filled, struct text text, struct verdict *ret_verdict)
 {
-    char problem[PATTERN_PROBLEM_BYTES];
-    _cleanup_(pattern_destroyp) struct pattern *pattern =
-        pattern_create(option_text(input->options, "pattern"), problem);
-    bool absent = option_is(input->options, "mode", "absent");
+    bool absent = option_is(filled, "mode", "absent");
 
-    if (!pattern) {
-        verdict_fail(ret_verdict, "verifier_options", "the pattern does not compile");
-        return;
-    }
-    switch (pattern_match(pattern, input->completion, 0, option_is(input->options, "mode", "fullmatch"))) {
+    switch (pattern_match(pattern, text, 0, option_is(filled, "mode", "fullmatch"))) {
     case PATTERN_NO_MATCH:
         verdict_set(ret_verdict, absent, absent ? "absent" : "no_match");
         break;
@@ -50,10 +43,42 @@ static void grade(const struct verifier_input *input, struct verdict *ret_verdic
     }
 }
 
+/* One count of work for all of them, and one pattern. */
+static void grade_steps(struct pattern *pattern, const struct verifier_input *input, struct verdict *ret_verdict)
+{
+    _cleanup_free_ double *scores = xcalloc(input->piece_count, sizeof *scores);
+
+    for (size_t i = 0; i < input->piece_count; i++) {
+        struct verdict step = {.kind = VERDICT_UNSCORED};
+        grade_text(pattern, input->options, input->pieces[i].text, &step);
+        if (step.kind == VERDICT_UNSCORED) {
+            verdict_fail(ret_verdict, step.failure_code, "step %zu: %s", i, step.failure_message);
+            return;
+        }
+        scores[i] = step.score;
+    }
+    verdict_set_steps(ret_verdict, scores, input->piece_count);
+}
+
+static void grade(const struct verifier_input *input, struct verdict *ret_verdict)
+{
+    char problem[PATTERN_PROBLEM_BYTES];
+    _cleanup_(pattern_destroyp) struct pattern *pattern =
+        pattern_create(option_text(input->options, "pattern"), problem);
+
+    if (!pattern)
+        verdict_fail(ret_verdict, "verifier_options", "the pattern does not compile");
+    else if (input->pieces)
+        grade_steps(pattern, input, ret_verdict);
+    else
+        grade_text(pattern, input->options, input->completion, ret_verdict);
+}
+
 const struct verifier verifier_regex = {
     .name = "regex",
-    .version = "3",
+    .version = "4",
     .help = "1 if a pattern matches (search, fullmatch) or does not match (absent) the completion",
+    .grades_pieces = true,
     .options = options,
     .option_count = ARRAY_LENGTH(options),
     .check_options = check_options,

@@ -49,6 +49,7 @@ struct instruction {
     struct kwarg_rule kwargs[KWARGS_MAX + 1]; /* the last one has no name */
     /* Not followed, too, if passage->undecided was set. */
     bool (*follows)(struct passage *passage, const struct kwarg *kwarg);
+    bool of_marks; /* its rule is about marks, or about another text, alone: a text without a word may follow it, too */
 };
 
 extern const struct instruction instructions[];

@@ -8,9 +8,17 @@ static size_t lowered_maximum(struct text text)
     return 2 * text.length_bytes + 16;
 }
 
+static bool has_word(struct text text)
+{
+    while (text.length_bytes)
+        if (character_classes(character_take(&text)) & (CHARACTER_LETTER | CHARACTER_NUMBER))
+            return true;
+    return false;
+}
+
 void passage_init(struct passage *passage, struct text text)
 {
-    *passage = (struct passage){.text = text};
+    *passage = (struct passage){.text = text, .has_word = has_word(text)};
     buffer_init(&passage->lowered, lowered_maximum(text));
 }
 

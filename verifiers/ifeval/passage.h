@@ -18,6 +18,7 @@ struct spans {
 
 struct passage {
     struct text text;      /* valid UTF-8, of somebody else */
+    bool has_word;         /* a letter or a digit of any script */
     const char *undecided; /* why the last instruction could not be decided; NULL: it was. Static text */
     /* made on demand */
     struct buffer lowered;
