@@ -47,18 +47,27 @@ static void new_batch_destroy(void *parsed)
     free(new_batch);
 }
 
-/* 0, or -1 with the call refused. */
-static int parse(struct call *call, enum batch_origin origin)
+static struct new_batch *new_batch_create(struct call *call)
 {
-    static const char *const known[] = {"wait", "arrays", NULL};
     struct new_batch *new_batch = xcalloc(1, sizeof(*new_batch));
     new_batch->wait_us = NEVER_US;
     call->parsed = new_batch;
     call->parsed_destroy = new_batch_destroy;
+    return new_batch;
+}
 
-    if (call_check_query(call, known) < 0 || call_query_duration(call, "wait", &new_batch->wait_us) < 0 ||
-        call_query_arrays(call, &new_batch->arrays) < 0)
+/* 0, or -1 with the call refused, as the next two. */
+static int read_query(struct call *call, struct new_batch *new_batch)
+{
+    static const char *const known[] = {"wait", "arrays", NULL};
+
+    if (call_check_query(call, known) < 0 || call_query_duration(call, "wait", &new_batch->wait_us) < 0)
         return -1;
+    return call_query_arrays(call, &new_batch->arrays);
+}
+
+static int read_batch(struct call *call, enum batch_origin origin, struct new_batch *new_batch)
+{
     new_batch->spec = origin == BATCH_GIVEN ? score_spec_read(call) : batch_spec_read(call);
     if (!new_batch->spec)
         return -1;
@@ -71,6 +80,12 @@ static int parse(struct call *call, enum batch_origin origin)
             call, ERR_OBJECTIVE_OPTIONS, "objective.advantage",
             "an advantage rule over the whole batch cannot be streamed by groups: ask for application/json");
     return 0;
+}
+
+static int parse(struct call *call, enum batch_origin origin)
+{
+    struct new_batch *new_batch = new_batch_create(call);
+    return read_query(call, new_batch) < 0 ? -1 : read_batch(call, origin, new_batch);
 }
 
 static enum store_route route_of(const struct batch_spec *spec)
@@ -138,6 +153,14 @@ void parse_score(struct call *call)
         call_refuse(call, ERR_NOT_ACCEPTABLE, "store", "what is not stored is not streamed: ask for application/json");
     else
         read_run(call, new_batch);
+}
+
+void batches_read_score(struct call *call)
+{
+    if (read_batch(call, BATCH_GIVEN, new_batch_create(call)) < 0)
+        return;
+    look_up_key(call);
+    look_at_manifest(call);
 }
 
 /* --- POST: creating ---------------------------------------------------------------------------------------- */

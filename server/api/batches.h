@@ -9,6 +9,10 @@
  * request's `return`. */
 void answer_batch(struct call *call);
 
+/* Worker: call->body is a score that a route made of its own request, and call->answer_batch makes that route's reply. The
+ * loop part is create_batch(). */
+void batches_read_score(struct call *call);
+
 /* Worker, api/batch_tensors.c: the same as a file of tensors; JSON while it runs, and for a refusal. */
 void batch_tensors_answer(struct call *call, struct text batch_id);
 

@@ -1,48 +1,28 @@
-/* POST /compat/openrlhf/get_reward, /compat/slime/rm, /compat/nemo_gym/seed_session and /compat/nemo_gym/verify. */
+/* The routes under /compat/openrlhf, /compat/slime and /compat/nemo_gym: their verifiers, and the outcomes of samples that are
+ * graded only. The protocols are in compat_protocols.c. */
 #include "server/api/compat_rewards.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "server/api/batches.h"
+#include "server/api/compat_private.h"
 #include "server/api/routes.h"
 #include "server/api/verify_private.h"
 #include "server/base/blocks.h"
 #include "server/base/json_big.h"
-#include "server/input/input.h"
+#include "server/input/memory.h"
 #include "server/settings/settings.h"
 #include "verifiers/registry.h"
 
 #define REFUSE "refuse" /* the value of compat.failed that is no number */
 
-/* One completion that is to be judged. Its texts are the request's. */
-struct sample {
-    struct text completion;
-    struct text prompt;
-    const json_t *label; /* NULL: none */
-};
-
-struct protocol {
-    const char *setting; /* its name */
-    size_t offset;       /* of its value in the settings, a text */
-    /* Reads the body; adds the samples by add_sample(). 0, or -1 with the call refused. */
-    int (*read)(struct json_input *input, struct verify_request *request);
-    void (*write)(const struct verify_request *request, struct call *call);
-};
-
-/* The members of a reply beside the verdicts. */
-struct rewards {
-    json_t *body; /* NEMO_GYM says again what it was asked; NULL: nothing */
-    bool is_one;  /* OPENRLHF: a number is asked for, not a list */
-    json_t *own;  /* labels that were texts of JSON, alive until the items are built */
-};
-
-static void rewards_destroy(void *about)
+void rewards_destroy(void *about)
 {
     struct rewards *rewards = about;
 
     json_decref(rewards->body);
-    json_decref(rewards->own);
     free(rewards);
 }
 
@@ -51,7 +31,7 @@ static void rewards_destroy(void *about)
 /* The list behind ?verifiers=NAME, or the route's own. NULL with the call refused. A new reference. */
 static json_t *named_verifiers(struct call *call, const struct protocol *protocol)
 {
-    static const char *const known[] = {"verifiers", NULL};
+    static const char *const known[] = {"verifiers", "run", NULL};
     const char *own = *(char *const *)(const void *)((const char *)call->settings + protocol->offset);
     struct text name = call_query(call, "verifiers");
 
@@ -79,355 +59,185 @@ static bool brings_verifiers(const json_t *label)
     return json_is_array(json_object_get(label, "verifiers")) && json_object_size(label) == known;
 }
 
-/* Trainers whose labels are texts write such a label as JSON. Anything else is what it is. */
-static const json_t *label_of(const json_t *label, struct rewards *rewards)
+/* A text of JSON as a tree within the memory of trees. NULL: it is none. *ret_fits: false: there is no memory for it. */
+static json_t *load_label(struct intake *intake, const json_t *label, bool *ret_fits)
 {
+    struct text text = json_text_of(label);
+    size_t held_bytes;
+
+    json_memory_begin();
+    json_t *read = json_big_load(text, JSON_ALLOW_NUL, NULL);
+    *ret_fits = json_memory_end(&held_bytes) == JSON_MEMORY_FITS;
+    if (brings_verifiers(read)) {
+        intake->own_bytes += held_bytes;
+        return read;
+    }
+    json_decref(read);
+    json_memory_give(held_bytes);
+    return NULL;
+}
+
+/* Trainers whose labels are texts write such a label as JSON. Anything else is what it is. NULL with the call refused. */
+static const json_t *label_of(struct intake *intake, const json_t *label)
+{
+    bool fits;
+
     if (!json_is_string(label) || *json_string_value(label) != '{')
         return label;
-    json_t *read = json_loadb(json_string_value(label), json_string_length(label), JSON_ALLOW_NUL, NULL);
-    if (!brings_verifiers(read)) {
-        json_decref(read);
-        return label;
-    }
-    if (!rewards->own)
-        rewards->own = json_array();
-    json_array_append_new(rewards->own, read);
+    json_t *read = load_label(intake, label, &fits);
+    if (!fits)
+        call_refuse(intake->input->call, ERR_QUEUE_FULL, "label", "other requests use up memory_budget; try again");
+    if (!read)
+        return fits ? label : NULL;
+    if (!intake->own)
+        intake->own = json_array();
+    json_array_append_new(intake->own, read);
     return read;
 }
 
-static void add_sample(struct json_input *input, struct verify_request *request, const struct sample *sample)
+void intake_begin(struct intake *intake, size_t count)
+{
+    intake->samples = xcalloc(count ? count : 1, sizeof intake->samples[0]);
+}
+
+int intake_add(struct intake *intake, const struct compat_sample *sample, const json_t *label)
+{
+    struct compat_sample *added = &intake->samples[intake->rewards->count++];
+    const json_t *read = label ? label_of(intake, label) : NULL;
+
+    *added = *sample;
+    if (label && !read)
+        return -1;
+    if (brings_verifiers(read)) {
+        added->verifiers = json_object_get(read, "verifiers");
+        read = json_object_get(read, "reference");
+    }
+    added->reference = json_is_null(read) ? NULL : read;
+    return 0;
+}
+
+/* --- samples that are graded only --- */
+
+static void grade(struct verify_request *request, struct json_input *input, const struct compat_sample *sample)
 {
     struct verify_item *item = &request->items[request->count++];
-    const json_t *label = label_of(sample->label, request->about);
 
-    if (brings_verifiers(label)) {
-        verify_item_read_list(input, json_object_get(label, "verifiers"), "label.verifiers", item);
-        label = json_object_get(label, "reference");
-    } else {
+    if (sample->verifiers)
+        verify_item_read_list(input, sample->verifiers, "label.verifiers", item);
+    else
         item->list = verifier_list_ref(request->shared);
-    }
     if (item->list)
         verify_item_build(item,
                           &(struct verify_subject){
                               .completion = sample->completion, .prompt = sample->prompt, .completion_tokens = -1},
-                          label);
+                          sample->reference);
 }
 
-static void make_items(struct verify_request *request, size_t count)
+void outcome_finish(struct outcome *outcome)
 {
-    request->items = xcalloc(count ? count : 1, sizeof request->items[0]);
+    json_decref(outcome->components);
 }
 
-/* --- verdicts --- */
-
-/* Of one item. value: NAN: it has no reward; then `failure` says why. */
-struct outcome {
-    double value;
-    struct verdict_record failure;
-    struct verdict_set set;
-};
-
-static void outcome_finish(struct outcome *outcome)
+void outcome_settle(struct outcome *outcome)
 {
-    verdict_set_finish(&outcome->set);
-}
-
-static void find_outcome(const struct verify_item *item, struct outcome *ret_outcome)
-{
-    *ret_outcome = (struct outcome){.value = NAN, .failure = item->failure};
-    if (!item->list)
-        return;
-    verify_item_verdicts(item, &ret_outcome->set);
-    verdict_set_count(&ret_outcome->set, item->list);
-    struct reward reward = reward_combine(item->list, &ret_outcome->set, REWARD_MISSING_NULL);
-    ret_outcome->value = reward.value;
-    if (reward.failure)
-        ret_outcome->failure = *reward.failure;
-    else if (isnan(reward.value))
-        snprintf(ret_outcome->failure.failure_code, VERIFY_CODE_BYTES, "no_reward");
-}
-
-/* The number of a completion without a reward, where the protocol has no word for it. False: refused. */
-static bool settle(struct call *call, struct outcome *outcome, size_t *failed)
-{
-    const char *number = call->settings->compat_failed;
-
-    if (!isnan(outcome->value))
-        return true;
-    ++*failed;
-    if (strcmp(number, REFUSE) == 0) {
-        const struct verdict_record *failure = &outcome->failure;
-        call_refuse_as(call, ERR_NOT_JUDGED, failure->failure_code, "%s", failure->failure_message);
-        return false;
+    if (isnan(outcome->value) && !outcome->code[0]) {
+        snprintf(outcome->code, sizeof outcome->code, "no_reward");
+        snprintf(outcome->message, sizeof outcome->message, "no verifier gives a reward");
     }
-    outcome->value = strtod(number, NULL);
+}
+
+static void take_failure(struct outcome *outcome, const struct verdict_record *failure)
+{
+    snprintf(outcome->code, sizeof outcome->code, "%s", failure->failure_code);
+    snprintf(outcome->message, sizeof outcome->message, "%s", failure->failure_message);
+}
+
+static void add_components(struct outcome *outcome, const struct verifier_list *list, const struct verdict_set *set)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        bool scored = set->verdicts[i].kind != VERDICT_UNSCORED;
+        json_object_set_new(outcome->components, list->specs[i].id,
+                            scored ? json_real(set->verdicts[i].score) : json_null());
+    }
+}
+
+static bool find_item(const struct graded *graded, size_t index, struct outcome *ret_outcome)
+{
+    const struct verify_request *request = graded->of;
+    const struct verify_item *item = &request->items[index];
+    struct verdict_set set;
+
+    *ret_outcome = (struct outcome){.value = NAN, .components = json_object()};
+    take_failure(ret_outcome, &item->failure);
+    if (item->list) {
+        verify_item_verdicts(item, &set);
+        verdict_set_count(&set, item->list);
+        struct reward reward = reward_combine(item->list, &set, REWARD_MISSING_NULL);
+        ret_outcome->value = reward.value;
+        if (reward.failure)
+            take_failure(ret_outcome, reward.failure);
+        add_components(ret_outcome, item->list, &set);
+        verdict_set_finish(&set);
+    }
+    outcome_settle(ret_outcome);
     return true;
 }
 
-/* --- OpenRLHF: {"query": [prompt + completion], "prompts": […], "labels": […]} --- */
-
-struct openrlhf_fields {
-    json_t *query;
-    json_t *prompts;
-    json_t *labels;
-};
-
-static const struct field openrlhf_fields[] = {
-    {"query", FIELD_ANY, FIELD_REQUIRED, offsetof(struct openrlhf_fields, query), 0, 0, NULL},
-    {"prompts", FIELD_ANY, FIELD_REQUIRED, offsetof(struct openrlhf_fields, prompts), 0, 0, NULL},
-    {"labels", FIELD_ANY, 0, offsetof(struct openrlhf_fields, labels), 0, 0, NULL},
-};
-
-/* One value counts as a list of one. NULL: it is none. */
-static const json_t *value_at(const json_t *values, size_t index)
-{
-    return json_is_array(values) ? json_array_get(values, index) : index == 0 ? values : NULL;
-}
-
-static size_t size_of(const json_t *values)
-{
-    return json_is_array(values) ? json_array_size(values) : values ? 1 : 0;
-}
-
-static bool begins_with(struct text text, struct text beginning)
-{
-    return text.length_bytes >= beginning.length_bytes &&
-           memcmp(text.data, beginning.data, beginning.length_bytes) == 0;
-}
-
-static int check_openrlhf(struct call *call, const struct openrlhf_fields *read, size_t count)
-{
-    if (count > VERIFY_ITEMS_MAX)
-        return call_refuse(call, ERR_INVALID_FIELD, "query", "expected at most %d texts", VERIFY_ITEMS_MAX);
-    if (size_of(read->prompts) != count)
-        return call_refuse(call, ERR_INVALID_FIELD, "prompts", "expected as many as in query, %zu", count);
-    if (read->labels && size_of(read->labels) != count)
-        return call_refuse(call, ERR_INVALID_FIELD, "labels", "expected as many as in query, %zu", count);
-    return 0;
-}
-
-static int read_openrlhf(struct json_input *input, struct verify_request *request)
-{
-    struct openrlhf_fields read = {0};
-    char path[PATH_BYTES];
-
-    if (json_read_object(input, input->root, "", openrlhf_fields, ARRAY_LENGTH(openrlhf_fields), &read) < 0)
-        return -1;
-    size_t count = size_of(read.query);
-    if (check_openrlhf(input->call, &read, count) < 0)
-        return -1;
-    ((struct rewards *)request->about)->is_one = count == 1;
-    make_items(request, count);
-    for (size_t i = 0; i < count; i++) {
-        struct text query = json_text_of(value_at(read.query, i));
-        struct text prompt = json_text_of(value_at(read.prompts, i));
-        path_index(path, "", "query", i);
-        if (!query.data || !prompt.data)
-            return call_refuse(input->call, ERR_INVALID_FIELD, path, "expected texts in query and prompts");
-        if (!begins_with(query, prompt))
-            return call_refuse(input->call, ERR_INVALID_FIELD, path, "expected a text that begins with its prompt");
-        add_sample(input, request,
-                   &(struct sample){.completion = (struct text){query.data + prompt.length_bytes,
-                                                                query.length_bytes - prompt.length_bytes},
-                                    .prompt = prompt,
-                                    .label = value_at(read.labels, i)});
-    }
-    return 0;
-}
-
-static void put_numbers(struct json_write *json, const char *name, const double *values, size_t count, bool is_one)
-{
-    json_key(json, name);
-    if (!is_one)
-        json_array_begin(json);
-    for (size_t i = 0; i < count; i++)
-        json_double(json, values[i]);
-    if (!is_one)
-        json_array_end(json);
-}
-
-static void write_openrlhf(const struct verify_request *request, struct call *call)
+static void write_items(const struct verify_request *request, struct call *call)
 {
     const struct rewards *rewards = request->about;
-    _cleanup_free_ double *values = xcalloc(request->count ? request->count : 1, sizeof *values);
-    size_t failed = 0;
-    struct json_write json;
 
-    for (size_t i = 0; i < request->count; i++) {
-        _cleanup_(outcome_finish) struct outcome outcome;
-        find_outcome(&request->items[i], &outcome);
-        if (!settle(call, &outcome, &failed))
-            return;
-        values[i] = outcome.value;
-    }
-    json_write_init(&json, &call->reply.body);
-    json_object_begin(&json);
-    put_numbers(&json, "rewards", values, request->count, rewards->is_one);
-    put_numbers(&json, "scores", values, request->count, rewards->is_one);
-    json_key(&json, "extra_logs");
-    json_object_begin(&json);
-    json_put_double(&json, "rolloutd_failed", request->count ? (double)failed / (double)request->count : 0);
-    json_object_end(&json);
-    json_object_end(&json);
-    call_answer_json(call, 200);
+    rewards->protocol->write(&(struct graded){.rewards = rewards, .call = call, .find = find_item, .of = request});
 }
 
-/* --- slime: {"prompt", "response", "label"} -> the number --- */
-
-struct slime_fields {
-    json_t *prompt;
-    struct text response;
-    json_t *label;
-};
-
-static const struct field slime_fields[] = {
-    {"prompt", FIELD_ANY, 0, offsetof(struct slime_fields, prompt), 0, 0, NULL},
-    {"response", FIELD_TEXT, FIELD_REQUIRED, offsetof(struct slime_fields, response), 0, 0, NULL},
-    {"label", FIELD_ANY, 0, offsetof(struct slime_fields, label), 0, 0, NULL},
-};
-
-static int read_slime(struct json_input *input, struct verify_request *request)
+static struct verify_request *make_request(struct intake *intake, struct verifier_list *shared)
 {
-    struct slime_fields read = {0};
+    struct verify_request *request = xcalloc(1, sizeof *request);
 
-    if (json_read_object(input, input->root, "", slime_fields, ARRAY_LENGTH(slime_fields), &read) < 0)
-        return -1;
-    make_items(request, 1);
-    add_sample(input, request,
-               &(struct sample){.completion = read.response, .prompt = json_text_of(read.prompt), .label = read.label});
-    return 0;
-}
-
-static void write_slime(const struct verify_request *request, struct call *call)
-{
-    _cleanup_(outcome_finish) struct outcome outcome;
-    size_t failed = 0;
-    struct json_write json;
-
-    find_outcome(&request->items[0], &outcome);
-    if (!settle(call, &outcome, &failed))
-        return;
-    if (failed)
-        snprintf(call->reply.failed, sizeof call->reply.failed, "%s", outcome.failure.failure_code);
-    json_write_init(&json, &call->reply.body);
-    json_double(&json, outcome.value);
-    call_answer_json(call, 200);
-}
-
-/* --- NeMo Gym: {"response": {"output": [{"type": "message", "content": [{"type": "output_text", "text"}]}]},
- * "expected_answer", …} -> the same with the reward; a failure is masked --- */
-
-static bool is_type(const json_t *object, const char *type)
-{
-    return text_equals(json_text_of(json_object_get(object, "type")), type);
-}
-
-/* The text of all messages of the model. False: there is no such text. */
-static bool said(const json_t *body, struct buffer *ret_text)
-{
-    const json_t *outputs = json_object_get(json_object_get(body, "response"), "output");
-    const json_t *output;
-    const json_t *part;
-    size_t found = 0;
-    size_t i;
-    size_t j;
-
-    json_array_foreach (outputs, i, output) {
-        if (!is_type(output, "message"))
-            continue;
-        json_array_foreach (json_object_get(output, "content"), j, part) {
-            struct text text = json_text_of(json_object_get(part, "text"));
-            found += is_type(part, "output_text") && text.data;
-            if (is_type(part, "output_text"))
-                buffer_append(ret_text, text.data, text.length_bytes);
-        }
-    }
-    return json_is_array(outputs) && (found || json_array_size(outputs) == 0);
-}
-
-/* The user's question: a text, or the last message of the user that is one. */
-static struct text asked(const json_t *body)
-{
-    const json_t *input = json_object_get(json_object_get(body, "responses_create_params"), "input");
-    struct text found = json_text_of(input);
-    const json_t *message;
-    size_t i;
-
-    json_array_foreach (input, i, message)
-        if (text_equals(json_text_of(json_object_get(message, "role")), "user"))
-            found = json_text_of(json_object_get(message, "content"));
-    return found;
-}
-
-static int read_nemo_gym(struct json_input *input, struct verify_request *request)
-{
-    struct rewards *rewards = request->about;
-    _cleanup_buffer_ struct buffer text;
-
-    buffer_init(&text, VERIFIER_PROGRAM_FRAME_LIMIT_BYTES);
-    if (!json_is_object(input->root))
-        return call_refuse(input->call, ERR_INVALID_FIELD, NULL, "expected an object");
-    if (!said(input->root, &text))
-        return call_refuse(input->call, ERR_INVALID_FIELD, "response.output",
-                           "expected messages with texts of type output_text");
-    rewards->body = json_incref(input->root);
-    make_items(request, 1);
-    add_sample(input, request,
-               &(struct sample){.completion = buffer_text(&text),
-                                .prompt = asked(input->root),
-                                .label = json_object_get(input->root, "expected_answer")});
-    return 0;
-}
-
-static json_t *components_of(const struct verify_item *item, const struct outcome *outcome)
-{
-    json_t *components = json_object();
-
-    for (size_t i = 0; item->list && i < item->list->count; i++) {
-        const struct verdict_record *verdict = &outcome->set.verdicts[i];
-        bool scored = verdict->kind != VERDICT_UNSCORED;
-        json_object_set_new(components, item->list->specs[i].id, scored ? json_real(verdict->score) : json_null());
-    }
-    return components;
-}
-
-static void write_nemo_gym(const struct verify_request *request, struct call *call)
-{
-    const struct rewards *rewards = request->about;
-    _cleanup_(outcome_finish) struct outcome outcome;
-    json_t *reply = json_copy(rewards->body);
-
-    find_outcome(&request->items[0], &outcome);
-    bool failed = isnan(outcome.value) != 0;
-    json_object_set_new(reply, "reward", json_real(failed ? 0 : outcome.value)); /* masked: a number is needed */
-    json_object_set_new(reply, "reward_components", components_of(&request->items[0], &outcome));
-    json_object_set_new(reply, "mask_sample", json_boolean(failed));
-    json_object_set_new(reply, "failure_kind", failed ? json_string(outcome.failure.failure_code) : json_null());
-    json_object_set_new(reply, "failure_reason", failed ? json_string(outcome.failure.failure_message) : json_null());
-    _cleanup_free_ char *text = json_big_dump(reply, JSON_COMPACT);
-    json_decref(reply);
-    buffer_append_string(&call->reply.body, text);
-    call_answer_json(call, 200);
+    request->write = write_items;
+    request->about = intake->rewards;
+    request->about_destroy = rewards_destroy;
+    request->about_bytes = sizeof(struct rewards) + intake->input->call->body_bytes;
+    request->shared = verifier_list_ref(shared);
+    request->items = xcalloc(intake->rewards->count ? intake->rewards->count : 1, sizeof request->items[0]);
+    for (size_t i = 0; i < intake->rewards->count; i++)
+        grade(request, intake->input, &intake->samples[i]);
+    return request;
 }
 
 /* --- the routes --- */
 
-static const struct protocol openrlhf = {"compat.openrlhf", offsetof(struct settings, compat_openrlhf), read_openrlhf,
-                                         write_openrlhf};
-static const struct protocol slime = {"compat.slime", offsetof(struct settings, compat_slime), read_slime, write_slime};
-static const struct protocol nemo_gym = {"compat.nemo_gym", offsetof(struct settings, compat_nemo_gym), read_nemo_gym,
-                                         write_nemo_gym};
-
-static int read_request(struct json_input *input, const struct protocol *protocol, struct verify_request *request)
+/* The samples become the call's `parsed`, or the body of a score. */
+static void take_samples(struct intake *intake, const json_t *list, struct verifier_list *shared, char **ret_score)
 {
-    json_t *list = named_verifiers(input->call, protocol);
-    struct json_input from_settings = *input;
+    struct call *call = intake->input->call;
+    struct text run = call_query(call, "run");
+
+    if (run.data) {
+        *ret_score = compat_score_body(intake, run, list, shared);
+        return;
+    }
+    call->parsed = make_request(intake, shared);
+    call->parsed_destroy = verify_request_destroy;
+}
+
+/* 0: the samples have become something, and the rewards are theirs. -1: the call is refused. */
+static int read_request(struct intake *intake, char **ret_score)
+{
+    struct call *call = intake->input->call;
+    const struct protocol *protocol = intake->rewards->protocol;
+    struct json_input from_settings = *intake->input;
+    json_t *list = named_verifiers(call, protocol);
+    struct text run = call_query(call, "run");
     int result = -1;
 
-    if (list)
-        request->shared = verifier_list_read(&from_settings, list, protocol->setting);
-    if (request->shared)
-        result = protocol->read(input, request);
+    if (list && (!run.data || compat_check_run(call, run) == 0)) {
+        struct verifier_list *shared = verifier_list_read(&from_settings, list, protocol->setting);
+        result = shared ? protocol->read(intake) : -1;
+        if (result == 0)
+            take_samples(intake, list, shared, ret_score);
+        verifier_list_unref(shared);
+    }
     json_decref(list);
     return result;
 }
@@ -435,48 +245,80 @@ static int read_request(struct json_input *input, const struct protocol *protoco
 static void parse(struct call *call, const struct protocol *protocol)
 {
     struct json_input input;
+    struct intake intake = {.input = &input};
+    char *score = NULL;
 
     if (json_input_init(&input, call, NULL) < 0)
         return;
-    struct verify_request *request = xcalloc(1, sizeof *request);
-    request->write = protocol->write;
-    request->about = xcalloc(1, sizeof(struct rewards));
-    request->about_destroy = rewards_destroy;
-    if (read_request(&input, protocol, request) < 0) {
-        verify_request_destroy(request);
-    } else {
-        request->about_bytes = sizeof(struct rewards) + call->body_bytes;
-        call->parsed = request;
-        call->parsed_destroy = verify_request_destroy;
-    }
+    intake.rewards = xcalloc(1, sizeof *intake.rewards);
+    intake.rewards->protocol = protocol;
+    buffer_init(&intake.text, VERIFIER_PROGRAM_FRAME_LIMIT_BYTES);
+    if (read_request(&intake, &score) < 0)
+        rewards_destroy(intake.rewards);
+    buffer_finish(&intake.text);
+    free(intake.samples);
+    json_decref(intake.own);
+    json_memory_give(intake.own_bytes);
     json_input_finish(&input);
     block_give(TAKE_PTR(call->body));
+    if (score)
+        compat_record(call, score, intake.rewards);
 }
 
 void openrlhf_parse(struct call *call)
 {
-    parse(call, &openrlhf);
+    parse(call, &compat_openrlhf);
 }
 
 void slime_parse(struct call *call)
 {
-    parse(call, &slime);
+    parse(call, &compat_slime);
 }
 
 void nemo_gym_parse(struct call *call)
 {
-    parse(call, &nemo_gym);
+    parse(call, &compat_nemo_gym);
 }
 
-/* There is nothing to be made ready. */
-void nemo_gym_seed(struct call *call)
+void rewards_on_loop(void *owner, struct request *client)
 {
-    json_t *list = named_verifiers(call, &nemo_gym);
+    if (request_call(client)->answer_batch)
+        create_batch(owner, client);
+    else
+        verify_on_loop(owner, client);
+}
+
+/* Sessions hold nothing here: a request that names one gets its name back. */
+void nemo_gym_session(struct call *call)
+{
+    struct json_input input;
+    json_t *list = named_verifiers(call, &compat_nemo_gym);
+    struct text run = call_query(call, "run");
+    bool known = list && (!run.data || compat_check_run(call, run) == 0);
+
+    json_decref(list);
+    if (!known || json_input_init(&input, call, NULL) < 0)
+        return;
+    struct text session = json_text_of(json_object_get(input.root, "resources_session_id"));
+    struct json_write json;
+    json_write_init(&json, &call->reply.body);
+    json_object_begin(&json);
+    if (session.data)
+        json_put_text(&json, "resources_session_id", session);
+    json_object_end(&json);
+    json_input_finish(&input);
+    call_answer_json(call, 200);
+}
+
+/* The same request is judged the same way at any time. */
+void nemo_gym_reverify_mode(struct call *call)
+{
+    json_t *list = named_verifiers(call, &compat_nemo_gym);
 
     if (!list)
         return;
     json_decref(list);
-    buffer_append_string(&call->reply.body, "{}");
+    buffer_append_string(&call->reply.body, "\"stateless\"");
     call_answer_json(call, 200);
 }
 
@@ -554,7 +396,7 @@ static int check_failed(const char *failed, char *ret_message)
 
 int compat_rewards_check(const struct settings *settings, char ret_message[COMPAT_MESSAGE_BYTES])
 {
-    static const struct protocol *const protocols[] = {&openrlhf, &slime, &nemo_gym};
+    static const struct protocol *const protocols[] = {&compat_openrlhf, &compat_slime, &compat_nemo_gym};
 
     for (size_t i = 0; i < ARRAY_LENGTH(protocols); i++)
         if (check_text(settings, protocols[i]->setting,

@@ -56,8 +56,9 @@ static void answer_running(struct live_batch *live, struct request *request, boo
 void request_answer_batch(struct request *request, const char *batch_id)
 {
     struct call *call = request_call(request);
+    void (*whole)(struct call *) = call->answer_batch ? call->answer_batch : answer_batch;
     snprintf(call->subject, sizeof(call->subject), "%s", batch_id);
-    request_continue_on_worker(request, call->accept_ndjson ? feed_answer_ended : answer_batch);
+    request_continue_on_worker(request, call->accept_ndjson ? feed_answer_ended : whole);
 }
 
 /* --- what becomes of the batch ---------------------------------------------------------------------------- */
@@ -113,7 +114,7 @@ static void held_up(struct live_observer *observer, enum live_trouble trouble)
     request_refuse(waiter_leave(waiter), troubles[trouble].code, NULL, "%s (%s)", troubles[trouble].message, live->id);
 }
 
-/* 202 and the id, except for a score that leaves no trace. */
+/* 202 and the id, except for a score that leaves no trace, and for a client that takes any reply for its rewards. */
 static void service_ends(struct live_observer *observer)
 {
     struct waiter *waiter = (struct waiter *)observer;
@@ -124,6 +125,9 @@ static void service_ends(struct live_observer *observer)
     else if (live->unstored)
         request_refuse(waiter_destroy(waiter), ERR_DRAINING, NULL,
                        "the service is shutting down; nothing of this was kept");
+    else if (request_call(waiter->request)->answer_batch)
+        request_refuse(waiter_destroy(waiter), ERR_DRAINING, NULL, "the service is shutting down; %s continues",
+                       live->id);
     else
         answer_running(live, waiter_destroy(waiter), created);
 }

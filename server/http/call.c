@@ -46,6 +46,9 @@ void call_drop_input(struct call *call)
     void *parsed = TAKE_PTR(call->parsed);
     if (parsed && call->parsed_destroy)
         call->parsed_destroy(parsed);
+    void *about = TAKE_PTR(call->about);
+    if (about && call->about_destroy)
+        call->about_destroy(about);
 }
 
 static void write_error(struct buffer *out, const char *code, const char *message, const char *path,

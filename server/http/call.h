@@ -95,6 +95,11 @@ struct call {
     char subject[ID_BYTES]; /* the id that the loop part found for a second worker part */
     void *parsed;           /* from the worker part to the loop part */
     void (*parsed_destroy)(void *parsed);
+    /* Worker: writes the reply when the batch that the request made has ended; NULL: the batch is the reply. `about` is for
+     * its use. */
+    void (*answer_batch)(struct call *call);
+    void *about;
+    void (*about_destroy)(void *about);
 };
 
 void call_init(struct call *call);

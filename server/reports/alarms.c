@@ -236,8 +236,9 @@ static void find_newest(const struct means *newest, const struct alarm_limits *l
     findings[ALARM_FAILED] = find_share(newest->revision, sum->failed, sum->n - sum->cancelled, limits->failed);
     if (sum->judged < limits->rollouts)
         return;
-    findings[ALARM_ZERO_VARIANCE] =
-        find_share(newest->revision, sum->zero_variance_groups, sum->judged_groups, limits->zero_variance);
+    if (sum->judged > sum->judged_groups) /* groups of one member say nothing */
+        findings[ALARM_ZERO_VARIANCE] =
+            find_share(newest->revision, sum->zero_variance_groups, sum->judged_groups, limits->zero_variance);
     findings[ALARM_TRUNCATED] = find_share(newest->revision, sum->truncated, sum->judged, limits->truncated);
 }
 
