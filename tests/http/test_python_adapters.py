@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import sys
+import threading
 import urllib.request
 
 import pytest
@@ -12,9 +13,11 @@ from harness import PATIENCE, ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "client", "python"))
 import rolloutd  # noqa: E402
+import rolloutd.slime  # noqa: E402
 import rolloutd.tasks  # noqa: E402
 import rolloutd.trl  # noqa: E402
 import rolloutd.verl  # noqa: E402
+import rolloutd.verifiers_env  # noqa: E402
 
 MATH = [{"name": "math"}]
 UNREADABLE = "\\frac{"
@@ -208,6 +211,78 @@ def test_verl_siblings_lend_their_mean(service, engine, monkeypatch):
     assert scores == [{"score": 1.0, "rolloutd_failed": 0.0}, {"score": 0.75, "rolloutd_failed": 1.0}, {"score": 0.5, "rolloutd_failed": 0.0}]
 
 
+def rows_of(client, run):
+    return sorted(((row["task"], row["reward"], (row["failure"] or {}).get("code")) for row in client.rollouts(run=run)), key=str)
+
+
+def test_verl_under_a_run_is_on_record(plain, client):
+    client.attach("verl", step=0, revision=4)
+    labels = ["42", "42", UNREADABLE, "42", {"verifiers": [{"name": "none"}], "reference": "1"}, None]
+    said = ["\\boxed{42}", "", "\\boxed{1}", "\\boxed{41}", "x", "y"]
+    infos = [{"index": number, "split": "train"} for number in (0, 0, 1, 0, 2, 3)]
+    with pytest.raises(rolloutd.Error, match="reference_unreadable"):
+        rolloutd.verl.compute_scores(["gsm8k"] * 6, said, labels, infos, url=plain.url, run="verl")
+    assert [row for row in rows_of(client, "verl")] == sorted(
+        [("gsm8k-train-0", 1, None), ("gsm8k-train-0", None, "empty_completion"), ("gsm8k-train-0", 0, None), ("gsm8k-train-1", None, "reference_unreadable"),
+         ("gsm8k-train-2", None, "invalid_field"), ("gsm8k-train-3", None, "missing_field")], key=str)
+    assert {row["policy_revision"] for row in client.rollouts(run="verl")} == {4}
+    scores = rolloutd.verl.compute_scores(["gsm8k"] * 3, said[:2] + said[3:4], labels[:3:2][:1] * 3, infos[:1] * 3, url=plain.url, run="verl")
+    assert scores == [{"score": 1, "rolloutd_failed": 0}, {"score": 0.5, "rolloutd_failed": 1}, {"score": 0, "rolloutd_failed": 0}]
+    assert one(plain.url, "\\boxed{42}", "42", run="verl-one") == {"score": 1, "rolloutd_failed": 0}
+    assert rows_of(client, "verl-one") == [("set-1", 1, None)]
+    with pytest.raises(rolloutd.Error, match="run"):
+        one(plain.url, "\\boxed{42}", "42", run="no name")
+
+
+# -- slime -------------------------------------------------------------------------------------------------------
+
+
+class SlimeSample:
+    def __init__(self, response, label):
+        self.prompt, self.response, self.label, self.remove_sample, self.metadata = "6*7=", response, label, False, {}
+
+
+def test_a_reward_function_of_slime_takes_failures_out(plain, client):
+    class Args:
+        rolloutd_url, rolloutd_verifiers, rolloutd_run = plain.url, MATH, "slime"
+    texts = json.dumps({"verifiers": [{"name": "exact"}], "reference": "yes"})
+    samples = [SlimeSample("\\boxed{42}", "42"), SlimeSample("\\boxed{41}", "42"), SlimeSample("x", UNREADABLE), SlimeSample("yes", texts)]
+    assert asyncio.run(rolloutd.slime.reward(Args, samples)) == [1, 0, 0, 1]
+    assert [sample.remove_sample for sample in samples] == [False, False, True, False]
+    assert samples[2].metadata == {"rolloutd_failure": "reference_unreadable"}
+    assert asyncio.run(rolloutd.slime.reward(Args, samples[0])) == 1
+    rows = rows_of(client, "slime")
+    assert len(rows) == 5 and len({row[0] for row in rows}) == 3
+
+
+# -- verifiers, prime-rl -------------------------------------------------------------------------------------------
+
+
+class Row:
+    """A task's data and a trace, as far as a reward function looks at them. The real ones: tests/nightly/trainers."""
+
+    def __init__(self, answer, reply):
+        self.prompt, self.id, self.answer, self.last_reply = "6*7=", "t", answer, reply
+
+
+def test_a_reward_function_of_verifiers(plain, client):
+    for run in (None, "environment"):
+        judge = rolloutd.verifiers_env.reward(plain.url, MATH, run=run, name="math")
+        assert judge.__name__ == "math"
+        for reply, expected in (("\\boxed{42}", 1), ("\\boxed{41}", 0)):
+            assert asyncio.run(judge(task=Row("42", reply), trace=Row("42", reply))) == expected
+        with pytest.raises(rolloutd.Error, match="reference_unreadable"):
+            asyncio.run(judge(task=Row(UNREADABLE, "x"), trace=Row(UNREADABLE, "x")))
+    assert rows_of(client, "environment") == [("t", 0, None), ("t", 1, None), ("t", None, "reference_unreadable")]
+
+
+def test_a_reward_function_of_a_rubric(plain):
+    judge = rolloutd.verifiers_env.rubric_reward(plain.url, MATH)
+    state, said = {}, [{"role": "assistant", "content": "\\boxed{42}"}]
+    assert asyncio.run(judge([{"role": "user", "content": "6*7="}], said, "42", state)) == 1 and state == {}
+    assert asyncio.run(judge("6*7=", said, UNREADABLE, state)) == 0 and state["error"].code == "reference_unreadable"
+
+
 # -- task sets ---------------------------------------------------------------------------------------------------
 
 
@@ -232,6 +307,9 @@ def test_tasks_in_the_form_of_verl(client):
     assert rolloutd.tasks.from_rows(client, "verl", [row], rolloutd.tasks.VERL).tasks == 1
     task = client.get("/v1/tasksets/verl/tasks/gsm8k-train-5")
     assert task["reference"] == "42" and task["tags"] == {"source": "gsm8k"}
+    broken = {**row, "reward_model": {"ground_truth": UNREADABLE}}
+    found = rolloutd.tasks.from_rows(client, "verl-broken", [broken], rolloutd.tasks.VERL, MATH)
+    assert [task for task, why in found.unreadable] == ["gsm8k-train-5"]
 
 
 def test_tasks_of_a_parquet_file(client, tmp_path):
@@ -273,6 +351,45 @@ def test_a_function_is_served():
         assert "score" not in said and "no such thing" in said["failure"]
     with pytest.raises(ValueError):
         rolloutd.serve(length_trl, "other")
+
+
+def test_a_function_gives_one_number_or_a_failure():
+    async def later(completions, **_):
+        return [0.5 for _ in completions]
+
+    def ends(**_):
+        raise SystemExit(3)
+
+    for said, words in (([], "0 rewards"), ([1, 2], "2 rewards"), (None, "TypeError"), ([float("nan")], "nan"), ([float("inf")], "inf"), (["1"], "'1'"),
+                        ([[1]], "TypeError"), ([None], "None"), ([{"other": 1}], "score"), (7, "TypeError")):
+        with rolloutd.serve(lambda **_: said, "trl") as server:
+            reply = ask(server, completion="x", reference="x")
+            assert "score" not in reply and words in reply["failure"], (said, reply)
+    with rolloutd.serve(later, "trl") as server:
+        assert ask(server, completion="x")["score"] == 0.5
+    with rolloutd.serve(ends, "verl") as server:
+        assert "SystemExit" in ask(server, completion="x")["failure"]
+    with rolloutd.serve(lambda **_: {"score": True, "odd": float("nan"), "object": object, 3: 4}, "verl") as server:
+        reply = ask(server, completion="x")
+        assert reply["score"] == 1 and reply["detail"]["odd"] == "NaN" and reply["detail"]["3"] == 4
+
+
+def test_a_function_that_hangs_costs_its_own_verdict(start):
+    let_go = threading.Event()
+
+    def hangs(completions, **_):
+        if completions[0] == "hang":
+            let_go.wait(PATIENCE)
+        return [1.0]
+
+    with rolloutd.serve(hangs, "trl") as server:
+        service = start(settings={"externals": json.dumps([{"name": "ours", "url": server.url}, {"name": "hasty", "url": server.url, "timeout": "2s"}])})
+        with rolloutd.Client(service.url, patience_s=PATIENCE, timeout_s=PATIENCE) as client:
+            hung, = client.verify([{"name": "external", "options": {"name": "hasty"}}], [{"id": "1", "completion": "hang"}])
+            let_go.set()
+            good, = client.verify([{"name": "external", "options": {"name": "ours"}}], [{"id": "2", "completion": "x"}])
+    assert hung["reward"] is None and hung["failure"]["code"] == "verifier_timeout"
+    assert good["reward"] == 1
 
 
 def test_a_function_that_is_served_is_an_external(start):

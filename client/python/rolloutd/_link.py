@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Optional, Sequence, Union
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from ._error import Error
@@ -35,9 +35,13 @@ class Reply(NamedTuple):
 
 
 def plain(value: Any) -> Any:
-    """For json.dumps: arrays and tensors as lists, numbers of numpy as numbers."""
+    """For json.dumps: arrays and tensors as lists, numbers of numpy as numbers, configurations of OmegaConf as objects and lists."""
     if hasattr(value, "tolist"):
         return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return list(value)
     raise TypeError(f"{type(value).__name__} is no JSON")
 
 

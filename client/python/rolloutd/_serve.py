@@ -8,7 +8,7 @@ import json
 import math
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple
+from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Tuple
 
 Judge = Callable[[Mapping[str, Any]], Any]
 
@@ -21,8 +21,21 @@ def by_trl(function: Callable[..., Any]) -> Judge:
         columns.update(answer=[asked.get("reference")], reference=[asked.get("reference")], completion_ids=[asked.get("completion_ids")])
         is_chat = asked.get("messages") is not None
         completion = [{"role": "assistant", "content": asked["completion"]}] if is_chat else asked["completion"]
-        return function(prompts=[asked["messages"] if is_chat else asked.get("prompt")], completions=[completion], **columns)[0]
+        said = function(prompts=[asked["messages"] if is_chat else asked.get("prompt")], completions=[completion], **columns)
+        return only_awaited(said) if inspect.isawaitable(said) else only(said)
     return judge
+
+
+def only(said: Any) -> Any:
+    """A list of one for one completion."""
+    rewards = list(said)
+    if len(rewards) != 1:
+        raise ValueError(f"the function gave {len(rewards)} rewards for 1 completion")
+    return rewards[0]
+
+
+async def only_awaited(said: Awaitable[Any]) -> Any:
+    return only(await said)
 
 
 def by_verl(function: Callable[..., Any]) -> Judge:
@@ -52,14 +65,19 @@ def answer(judge: Judge, asked: Mapping[str, Any]) -> Dict[str, Any]:
             said = asyncio.run(wait_for(said))
         detail = None
         if isinstance(said, Mapping):
-            detail = {name: value for name, value in said.items() if name != "score"}
+            detail = as_json({name: value for name, value in said.items() if name != "score"})
             said = said["score"]
-        score = None if said is None else float(said)
-    except Exception as problem:  # whatever a user's function raises
+        score = None if said is None or isinstance(said, (str, bytes)) else float(said)
+    except (Exception, SystemExit) as problem:  # whatever a user's function raises
         return {"failure": f"{type(problem).__name__}: {problem}"[:200]}
     if score is None or not math.isfinite(score):
         return {"failure": f"the function gave {said!r}"[:200]}
     return {"score": score, **({"detail": detail} if detail else {})}
+
+
+def as_json(value: Any) -> Any:
+    """Values that JSON cannot say become texts."""
+    return json.loads(json.dumps(value, default=str), parse_constant=str)
 
 
 async def wait_for(value: Any) -> Any:
@@ -75,7 +93,7 @@ class Server:
 
             def do_POST(self) -> None:
                 try:
-                    asked = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+                    asked = json.loads(self.rfile.read(max(0, int(self.headers.get("Content-Length", 0)))))
                     status, said = 200, {**answer(judge, asked), "version": version}
                 except ValueError as problem:
                     status, said = 400, {"error": str(problem)}

@@ -104,7 +104,7 @@ def chunks(tasks: Iterator[Dict[str, Any]]) -> Iterator[List[Dict[str, Any]]]:
 
 def unreadable_of(client: Client, tasks: Sequence[Mapping[str, Any]], verifiers: Sequence[Mapping[str, Any]]) -> List[Tuple[str, str]]:
     """An empty completion is judged against each reference: a failure is the reference's."""
-    items = [{"id": task["task"], "completion": "", **{name: task[name] for name in ("reference", "prompt", "messages") if name in task}}
+    items = [{"id": task["task"], "completion": "", **{name: task[name] for name in ("reference", "prompt") if name in task}}
              for task in tasks]
     return [(item["id"], f"{item['failure']['code']}: {item['failure']['message']}") for item in client.verify(verifiers, items)
             if item["failure"]]
