@@ -445,7 +445,7 @@ int server_run(const struct settings *settings, int argc, char **argv)
 {
     static struct server the_server; /* reachable to the end, for whatever unfinished batches leave behind */
     struct server *server = &the_server;
-    const char *templates[64];
+    const char *templates[ROUTE_COUNT];
     char message[LIMITS_MESSAGE_BYTES];
     struct spawner spawner;
 

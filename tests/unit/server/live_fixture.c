@@ -87,7 +87,7 @@ static struct engines no_engines; /* no settings are in force */
 
 void server_begin(size_t queue_limit)
 {
-    const char *templates[64];
+    const char *templates[ROUTE_COUNT];
     char message[200];
     for (size_t i = 0; i < routes.count; i++)
         templates[i] = routes.rows[i].pattern;
