@@ -34,15 +34,25 @@ static struct uuid uuid_v7(void)
                          UINT64_C(1) << 63 | (random[1] & (UINT64_MAX >> 2))};
 }
 
-void id_new_batch(char ret_id[ID_BYTES])
+static void id_new(char kind, char ret_id[ID_BYTES])
 {
     struct uuid uuid = uuid_v7();
     unsigned __int128 bits = (unsigned __int128)uuid.high << 64 | uuid.low;
-    ret_id[0] = 'b';
+    ret_id[0] = kind;
     ret_id[1] = '_';
     for (int i = UUID_DIGITS - 1; i >= 0; i--, bits >>= 5)
         ret_id[2 + i] = crockford[(unsigned)bits & 31];
     ret_id[2 + UUID_DIGITS] = '\0';
+}
+
+void id_new_batch(char ret_id[ID_BYTES])
+{
+    id_new('b', ret_id);
+}
+
+void id_new_lease(char ret_id[ID_BYTES])
+{
+    id_new('l', ret_id);
 }
 
 /* The first letter says what it is; the rest is the parent's and an index of at least five digits, so that text order

@@ -28,6 +28,32 @@
     WORD(ABORT, "abort")                                                                                               \
     WORD(STRADDLE, "straddle")
 
+/* Where a group of a batch with "deliver": "lease" is on its way to the trainer. */
+#define DELIVERY_STATE_WORDS(WORD)                                                                                     \
+    WORD(WAITING, "waiting")                                                                                           \
+    WORD(READY, "ready")                                                                                               \
+    WORD(LEASED, "leased")                                                                                             \
+    WORD(ACKED, "acked")                                                                                               \
+    WORD(STALE, "stale")                                                                                               \
+    WORD(FAILED, "failed")                                                                                             \
+    WORD(DROPPED, "dropped")
+
+/* The next step for the task of a group that was too old at its delivery. */
+#define ON_STALE_WORDS(WORD)                                                                                           \
+    WORD(RESAMPLE, "resample")                                                                                         \
+    WORD(DROP, "drop")
+
+/* Why a lease has ended. */
+#define LEASE_END_WORDS(WORD)                                                                                          \
+    WORD(ACKED, "acked")                                                                                               \
+    WORD(RELEASED, "released")                                                                                         \
+    WORD(EXPIRED, "expired")                                                                                           \
+    WORD(REWOUND, "rewound")                                                                                           \
+    WORD(ATTACHED, "attached")
+#define LEASE_STATE_WORDS(WORD)                                                                                        \
+    WORD(OPEN, "open")                                                                                                 \
+    LEASE_END_WORDS(WORD)
+
 /* Log-probabilities of the model, or of the sampling policy. */
 #define LOGPROBS_MODE_WORDS(WORD)                                                                                      \
     WORD(UNKNOWN, "unknown")                                                                                           \

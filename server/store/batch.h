@@ -38,7 +38,9 @@ struct store_new_group {
  * (same body; results are those of the first), or IDEMPOTENCY_CONFLICT. REVISION_CONFLICT: further behind the run's
  * revision than max_staleness. A training batch whose revision is above the run's declares it, or is a STATE_CONFLICT
  * while a weight update of the run is open; an evaluation never declares, and may be of any age. A training batch that the
- * run's manifest does not allow is a MANIFEST_CONFLICT, and OVER_BUDGET when that is spent. */
+ * run's manifest does not allow is a MANIFEST_CONFLICT, and OVER_BUDGET when that is spent. The groups of a training batch
+ * for leases are waiting from now on; OVER_READY_LIMIT: with them the run would have more than ready_limit on their
+ * way. */
 struct store_create_batch {
     char id[ID_BYTES]; /* in: a new one. out: the batch's, which is the first one's if it EXISTS */
     struct text run;
@@ -65,6 +67,7 @@ struct store_create_batch {
     struct text returns; /* the request's `return`; TEXT_NONE: everything */
     int64_t deadline_us;
     enum store_deliver deliver;
+    int64_t ready_limit; /* of groups waiting, ready or leased; 0: none */
     bool respond_async;
     const struct store_settings *settings; /* in force; NULL: not known */
     const struct store_new_group *groups;
@@ -74,10 +77,12 @@ struct store_create_batch {
     int64_t incarnation;
     int64_t created_at_us;
     int64_t current_revision; /* the run's; -1: none declared */
+    int64_t undelivered;      /* OVER_READY_LIMIT: groups of the run that are on their way */
     enum store_batch_state state;
 };
 
-/* EXISTS: ended before (`state` out says how). STATE_CONFLICT: `complete` with a group that is not closed. */
+/* EXISTS: ended before (`state` out says how). STATE_CONFLICT: `complete` with a group that is not closed. Groups for
+ * leases that are not closed end as failed. */
 struct store_close_batch {
     const char *batch_id;
     enum store_batch_state state; /* in: not RUNNING. out: what is on record */

@@ -9,7 +9,7 @@ struct store_advantages {
     size_t count;
 };
 
-/* Sets the advantages, once. STATE_CONFLICT: a member has no row yet. EXISTS: closed before. */
+/* Sets the advantages, once. A group for leases is then ready, or failed if no member has a reward. STATE_CONFLICT: a member has no row yet. EXISTS: closed before. */
 struct store_close_group {
     const char *group_id;
     size_t n;                              /* the group's */
@@ -19,6 +19,9 @@ struct store_close_group {
     double reward_mean;                    /* NAN if and only if no member has a reward */
     double reward_std;
     bool zero_variance;
+    bool drop; /* a group for leases is dropped: it is never delivered */
+    /* out */
+    bool is_ready; /* for a lease */
 };
 
 struct store_group {

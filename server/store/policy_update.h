@@ -5,6 +5,7 @@
 #include "server/base/hash.h"
 #include "server/base/text.h"
 #include "server/base/words.h"
+#include "server/store/lease.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,10 +41,11 @@ enum store_route {
     STORE_ROUTE_COMMIT,
     STORE_ROUTE_CANCEL,
     STORE_ROUTE_ATTACH,
+    STORE_ROUTE_LEASES,
 };
 extern const char *const store_route_names[];
 
-/* The key of a policy step. It counts within the run, whatever its incarnation. With a key that is on record the step
+/* The key of a policy step, or of a lease. That of a step counts within the run, whatever its incarnation. With a key that is on record the step
  * is EXISTS, with what was answered then, or IDEMPOTENCY_CONFLICT if the body was another. */
 struct store_step_key {
     struct text key; /* TEXT_NONE: none */
@@ -70,22 +72,30 @@ struct store_update_policy {
     int64_t now_us;
     int64_t incarnation;      /* the run's, after the operation */
     int64_t current_revision; /* the run's, after the operation; -1: none */
+    int64_t returned;         /* groups that a rewind made ready */
 };
 
 /* REVISION_CONFLICT: smaller than the run's revision, without a rewind. STATE_CONFLICT: a weight update of the run is
  * open, and it is not to be cancelled; `update` is that one. The run is made if it is new.
- * The same rewind again, with nothing declared in between, opens no second incarnation. */
+ * A rewind ends the run's open leases, and groups acknowledged after its step are ready again. The same rewind again
+ * opens no second incarnation, if nothing was declared, and nothing acknowledged after its step, in between. */
 struct store_declare_policy {
     struct text run;
     int64_t revision;
     int64_t rewind_to_step; /* -1: no rewind */
     bool cancel_open;       /* an open update ends as cancelled */
-    bool rewind_if_below;   /* rewind_to_step counts only if the revision is below the run's: attach */
+    /* rewind_to_step counts only if the revision is below the run's, or a group was acknowledged after it: attach. */
+    bool rewind_if_below;
+    bool end_leases; /* open leases end, and their groups are ready */
     struct store_step_key key;
     /* out */
     int64_t incarnation;
-    int64_t current_revision;          /* after the operation */
-    int64_t previous_revision;         /* before it, -1: none */
+    int64_t current_revision;  /* after the operation */
+    int64_t previous_revision; /* before it, -1: none */
+    int64_t taken_at_us;       /* when it was */
+    int64_t returned;          /* groups that it made ready */
+    struct store_leases
+        ended_leases; /* with end_leases: by this step, in order of creation; for store_leases_finish() */
     struct store_policy_update update; /* the one that this cancelled, revision -1: none; or the one in the way */
 };
 

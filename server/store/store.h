@@ -15,6 +15,7 @@
 #include "server/base/text.h"
 #include "server/store/batch.h"
 #include "server/store/deletion.h"
+#include "server/store/delivery.h"
 #include "server/store/engine.h"
 #include "server/store/group.h"
 #include "server/store/journal.h"
@@ -140,6 +141,12 @@ const struct store_metrics *store_metrics(const struct store *store);
     ROW(ADD_TASKS, struct store_add_tasks, add_tasks)                                                                  \
     ROW(FREEZE_TASKSET, struct store_freeze_taskset, freeze_taskset)                                                   \
     ROW(DROP_DRAFTS, struct store_drop_drafts, drop_drafts)                                                            \
+    ROW(TAKE_LEASE, struct store_take_lease, take_lease)                                                               \
+    ROW(EXTEND_LEASE, struct store_extend_lease, extend_lease)                                                         \
+    ROW(RELEASE_LEASE, struct store_release_lease, release_lease)                                                      \
+    ROW(ACK_LEASE, struct store_ack_lease, ack_lease)                                                                  \
+    ROW(EXPIRE_LEASES, struct store_expire_leases, expire_leases)                                                      \
+    ROW(PUT_PACING, struct store_put_pacing, put_pacing)                                                               \
     ROW(TRY_WRITE, struct store_try_write, try_write)
 
 enum store_op_kind {

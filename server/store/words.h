@@ -16,6 +16,7 @@ enum store_status {
     STORE_RUN_IS_DELETED,       /* the run is being deleted: nothing enters it */
     STORE_MANIFEST_CONFLICT,    /* the run's manifest says otherwise */
     STORE_OVER_BUDGET,          /* the budget of the run's manifest is spent */
+    STORE_OVER_READY_LIMIT,     /* the run has as many groups for leases as it may */
     STORE_CHANGED,              /* the manifest or the batches have changed since: decide again */
     STORE_REFUSED,              /* a constraint of the record forbids it: a bug of the caller */
     STORE_INVALID_CURSOR,       /* reads only: not a cursor of this list, filter and order */

@@ -84,6 +84,7 @@ class Schema:
             row = {name: value for name, value in row.items() if value is not None}
             cursor = self.link.execute(f"INSERT INTO \"{table}\" ({','.join(row)}) VALUES ({','.join('?' * len(row))})", list(row.values()))
             rows[table] = {"seq": cursor.lastrowid, **row}
+        self.link.execute("UPDATE leases SET ended_at_us = 1")  # an open one would expire at the start
         self.link.commit()
         return rows
 

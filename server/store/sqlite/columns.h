@@ -103,6 +103,7 @@
     COLUMN(b, incarnation, int, incarnation)                                                                           \
     COLUMN(b, purpose, purpose, purpose)                                                                               \
     READ(batch_state, "b.state", batch_state, batch_state)                                                             \
+    COLUMN(b, deliver, deliver, deliver)                                                                               \
     COLUMN(g, first_sample_index, int, first_sample_index)                                                             \
     COLUMN(g, n, int, n)                                                                                               \
     COLUMN(g, arrays_given, flag, arrays_given)                                                                        \
@@ -361,6 +362,33 @@
     COUNT(engine_us)                                                                                                   \
     COUNT(ended)                                                                                                       \
     COUNT(staleness)
+
+#define LEASE_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                      \
+    COLUMN(l, id, id, id)                                                                                              \
+    COLUMN(l, state, lease_state, state)                                                                               \
+    COLUMN(l, taken_at_us, int, taken_at_us)                                                                           \
+    COLUMN(l, expires_at_us, int, expires_at_us)                                                                       \
+    COLUMN(l, ended_at_us, optional, ended_at_us)                                                                      \
+    COLUMN(l, incarnation, int, incarnation)                                                                           \
+    COLUMN(l, policy_revision, optional, policy_revision)                                                              \
+    COLUMN(l, max_staleness, optional, max_staleness)                                                                  \
+    COLUMN(l, group_count, int, group_count)                                                                           \
+    COLUMN(l, held, int, held)
+
+/* A group's way; "l" is the lease that it is with. */
+#define DELIVERY_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                   \
+    READ(state, "d.state", delivery_state, state)                                                                      \
+    READ(lease, "l.id", id, lease)                                                                                     \
+    READ(deliveries, "d.deliveries", int, deliveries)                                                                  \
+    READ(optimizer_step, "d.optimizer_step", optional, optimizer_step)                                                 \
+    READ(staleness, "d.staleness", optional, staleness)
+
+#define PACING_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                     \
+    COLUMN(p, groups_per_step, int, groups_per_step)                                                                   \
+    COLUMN(p, max_staleness, int, max_staleness)                                                                       \
+    COLUMN(p, max_in_flight, optional, max_in_flight)                                                                  \
+    COLUMN(p, on_stale, on_stale, on_stale)                                                                            \
+    WRITE(changed_at_us, int, clock_utc_us())
 
 #define ENGINE_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                     \
     COLUMN(engines, url, text, url)                                                                                    \

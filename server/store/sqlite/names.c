@@ -8,7 +8,11 @@ const char *const store_batch_state_names[] = {BATCH_STATE_WORDS(WORD_TEXT) NULL
 const char *const store_group_state_names[] = {"running", "complete", NULL};
 const char *const store_rollout_state_names[] = {ROLLOUT_STATE_WORDS(WORD_TEXT) NULL};
 const char *const store_logprobs_mode_names[] = {LOGPROBS_MODE_WORDS(WORD_TEXT) NULL};
-const char *const store_route_names[] = {"batches", "score", "policy", "begin", "commit", "cancel", "attach", NULL};
+const char *const store_route_names[] = {"batches", "score",  "policy", "begin", "commit",
+                                         "cancel",  "attach", "leases", NULL};
+const char *const store_delivery_state_names[] = {DELIVERY_STATE_WORDS(WORD_TEXT) NULL};
+const char *const store_lease_state_names[] = {LEASE_STATE_WORDS(WORD_TEXT) NULL};
+const char *const store_on_stale_names[] = {ON_STALE_WORDS(WORD_TEXT) NULL};
 const char *const store_update_mode_names[] = {UPDATE_MODE_WORDS(WORD_TEXT) NULL};
 const char *const store_update_state_names[] = {"open", "committed", "cancelled", "expired", NULL};
 const char *const store_deletion_reason_names[] = {DELETION_REASON_WORDS(WORD_TEXT) NULL};

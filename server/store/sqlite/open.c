@@ -1,5 +1,6 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
+#include "server/store/sqlite/deliveries.h"
 #include "server/store/sqlite/inspect.h"
 #include "server/store/sqlite/lock.h"
 #include "server/store/sqlite/migrate.h"
@@ -70,6 +71,17 @@ static int register_owner(struct store *store)
     return result == SQLITE_OK ? database_run_plain(database, SQL_COMMIT_WRITE) : result;
 }
 
+/* Leases whose time passed while the service was down. */
+static int expire_leases(struct store *store)
+{
+    int64_t leases = 0;
+    int64_t groups = 0;
+    int result = database_run_plain(&store->writer, SQL_BEGIN_WRITE);
+    if (result == SQLITE_OK)
+        result = deliveries_expire(store, -1, clock_utc_us(), &leases, &groups);
+    return result == SQLITE_OK ? database_run_plain(&store->writer, SQL_COMMIT_WRITE) : result;
+}
+
 static int open_database(struct store *store, bool durability_normal, char message[STORE_MESSAGE_BYTES])
 {
     struct database *database = &store->writer;
@@ -80,6 +92,8 @@ static int open_database(struct store *store, bool durability_normal, char messa
         result = database_prepare(database, true, false);
     if (result == SQLITE_OK)
         result = register_owner(store);
+    if (result == SQLITE_OK)
+        result = expire_leases(store);
     if (result == SQLITE_OK)
         result = find_old_drafts(store);
     if (result == SQLITE_OK)

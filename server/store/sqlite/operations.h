@@ -47,6 +47,8 @@ struct key_row {
     int64_t revision;
     int64_t led_to_incarnation;
     int64_t previous_revision;
+    int64_t lease_seq;
+    int64_t taken_at_us;
 };
 /* An SQLite result code. */
 int operation_insert_key(struct store *store, const struct key_row *row);
@@ -88,6 +90,7 @@ struct group_row {
     int64_t incarnation;
     enum store_purpose purpose;
     enum store_batch_state batch_state;
+    enum store_deliver deliver;
     int64_t first_sample_index;
     int64_t n;
     bool arrays_given; /* came with the request, and are on record with it */

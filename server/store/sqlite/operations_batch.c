@@ -1,5 +1,6 @@
 #include "server/base/clock.h"
 #include "server/store/sqlite/columns.h"
+#include "server/store/sqlite/deliveries.h"
 #include "server/store/sqlite/operations.h"
 #include "server/store/sqlite/rollups.h"
 
@@ -50,7 +51,9 @@ static int insert_key(struct store *store, const struct store_create_batch *batc
                           .update_seq = -1,
                           .revision = -1,
                           .led_to_incarnation = -1,
-                          .previous_revision = -1};
+                          .previous_revision = -1,
+                          .lease_seq = -1,
+                          .taken_at_us = -1};
     return operation_insert_key(store, &row);
 }
 
@@ -187,7 +190,8 @@ static int insert_given(struct store *store, int64_t batch_seq, int64_t group_se
     return database_run(insert);
 }
 
-static int insert_group(struct store *store, int64_t batch_seq, int64_t index, const struct store_new_group *from)
+static int insert_group(struct store *store, int64_t batch_seq, int64_t index, const struct store_new_group *from,
+                        int64_t *ret_seq)
 {
     int64_t task_seq = 0;
     int64_t tags_seq = -1;
@@ -209,10 +213,31 @@ static int insert_group(struct store *store, int64_t batch_seq, int64_t index, c
     result = database_run(insert);
     if (result != SQLITE_OK)
         return result;
-    int64_t group_seq = sqlite3_last_insert_rowid(store->writer.handle);
+    int64_t group_seq = *ret_seq = sqlite3_last_insert_rowid(store->writer.handle);
     result = insert_group_contents(store, group_seq, from);
     for (size_t i = 0; i < from->given_count && result == SQLITE_OK; i++)
         result = insert_given(store, batch_seq, group_seq, &from->given[i]);
+    return result;
+}
+
+/* Evaluations are never leased. */
+static bool is_for_leases(const struct store_create_batch *batch)
+{
+    return batch->deliver == STORE_LEASE && batch->purpose == STORE_TRAIN;
+}
+
+static int insert_groups(struct store *store, const struct store_create_batch *batch, const struct run_row *run,
+                         int64_t batch_seq)
+{
+    int result = SQLITE_OK;
+    for (size_t i = 0; i < batch->group_count && result == SQLITE_OK; i++) {
+        int64_t group_seq = 0;
+        result = insert_group(store, batch_seq, (int64_t)i, &batch->groups[i], &group_seq);
+        if (result == SQLITE_OK && is_for_leases(batch))
+            result = deliveries_add(store, run->seq, group_seq, batch->max_staleness);
+    }
+    if (result == SQLITE_OK && is_for_leases(batch))
+        result = deliveries_count(store, run->seq, STORE_DELIVERY_WAITING, (int64_t)batch->group_count);
     return result;
 }
 
@@ -228,8 +253,8 @@ static int insert_rows(struct store *store, const struct store_create_batch *bat
     result = insert_contents(store, batch, batch_seq);
     if (result == SQLITE_OK)
         result = insert_key(store, batch, run, batch_seq);
-    for (size_t i = 0; i < batch->group_count && result == SQLITE_OK; i++)
-        result = insert_group(store, batch_seq, (int64_t)i, &batch->groups[i]);
+    if (result == SQLITE_OK)
+        result = insert_groups(store, batch, run, batch_seq);
     if (result != SQLITE_OK)
         return result;
     sqlite3_stmt *count = database_statement(&store->writer, SQL_COUNT_RUN_BATCH);
@@ -243,6 +268,20 @@ static enum store_status check_manifest(struct store *store, struct store_op *op
     return status == STORE_OK ? operation_check_budget(store, op, run, op->create_batch.policy_revision) : status;
 }
 
+/* Those on their way and those of this batch together. */
+static enum store_status check_ready_limit(struct store *store, struct store_op *op, const struct run_row *run)
+{
+    struct store_create_batch *batch = &op->create_batch;
+    if (!is_for_leases(batch) || batch->ready_limit == 0)
+        return STORE_OK;
+    int result = deliveries_count_undelivered(store, run->seq, &batch->undelivered);
+    if (result != SQLITE_OK)
+        return operation_fail(store, op, result);
+    return batch->undelivered + (int64_t)batch->group_count > batch->ready_limit
+               ? operation_decline(op, STORE_OVER_READY_LIMIT, "the run has as many groups for leases as it may")
+               : STORE_OK;
+}
+
 enum store_status operation_create_batch(struct store *store, struct store_op *op)
 {
     struct store_create_batch *batch = &op->create_batch;
@@ -253,6 +292,8 @@ enum store_status operation_create_batch(struct store *store, struct store_op *o
     if (result != SQLITE_OK)
         return operation_fail(store, op, result);
     enum store_status status = check_key(store, op, &run);
+    if (status == STORE_OK)
+        status = check_ready_limit(store, op, &run);
     if (status == STORE_OK)
         status = stamp_revision(store, op, &run, batch->created_at_us);
     if (status == STORE_OK && batch->purpose == STORE_TRAIN)
@@ -266,15 +307,24 @@ enum store_status operation_create_batch(struct store *store, struct store_op *o
 /* ---- close
  * ------------------------------------------------------------------------------------------------------------------ */
 
-static int find_batch(struct store *store, const char *id, int64_t *ret_seq, enum store_batch_state *ret_state)
+struct found_batch {
+    int64_t seq;
+    enum store_batch_state state;
+    int64_t run_seq;
+    enum store_deliver deliver;
+};
+
+static int find_batch(struct store *store, const char *id, struct found_batch *ret_batch)
 {
     sqlite3_stmt *find = database_statement(&store->writer, SQL_FIND_BATCH);
     bind_text(find, 1, text_of(id));
     int result = database_first(find);
     if (result != SQLITE_ROW)
         return result;
-    *ret_seq = sqlite3_column_int64(find, 0);
-    *ret_state = (enum store_batch_state)column_name(find, 1, store_batch_state_names);
+    ret_batch->seq = sqlite3_column_int64(find, 0);
+    ret_batch->state = (enum store_batch_state)column_name(find, 1, store_batch_state_names);
+    ret_batch->run_seq = sqlite3_column_int64(find, 2);
+    ret_batch->deliver = (enum store_deliver)column_name(find, 3, store_deliver_names);
     sqlite3_reset(find);
     return SQLITE_ROW;
 }
@@ -312,24 +362,25 @@ static int update_closed_batch(struct store *store, const struct store_close_bat
 enum store_status operation_close_batch(struct store *store, struct store_op *op)
 {
     struct store_close_batch *close_batch = &op->close_batch;
-    int64_t batch_seq = 0;
-    enum store_batch_state on_record = STORE_BATCH_RUNNING;
-    int result = find_batch(store, close_batch->batch_id, &batch_seq, &on_record);
+    struct found_batch batch = {0};
+    int result = find_batch(store, close_batch->batch_id, &batch);
     if (result == SQLITE_DONE)
         return operation_decline(op, STORE_NOT_FOUND, "no such batch");
     if (result != SQLITE_ROW)
         return operation_fail(store, op, result);
-    if (on_record != STORE_BATCH_RUNNING) {
-        close_batch->state = on_record;
+    if (batch.state != STORE_BATCH_RUNNING) {
+        close_batch->state = batch.state;
         return operation_decline(op, STORE_EXISTS, "the batch has ended before");
     }
     bool open = false;
-    result = has_open_group(store, batch_seq, &open);
+    result = has_open_group(store, batch.seq, &open);
     if (result == SQLITE_OK && open && close_batch->state == STORE_BATCH_COMPLETE)
         return operation_decline(op, STORE_STATE_CONFLICT, "a group of the batch is not closed");
     if (result == SQLITE_OK)
-        result = update_closed_batch(store, close_batch, batch_seq);
+        result = update_closed_batch(store, close_batch, batch.seq);
     if (result == SQLITE_OK && open)
-        result = rollups_add_open_groups(store, batch_seq);
+        result = rollups_add_open_groups(store, batch.seq);
+    if (result == SQLITE_OK && open && batch.deliver == STORE_LEASE)
+        result = deliveries_fail_waiting(store, batch.run_seq, batch.seq);
     return result == SQLITE_OK ? STORE_OK : operation_fail(store, op, result);
 }

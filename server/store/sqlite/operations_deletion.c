@@ -12,17 +12,20 @@ struct found_run {
     int64_t requested_at_us;
     int64_t running;
     int64_t open_updates;
+    int64_t open_leases;
 };
 
 static int find_run(struct store *store, struct text name, struct found_run *ret_run)
 {
     sqlite3_stmt *find = database_statement(&store->writer, SQL_FIND_DELETABLE_RUN);
     bind_text(find, 1, name);
+    bind_int(find, 2, clock_utc_us());
     int result = database_first(find);
     if (result != SQLITE_ROW)
         return result;
-    *ret_run = (struct found_run){sqlite3_column_int64(find, 0), column_int_or(find, 1, -1), column_int_or(find, 2, -1),
-                                  sqlite3_column_int64(find, 3), sqlite3_column_int64(find, 4)};
+    *ret_run =
+        (struct found_run){sqlite3_column_int64(find, 0), column_int_or(find, 1, -1),    column_int_or(find, 2, -1),
+                           sqlite3_column_int64(find, 3), sqlite3_column_int64(find, 4), sqlite3_column_int64(find, 5)};
     sqlite3_reset(find);
     return SQLITE_ROW;
 }
@@ -53,8 +56,8 @@ static int mark_run(struct store *store, int64_t run_seq, int64_t deletion)
 static enum store_status decline_busy(struct store_op *op, const struct found_run *run)
 {
     snprintf(op->message, sizeof(op->message),
-             "%lld batches of the run are running, and %lld weight updates are open: end or cancel them first",
-             (long long)run->running, (long long)run->open_updates);
+             "%lld batches of the run are running, %lld weight updates and %lld leases are open: end them first",
+             (long long)run->running, (long long)run->open_updates, (long long)run->open_leases);
     return STORE_STATE_CONFLICT;
 }
 
@@ -71,7 +74,7 @@ enum store_status operation_delete_run(struct store *store, struct store_op *op)
         order->requested_at_us = run.requested_at_us;
         return operation_decline(op, STORE_EXISTS, "the run is being deleted");
     }
-    if (run.running || run.open_updates)
+    if (run.running || run.open_updates || run.open_leases)
         return decline_busy(op, &run);
     order->requested_at_us = clock_utc_us();
     result = insert_deletion(store, order);

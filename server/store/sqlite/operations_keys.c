@@ -15,6 +15,8 @@ int operation_insert_key(struct store *store, const struct key_row *row)
     bind_int_or_null(insert, 8, row->revision);
     bind_int_or_null(insert, 9, row->led_to_incarnation);
     bind_int_or_null(insert, 10, row->previous_revision);
+    bind_int_or_null(insert, 11, row->lease_seq);
+    bind_int_or_null(insert, 12, row->taken_at_us);
     return database_run(insert);
 }
 
@@ -28,7 +30,7 @@ bool operation_is_same_body(sqlite3_stmt *row, int place, const uint8_t sha256[S
  * ------------------------------------------------------------------------------------------------------------ */
 
 /* Columns of FIND_STEP_KEY; the last is the first of an update. */
-enum { KEY_SHA256, KEY_REVISION, KEY_INCARNATION, KEY_PREVIOUS_REVISION, KEY_UPDATE };
+enum { KEY_SHA256, KEY_REVISION, KEY_INCARNATION, KEY_PREVIOUS_REVISION, KEY_TAKEN_AT, KEY_UPDATE };
 
 static const struct store_step_key *key_of(const struct store_op *op)
 {
@@ -55,6 +57,7 @@ static void read_answer(sqlite3_stmt *row, struct store_op *op)
     declare->current_revision = column_int_or(row, KEY_REVISION, -1);
     declare->incarnation = sqlite3_column_int64(row, KEY_INCARNATION);
     declare->previous_revision = column_int_or(row, KEY_PREVIOUS_REVISION, -1);
+    declare->taken_at_us = column_int_or(row, KEY_TAKEN_AT, -1);
 }
 
 enum store_status operation_check_step_key(struct store *store, struct store_op *op, const struct run_row *run)
@@ -92,13 +95,16 @@ int operation_keep_step_key(struct store *store, const struct store_op *op, cons
                           .update_seq = update_seq,
                           .revision = -1,
                           .led_to_incarnation = -1,
-                          .previous_revision = -1};
+                          .previous_revision = -1,
+                          .lease_seq = -1,
+                          .taken_at_us = -1};
     if (!key->key.data)
         return SQLITE_OK;
     if (op->kind == STORE_DECLARE_POLICY) {
         row.revision = op->declare_policy.current_revision;
         row.led_to_incarnation = op->declare_policy.incarnation;
         row.previous_revision = op->declare_policy.previous_revision;
+        row.taken_at_us = op->declare_policy.taken_at_us;
     }
     return operation_insert_key(store, &row);
 }

@@ -1,7 +1,8 @@
 /* Weights of a run: declared at once, or by an update in steps. */
 #include "server/base/clock.h"
 #include "server/store/sqlite/columns.h"
-#include "server/store/sqlite/operations.h"
+#include "server/store/sqlite/deliveries.h"
+#include "server/store/sqlite/lease_rows.h"
 
 int operation_has_open_update(struct store *store, int64_t run_seq, bool *ret_open)
 {
@@ -67,11 +68,13 @@ static int is_same_rewind(struct store *store, const struct run_row *run, const 
     *ret_same = column_int_or(find, 0, -1) == declare->rewind_to_step && sqlite3_column_int64(find, 1) == 1 &&
                 run->policy_revision == declare->revision;
     sqlite3_reset(find);
-    return SQLITE_OK;
+    bool acked = false;
+    result = deliveries_find_acked_after(store, run->seq, declare->rewind_to_step, &acked);
+    *ret_same = *ret_same && !acked;
+    return result;
 }
 
-static int rewind_run(struct store *store, struct run_row *run, const struct store_declare_policy *declare,
-                      int64_t now_us)
+static int rewind_run(struct store *store, struct run_row *run, struct store_declare_policy *declare, int64_t now_us)
 {
     bool same = false;
     int result = is_same_rewind(store, run, declare, &same);
@@ -79,16 +82,29 @@ static int rewind_run(struct store *store, struct run_row *run, const struct sto
         return result;
     run->incarnation++;
     result = operation_insert_incarnation(store, run, now_us, declare->rewind_to_step);
+    if (result == SQLITE_OK)
+        result = deliveries_rewind(store, run->seq, declare->rewind_to_step, now_us, &declare->returned);
     return result == SQLITE_OK ? operation_set_revision(store, run, declare->revision, now_us) : result;
+}
+
+static int is_rewind(struct store *store, const struct run_row *run, const struct store_declare_policy *declare,
+                     bool *ret_rewind)
+{
+    *ret_rewind =
+        declare->rewind_to_step >= 0 && (!declare->rewind_if_below || declare->revision < run->policy_revision);
+    if (*ret_rewind || declare->rewind_to_step < 0)
+        return SQLITE_OK;
+    return deliveries_find_acked_after(store, run->seq, declare->rewind_to_step, ret_rewind);
 }
 
 /* A revision below the run's changes nothing. */
 static int declare_revision(struct store *store, struct run_row *run, struct store_declare_policy *declare,
                             int64_t now_us)
 {
-    int result = SQLITE_OK;
-    bool rewinds =
-        declare->rewind_to_step >= 0 && (!declare->rewind_if_below || declare->revision < run->policy_revision);
+    bool rewinds = false;
+    int result = is_rewind(store, run, declare, &rewinds);
+    if (result != SQLITE_OK)
+        return result;
     declare->previous_revision = run->policy_revision;
     if (rewinds)
         result = rewind_run(store, run, declare, now_us);
@@ -121,6 +137,29 @@ static enum store_status clear_the_way(struct store *store, struct store_op *op,
     return result == SQLITE_OK ? STORE_OK : operation_fail(store, op, result);
 }
 
+/* Those that the step ended, also if it is repeated. */
+static int list_ended(struct store *store, const struct run_row *run, struct store_declare_policy *declare)
+{
+    sqlite3_stmt *rows = database_statement(&store->writer, SQL_LIST_ENDED_LEASES);
+    bind_int(rows, 1, run->seq);
+    bind_int(rows, 2, declare->taken_at_us);
+    int result = lease_read_rows(rows, &declare->ended_leases);
+    sqlite3_reset(rows);
+    return result;
+}
+
+static int end_leases(struct store *store, const struct run_row *run, struct store_declare_policy *declare)
+{
+    int result = deliveries_end_leases(store, run->seq, STORE_LEASE_ATTACHED, declare->taken_at_us, &declare->returned);
+    return result == SQLITE_OK ? list_ended(store, run, declare) : result;
+}
+
+static enum store_status answer_again(struct store *store, struct store_op *op, const struct run_row *run)
+{
+    int result = op->declare_policy.end_leases ? list_ended(store, run, &op->declare_policy) : SQLITE_OK;
+    return result == SQLITE_OK ? STORE_EXISTS : operation_fail(store, op, result);
+}
+
 enum store_status operation_declare_policy(struct store *store, struct store_op *op)
 {
     struct store_declare_policy *declare = &op->declare_policy;
@@ -130,12 +169,19 @@ enum store_status operation_declare_policy(struct store *store, struct store_op 
     if (result != SQLITE_OK)
         return operation_fail(store, op, result);
     int64_t update_seq = -1;
+    declare->taken_at_us = now_us;
+    declare->returned = 0;
+    store_leases_finish(&declare->ended_leases); /* of an attempt before */
     enum store_status status = operation_check_step_key(store, op, &run);
+    if (status == STORE_EXISTS)
+        return answer_again(store, op, &run);
     if (status == STORE_OK)
         status = clear_the_way(store, op, &run, now_us, &update_seq);
     if (status != STORE_OK)
         return status;
-    result = declare_revision(store, &run, declare, now_us);
+    result = declare->end_leases ? end_leases(store, &run, declare) : SQLITE_OK;
+    if (result == SQLITE_OK)
+        result = declare_revision(store, &run, declare, now_us);
     if (result == SQLITE_OK && declare->revision < run.policy_revision)
         return operation_decline(op, STORE_REVISION_CONFLICT, "a smaller revision needs rewind_to_step");
     if (result == SQLITE_OK)
@@ -219,6 +265,7 @@ static int commit(struct stepping *stepping)
         return result;
     update->incarnation = declare.incarnation;
     update->previous_revision = declare.previous_revision;
+    stepping->step->returned = declare.returned;
     result = move_batches(stepping);
     return result == SQLITE_OK ? end_update(stepping, STORE_UPDATE_COMMITTED) : result;
 }

@@ -1,6 +1,7 @@
 #include "server/base/clock.h"
 #include "server/store/duplicates.h"
 #include "server/store/sqlite/columns.h"
+#include "server/store/sqlite/deliveries.h"
 #include "server/store/sqlite/operations.h"
 #include "server/store/sqlite/rollups.h"
 
@@ -364,7 +365,7 @@ static int update_closed_group(struct store *store, int64_t seq, int64_t rewarde
 
 enum store_status operation_close_group(struct store *store, struct store_op *op)
 {
-    const struct store_close_group *close_group = &op->close_group;
+    struct store_close_group *close_group = &op->close_group;
     struct group_row group;
     int result = operation_find_group(store, close_group->group_id, &group);
     if (result == SQLITE_DONE)
@@ -388,5 +389,7 @@ enum store_status operation_close_group(struct store *store, struct store_op *op
         result = update_closed_group(store, group.seq, rewarded, close_group);
     if (result == SQLITE_OK)
         result = rollups_add_group(store, &group);
+    if (result == SQLITE_OK && group.deliver == STORE_LEASE)
+        result = deliveries_close(store, &group, rewarded, close_group->drop, &close_group->is_ready);
     return result == SQLITE_OK ? STORE_OK : operation_fail(store, op, result);
 }

@@ -4,14 +4,6 @@
 
 static const struct list_key runs_key = {"runs"};
 
-void database_read_update(sqlite3_stmt *row, int place, struct store_policy_update *ret_update)
-{
-    struct store_policy_update *into = ret_update;
-    struct store_memory *memory = NULL; /* it has no text */
-    *into = (struct store_policy_update){0};
-    COLUMNS_READ(UPDATE_COLUMNS)
-}
-
 /* A row of SELECT_RUN. Returns its seq. */
 static int64_t read_run_row(sqlite3_stmt *row, struct store_memory *memory, struct store_run *into)
 {

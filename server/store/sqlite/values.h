@@ -135,5 +135,8 @@ COLUMN_WORD(logprobs_mode)
 COLUMN_WORD(update_mode)
 COLUMN_WORD(update_state)
 COLUMN_WORD(deletion_reason)
+COLUMN_WORD(delivery_state)
+COLUMN_WORD(lease_state)
+COLUMN_WORD(on_stale)
 
 #endif

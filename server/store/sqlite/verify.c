@@ -284,6 +284,9 @@ static void verify_all(struct verifying *verifying)
         ask_invariant(verifying, &invariants[i], deleting);
     for (size_t i = 0; report->schema_version >= VERIFY_ROLLUPS_SCHEMA && !deleting && i < verify_rollups_count; i++)
         ask(verifying, verify_rollups[i].problem, verify_rollups[i].sql);
+    for (size_t i = 0; report->schema_version >= VERIFY_DELIVERIES_SCHEMA && !deleting && i < verify_deliveries_count;
+         i++)
+        ask(verifying, verify_deliveries[i].problem, verify_deliveries[i].sql);
 }
 
 int store_verify(const char *path, struct buffer *problems, struct store_verify_report *ret_report,

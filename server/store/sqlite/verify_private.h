@@ -16,4 +16,9 @@ struct verify_invariant {
 extern const struct verify_invariant verify_rollups[];
 extern const size_t verify_rollups_count;
 
+/* verify_deliveries.c: of schema 26 and later. */
+#define VERIFY_DELIVERIES_SCHEMA 26
+extern const struct verify_invariant verify_deliveries[];
+extern const size_t verify_deliveries_count;
+
 #endif
