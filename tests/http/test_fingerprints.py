@@ -63,3 +63,12 @@ def test_a_changed_verdict_is_told_with_what_to_do():
     assert "raise the version of exact" in sentence and "--write" in sentence and "ninja -C build generate" in sentence
     sentence, = fingerprints.changes([line], [{**line, "version": "2", "verdict": "incorrect"}])
     assert "exact is at version 2" in sentence and "--write" in sentence
+
+
+def test_a_new_verifier_of_any_name_is_written():
+    """A name such as `line` begins its sentence as the number of a line does."""
+    now = {"verifier": "line", "version": "1", "options": {}, "reference": "a", "completion": "a", "verdict": "correct", "score": 1.0, "reason": "equal"}
+    case = {name: value for name, value in now.items() if name not in ("version", "verdict", "score", "reason")}
+    sentence, = fingerprints.changes([case], [now])
+    assert sentence.startswith("line is at version 1") and not fingerprints.breaks_its_version(case, now)
+    assert fingerprints.breaks_its_version(now, {**now, "verdict": "incorrect", "score": 0.0})
