@@ -130,7 +130,8 @@ const struct command_option verify_options[] = {
     {"--prompt", "TEXT", take_prompt, "The question that the completion answers, for verifiers that look at it."},
     {"--completion-tokens", "N", take_tokens, "How many tokens it had, likewise."},
     {"--replay", "FILE", take_replay, "All of this from a file that the service kept when a verifier crashed or hung."},
-    {"--config", "FILE", take_config, "Settings with sandbox.* and python.venv, for verifiers that run programs."},
+    {"--config", "FILE", take_config,
+     "Settings: sandbox.* and python.venv for verifiers that run programs, externals and engines for those that ask."},
     {"--timeout", "DURATION", take_timeout,
      "Time limit of a verdict on a text; 5s. Programs have the limits of their verifier."},
     {"--json", NULL, take_json, "Print the verdict object alone."},
@@ -369,7 +370,7 @@ static void print_part(const char *label, const json_t *value)
     struct text text = json_text_of(value);
     _cleanup_free_ char *dumped = text.data ? NULL : json_big_dump(value, JSON_COMPACT | JSON_ENCODE_ANY);
 
-    printf("%-12s", label);
+    printf("%-11s ", label);
     safe_print(stdout, text.data ? text : text_of(dumped));
     putchar('\n');
 }

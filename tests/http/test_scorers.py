@@ -7,7 +7,7 @@ from engines import ScriptedEngine
 from harness import eventually
 from material import assert_failed_without_a_number, make_batch, make_group, rollouts, sampling
 from reward_server import NobodyThere, RewardServer, answer
-from test_start import refused, serving
+from test_start import refused, run, serving
 
 QUICK = {"engine.backoff_min": "5ms", "engine.backoff_max": "20ms", "engine.attempts": 2, "engine.down_timeout": "2s", "engine.probe_samples": "false"}
 WIRES = {
@@ -243,3 +243,12 @@ def test_a_kind_that_is_found_by_asking_is_never_a_scorer(start):
     eventually(lambda: shown(service, "who")["state"] in ("refused", "down"), "the server to be refused")
     assert shown(service, "who")["kind"] is None
     other.close()
+
+
+def test_the_command_asks_a_scorer_of_its_settings(tmp_path, scorer):
+    server = scorer("slime")
+    file = tmp_path / "rolloutd.yaml"
+    file.write_text(f'engines:\n  - {{url: "{server.url}", pool: rewards, kind: scorer}}\n', encoding="utf-8")
+    done = run("verify", "--config", file, "--verifier", "judge", "--options", json.dumps(verifier("slime")["options"]), "--prompt", "6*7?", "--reference", "42", "--completion", "42")
+    assert "engine_model null\n" in done.stdout and "score 0.5" in done.stdout, done
+    assert server.asked == [server.wanted]
