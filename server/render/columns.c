@@ -48,6 +48,18 @@ bool render_columns_failed(const struct render_columns *columns)
     return failed;
 }
 
+/* The same value for each token, with as few copies as it takes: what is there is copied behind itself. */
+static void fill(struct buffer *column, const void *value, size_t width, size_t count)
+{
+    char *at = count ? buffer_reserve(column, count * width) : NULL;
+    if (!at)
+        return;
+    memcpy(at, value, width);
+    for (size_t done = 1; done < count; done *= 2)
+        memcpy(at + done * width, at, (done < count - done ? done : count - done) * width);
+    column->length_bytes += count * width;
+}
+
 /* values NULL: every token has `absent`, a value of the column's width. */
 static void add(struct render_columns *columns, enum returns_array which, const void *values, const void *absent,
                 size_t count)
@@ -57,8 +69,8 @@ static void add(struct render_columns *columns, enum returns_array which, const 
         return;
     if (values)
         buffer_append(column, values, count * render_column_widths[which]);
-    for (size_t i = 0; !values && i < count && !column->failed; i++)
-        buffer_append(column, absent, render_column_widths[which]);
+    else if (absent)
+        fill(column, absent, render_column_widths[which], count);
 }
 
 void render_columns_add_rollout(struct render_columns *columns, const struct store_rollout *rollout,

@@ -369,6 +369,15 @@ static int evaluate_terms(struct render *render)
     return objective_sampled_terms(&terms->knobs, totals, record.count, record.sequences, &result);
 }
 
+static bool wants_terms(const struct render_scope *scope)
+{
+    if (scope->arrays == JSON_ARRAYS_NONE)
+        return false;
+    if (scope->columns)
+        return scope->columns->arrays & (1U << RETURNS_SURROGATES | 1U << RETURNS_CONTRIBUTIONS);
+    return scope->fields & (render_field(TEXT_LITERAL("surrogates")) | render_field(TEXT_LITERAL("contributions")));
+}
+
 /* Surrogates and contributions at ratio 1, for a rollout that is part of the loss. */
 static void compute_terms(struct render *render)
 {
@@ -376,7 +385,7 @@ static void compute_terms(struct render *render)
     const struct render_terms *terms = render->scope->terms;
     bool has_terms =
         terms && terms->known && !isnan(rollout->advantage) && rollout->trainable && rollout->completion_ids;
-    if (!has_terms || render->scope->arrays == JSON_ARRAYS_NONE)
+    if (!has_terms || !wants_terms(render->scope))
         return;
     render->surrogates = xcalloc(rollout->token_count + 1, sizeof(double));
     render->contributions = terms->closed ? xcalloc(rollout->token_count + 1, sizeof(double)) : NULL;
