@@ -11,6 +11,7 @@
 #include "server/batches/live.h"
 #include "server/batches/resume.h"
 #include "server/batches/runs.h"
+#include "server/delivery/delivery.h"
 #include "server/engines/engines.h"
 #include "server/http/http.h"
 #include "server/input/memory.h"
@@ -266,6 +267,8 @@ static bool make_parts(struct server *server, const struct spawner *spawner)
                                                                .trim = &server->trim,
                                                                .batch_ended = batch_ended,
                                                                .batch_ended_arg = server});
+    server->delivery = delivery_create(&(struct delivery_options){
+        .loop = server->loop, .store = server->store, .workers = server->workers, .batches = server->batches});
     server->http = routes_serve(server, server->url, message);
     if (!server->http)
         return cannot_start(message) == 0;
@@ -288,6 +291,7 @@ static void unmake_parts(struct server *server)
     engines_destroy(server->engines);
     free(TAKE_PTR(server->token));
     if (server->batches && server->batches->count == 0) {
+        delivery_destroy(server->delivery);
         batches_destroy(server->batches);
         loop_destroy(server->loop);
     }
@@ -379,6 +383,7 @@ static void await_text_worker(void *arg)
 static void resumed(void *arg)
 {
     struct server *server = arg;
+    delivery_begin(server->delivery);
     server->announce_by_us = loop_now_us(server->loop) + WORKERS_PATIENCE_US;
     await_text_worker(server);
 }

@@ -1,10 +1,12 @@
-/* A batch as a file of tensors: its arrays as columns, the rest as JSON in __metadata__.reply. */
+/* A batch, or a lease, as a file of tensors: its arrays as columns, the rest as JSON in __metadata__.reply. */
 #include "server/api/batches.h"
 
+#include "server/api/leases.h"
 #include "server/base/blocks.h"
 #include "server/objective_call/safetensors.h"
 #include "server/objective_call/tensors.h"
 #include "server/render/columns.h"
+#include "server/render/lease.h"
 #include "server/render/render.h"
 #include "server/settings/settings.h"
 
@@ -81,5 +83,17 @@ void batch_tensors_answer(struct call *call, struct text batch_id)
     if (status > 0) /* it runs: there is nothing but its state */
         render_answer_batch(call, batch_id);
     else
+        answer_file(call, &columns, buffer_text(&json));
+}
+
+void lease_tensors_answer(struct call *call, struct text run, struct text lease_id)
+{
+    _cleanup_(render_columns_finish) struct render_columns columns;
+    _cleanup_buffer_ struct buffer json;
+
+    size_t maximum_bytes = (size_t)call->settings->memory_budget_bytes;
+    render_columns_init(&columns, 0, maximum_bytes);
+    buffer_init(&json, maximum_bytes);
+    if (render_lease_columns(call, run, lease_id, &columns, &json) == 0)
         answer_file(call, &columns, buffer_text(&json));
 }

@@ -11,6 +11,7 @@
 #include "server/batches/budget.h"
 #include "server/batches/live.h"
 #include "server/batches/runs.h"
+#include "server/delivery/delivery.h"
 #include "server/engines/engines.h"
 #include "server/render/feed.h"
 #include "server/render/render.h"
@@ -75,7 +76,8 @@ static int read_batch(struct call *call, enum batch_origin origin, struct new_ba
         batch_spec_pack_body(new_batch->spec);
         batch_spec_make_contents(new_batch->spec);
     }
-    if (call->accept_ndjson && objective_needs_whole_batch(&new_batch->spec->objective))
+    if (call->accept_ndjson && new_batch->spec->deliver == STORE_REPLY &&
+        objective_needs_whole_batch(&new_batch->spec->objective))
         return call_refuse(
             call, ERR_OBJECTIVE_OPTIONS, "objective.advantage",
             "an advantage rule over the whole batch cannot be streamed by groups: ask for application/json");
@@ -176,6 +178,7 @@ struct creation {
     struct manifest_hold hold;
     int64_t wait_us;
     bool respond_async;
+    bool for_leases; /* its groups are asked for there: the reply waits for none */
     size_t bytes;
 };
 
@@ -244,7 +247,8 @@ static void fill_op(struct creation *creation)
         .metadata = spec->metadata_json,
         .returns = spec->returns_json,
         .deadline_us = clock_utc_us() + spec->deadline_us,
-        .deliver = STORE_REPLY,
+        .deliver = (enum store_deliver)spec->deliver,
+        .ready_limit = creation->server->settings->ready_limit,
         .respond_async = creation->respond_async,
         .settings = creation->server->engines->in_force,
         .groups = creation->groups,
@@ -353,6 +357,7 @@ void create_batch(void *owner, struct request *request)
     creation->hold = new_batch->hold;
     creation->wait_us = new_batch->wait_us;
     creation->respond_async = call->prefer_async;
+    creation->for_leases = creation->spec->deliver == STORE_LEASE;
     fill_groups(creation);
     fill_op(creation);
     submit_creation(creation, request);
@@ -386,7 +391,7 @@ static void wait_for(const struct creation *creation, struct live_batch *live)
     struct waiter_rules rules = {.created = true, .until_us = NEVER_US};
     struct loop *loop = creation->server->loop;
     int64_t now_us = loop_now_us(loop);
-    if (creation->respond_async)
+    if (creation->respond_async || creation->for_leases)
         rules.until_us = now_us;
     else if (creation->wait_us < NEVER_US - now_us)
         rules.until_us = now_us + creation->wait_us;
@@ -414,6 +419,7 @@ static void begin_batch(struct creation *creation)
     name_request(live, creation->request_id);
     if (creation->wait.request)
         wait_for(creation, live);
+    delivery_observe(creation->server->delivery, live);
     live_start(live);
     if (!creation->wait.request && !live->has_key)
         live_post(live, &(struct batch_event){.kind = EVENT_CANCEL});
@@ -449,6 +455,18 @@ static void refuse_revision(struct request *request, const struct store_op *op)
                        current - named, current, (long long)create->max_staleness);
 }
 
+static void refuse_ready(struct request *request, const struct store_create_batch *create)
+{
+    request_call(request)->reply.retry_after_s = 1;
+    metric_add(METRIC_QUEUE_REFUSALS, METRIC_QUEUE_BATCH, 1);
+    request_refuse(
+        request, ERR_QUEUE_FULL, "groups",
+        "run %.*s has %lld groups that are posted for leases and not yet acked, stale, failed or dropped; with "
+        "%zu more they are above ready_limit (%lld)",
+        (int)create->run.length_bytes, create->run.data, (long long)create->undelivered, create->group_count,
+        (long long)create->ready_limit);
+}
+
 static void refuse_creation(const struct creation *creation)
 {
     enum store_status status = creation->wait.op.status;
@@ -458,6 +476,8 @@ static void refuse_creation(const struct creation *creation)
         return;
     if (status == STORE_REVISION_CONFLICT || status == STORE_STATE_CONFLICT)
         refuse_revision(creation->wait.request, &creation->wait.op);
+    else if (status == STORE_OVER_READY_LIMIT)
+        refuse_ready(creation->wait.request, &creation->wait.op.create_batch);
     else if (status == STORE_MANIFEST_CONFLICT || status == STORE_OVER_BUDGET)
         manifest_refuse(creation->wait.request, &creation->wait.op, &creation->hold);
     else if (status == STORE_REFUSED)

@@ -8,7 +8,9 @@
 #include "server/batches/live.h"
 #include "server/batches/runs.h"
 #include "server/batches/weight_update.h"
+#include "server/delivery/delivery.h"
 #include "server/input/input.h"
+#include "server/render/lease.h"
 #include "server/spec/batch.h"
 
 struct policy_fields {
@@ -93,7 +95,8 @@ static void submit(struct server *server, struct request *request, enum store_ro
                                                        .revision = fields->revision,
                                                        .rewind_to_step = fields->step,
                                                        .cancel_open = fields->cancel_open,
-                                                       .rewind_if_below = route == STORE_ROUTE_ATTACH};
+                                                       .rewind_if_below = route == STORE_ROUTE_ATTACH,
+                                                       .end_leases = route == STORE_ROUTE_ATTACH};
     policy_take_key(call, route, &declaration->key, &op->declare_policy.key);
     if (!store_wait_submit(&declaration->wait, server->store, request))
         declaration_destroy(declaration);
@@ -128,6 +131,15 @@ static void write_cancelled(struct json_write *json, const struct store_declare_
     json_array_end(json);
 }
 
+static void write_ended(struct json_write *json, const struct store_leases *leases)
+{
+    json_key(json, "leases");
+    json_array_begin(json);
+    for (size_t i = 0; i < leases->count; i++)
+        render_lease_line(json, &leases->leases[i]);
+    json_array_end(json);
+}
+
 static void answer(struct request *request, const struct store_declare_policy *declared)
 {
     struct call *call = request_call(request);
@@ -139,11 +151,8 @@ static void answer(struct request *request, const struct store_declare_policy *d
     json_put_int(&json, attached ? "policy_revision" : "revision", declared->current_revision);
     json_put_int(&json, "incarnation", declared->incarnation);
     json_put_int_or_null(&json, "previous_revision", declared->previous_revision);
-    if (attached) {
-        json_key(&json, "leases"); /* there are none yet */
-        json_array_begin(&json);
-        json_array_end(&json);
-    }
+    if (attached)
+        write_ended(&json, &declared->ended_leases);
     write_cancelled(&json, declared);
     json_object_end(&json);
     call_answer_json(call, 200);
@@ -168,8 +177,10 @@ static void refuse(const struct store_wait *wait)
 }
 
 /* On record now: what follows of it here. */
-static void declared_now(struct batches *batches, const struct store_declare_policy *declared)
+static void declared_now(const struct server *server, const struct store_declare_policy *declared)
 {
+    struct batches *batches = server->batches;
+    delivery_given_back(server->delivery, declared->run, (size_t)declared->returned);
     runs_declared(batches, declared);
     if (declared->update.revision >= 0)
         update_cancelled(batches, declared->run, &declared->update);
@@ -179,13 +190,14 @@ static void declared_now(struct batches *batches, const struct store_declare_pol
 static void policy_declared(struct store_op *op)
 {
     struct declaration *declaration = op->context;
-    const struct store_declare_policy *declared = &op->declare_policy;
+    struct store_declare_policy *declared = &op->declare_policy;
     if (op->status == STORE_OK)
-        declared_now(declaration->server->batches, declared);
+        declared_now(declaration->server, declared);
     struct request *request = declaration->wait.request;
     if (request && (op->status == STORE_OK || op->status == STORE_EXISTS))
         answer(request, declared);
     else if (request)
         refuse(&declaration->wait);
+    store_leases_finish(&declared->ended_leases);
     declaration_destroy(declaration);
 }

@@ -7,6 +7,7 @@
 #include "server/base/json_write.h"
 #include "server/batches/live.h"
 #include "server/batches/weight_update.h"
+#include "server/delivery/delivery.h"
 #include "server/input/input.h"
 #include "server/render/render.h"
 #include "server/settings/settings.h"
@@ -256,6 +257,8 @@ static void policy_stepped(struct store_op *op)
     if (request)
         request_on_hangup(request, NULL, NULL);
     update_ended(step->server->batches, op);
+    if (op->status == STORE_OK)
+        delivery_given_back(step->server->delivery, text_of(step->run), (size_t)op->update_policy.returned);
     if (request && taken)
         answer(request, op->update_policy.run, &op->update_policy.update);
     else if (request)

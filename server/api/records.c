@@ -1,6 +1,7 @@
 #include "server/api/page.h"
 #include "server/api/routes.h"
 
+#include "server/render/lease.h"
 #include "server/render/list.h"
 #include "server/render/render.h"
 #include "server/render/rollout_list.h"
@@ -117,6 +118,7 @@ struct group_stream {
     struct render_terms terms;
     struct render_scope scope;
     struct group_piece piece;
+    struct store_delivery delivery;
 };
 
 static void group_stream_destroy(struct stream *stream)
@@ -134,6 +136,14 @@ static int group_stream_produce(struct stream *stream, struct store_reader *read
         return ended < 0 ? STREAM_CUT : STREAM_MORE;
     buffer_append_byte(part, '\n');
     return STREAM_LAST;
+}
+
+static int read_delivery(struct call *call, struct group_stream *self)
+{
+    enum store_status status = store_read_delivery(call->reader, call->args[0], &self->delivery);
+    self->scope.with_delivery = true;
+    self->scope.delivery = status == STORE_OK ? &self->delivery : NULL;
+    return status == STORE_OK || status == STORE_NOT_FOUND ? 0 : -1;
 }
 
 void get_group(struct call *call)
@@ -157,7 +167,8 @@ void get_group(struct call *call)
     call->reply.status = 200;
     call->reply.content_type = "application/json";
     call->reply.stream = &self->stream;
-    if (read_terms(call->reader, group.batch_id, &self->terms, &self->scope.batch_state) < 0)
+    if (read_terms(call->reader, group.batch_id, &self->terms, &self->scope.batch_state) < 0 ||
+        read_delivery(call, self) < 0)
         call_refuse_unreadable(call);
 }
 
@@ -393,13 +404,15 @@ static void put_objectives(struct json_write *json, const struct store_run_detai
 
 void get_run(struct call *call)
 {
+    struct store_delivery_counts counts = {0};
     _cleanup_(store_run_detail_finish) struct store_run_detail run = {0};
     _cleanup_(store_manifest_finish) struct store_manifest manifest = {0};
     struct json_write json;
     if (enter_record(call) < 0 ||
         check_status(call, store_read_run(call->reader, call->args[0], &run), "run", "run") < 0)
         return;
-    if (store_read_manifest(call->reader, call->args[0], &manifest) == STORE_UNAVAILABLE) {
+    if (store_read_manifest(call->reader, call->args[0], &manifest) == STORE_UNAVAILABLE ||
+        store_count_deliveries(call->reader, call->args[0], &counts) == STORE_UNAVAILABLE) {
         call_refuse_unreadable(call);
         return;
     }
@@ -407,6 +420,7 @@ void get_run(struct call *call)
     json_object_begin(&json);
     put_run(&json, &run.run);
     json_put_raw(&json, "manifest", manifest.given);
+    render_delivery_counts(&json, &counts);
     put_incarnations(&json, &run);
     put_revisions(&json, &run);
     put_objectives(&json, &run);

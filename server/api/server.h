@@ -15,6 +15,7 @@
 
 struct alarms;
 struct batches;
+struct delivery;
 struct draft_drop;
 struct engines;
 struct http;
@@ -42,6 +43,7 @@ struct server {
     struct verify_context verify;
     struct incidents *incidents;
     struct batches *batches;
+    struct delivery *delivery;
     struct alarms *alarms;
     struct draft_drop *draft_drops; /* on their way (taskset_drafts.c) */
     char *token;                    /* required of requests; NULL: none */

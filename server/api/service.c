@@ -9,8 +9,10 @@
 #include "server/batches/live.h"
 #include "server/batches/runs.h"
 #include "server/batches/weight_update.h"
+#include "server/delivery/delivery.h"
 #include "server/engines/engines.h"
 #include "server/http/http.h"
+#include "server/render/lease.h"
 #include "server/render/render.h"
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
@@ -253,6 +255,7 @@ void service_set_gauges(struct server *server)
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_VERIFY, (int64_t)counts.queued);
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_ROW, (int64_t)store->queued_ops);
     metric_set(METRIC_QUEUE_DEPTH, METRIC_QUEUE_BATCH, (int64_t)server->batches->count);
+    delivery_set_gauges(server->delivery);
     alarms_set_gauges(server->alarms);
     metric_set(METRIC_WAL_BYTES, 0, (int64_t)store->wal_bytes);
     metric_set(METRIC_DATABASE_BYTES, 0, (int64_t)store->file_bytes);
@@ -346,16 +349,26 @@ static void write_updates(struct json_write *json, const struct batches *batches
     json_array_end(json);
 }
 
+/* Groups by their delivery, for the loop part; NULL: the record cannot be read now. */
+void count_pending(struct call *call)
+{
+    static const char *const known[] = {"run", NULL};
+    if (call_check_query(call, known) < 0)
+        return;
+    struct store_delivery_counts *counts = xcalloc(1, sizeof(*counts));
+    enum store_status status =
+        call->reader ? store_count_deliveries(call->reader, call_query(call, "run"), counts) : STORE_UNAVAILABLE;
+    if (status == STORE_UNAVAILABLE)
+        free(TAKE_PTR(counts));
+    call->parsed = counts;
+    call->parsed_destroy = free;
+}
+
 void get_pending(void *owner, struct request *request)
 {
     struct server *server = owner;
-    static const char *const known[] = {"run", NULL};
     struct call *call = request_call(request);
     struct json_write json;
-    if (call_check_query(call, known) < 0) {
-        request_answer(request);
-        return;
-    }
     struct text run = call_query(call, "run");
     begin(&json, call);
     json_key(&json, "items");
@@ -365,6 +378,8 @@ void get_pending(void *owner, struct request *request)
             live_write_pending(&json, live);
     json_array_end(&json);
     json_put_int(&json, "count", (int64_t)server->batches->count);
+    render_delivery_counts(&json, call->parsed);
+    json_put_int(&json, "lease_requests", (int64_t)delivery_waiting(server->delivery, run));
     write_updates(&json, server->batches, run);
     write_slots(&json, server->code_pool, run);
     write_calls(&json, server->calls, run);

@@ -1,5 +1,7 @@
 /* Groups and batches, and the stream that shows a whole batch. */
 #include "server/render/render.h"
+
+#include "server/render/lease.h"
 #include "server/spec/objective.h"
 #include "server/spec/returns.h"
 
@@ -82,6 +84,13 @@ static void put_prompt_ids(struct json_write *json, const struct store_group *gr
         json_put_null(json, "prompt_ids");
 }
 
+static void put_delivered(struct json_write *json, const struct store_lease_group *group)
+{
+    json_put_int(json, "staleness", group->staleness);
+    json_put_int(json, "deliveries", group->delivery);
+    render_delivery(json, &group->on_record);
+}
+
 /* Up to its first rollout. */
 static void begin_group(struct json_write *json, const struct store_group *group, const struct render_scope *scope)
 {
@@ -105,6 +114,10 @@ static void begin_group(struct json_write *json, const struct store_group *group
     json_put_double(json, "reward_mean", group->reward_mean);
     json_put_double(json, "reward_std", group->reward_std);
     json_put_bool(json, "zero_variance", group->zero_variance);
+    if (scope->delivered)
+        put_delivered(json, scope->delivered);
+    else if (scope->with_delivery)
+        render_delivery(json, scope->delivery);
     json_key(json, "rollouts");
     json_array_begin(json);
 }

@@ -48,7 +48,10 @@ struct render_scope {
     enum store_batch_state batch_state; /* says what a member without a row is: pending, or lost with its batch */
     const struct render_terms *terms;   /* NULL: no surrogates and no contributions */
     const struct store_group *group;    /* the rollout stands inside; set by render_group() */
-    struct render_columns *columns;     /* where arrays go in place of the JSON; NULL: into the JSON */
+    const struct store_lease_group *delivered; /* the group stands in this place of a lease; NULL: in none */
+    bool with_delivery;                        /* a group alone says where it is on its way to the trainer: */
+    const struct store_delivery *delivery;     /* NULL: it is never leased */
+    struct render_columns *columns;            /* where arrays go in place of the JSON; NULL: into the JSON */
     bool alone; /* not inside its group or batch: says which run, batch, group and task it is of */
 };
 

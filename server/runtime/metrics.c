@@ -14,6 +14,7 @@ static const char *const classes[] = {"1xx", "2xx", "3xx", "4xx", "5xx", NULL};
 static const char *const alarm_kinds[] = {ALARM_WORDS(WORD_TEXT) NULL};
 static const char *const batch_states[] = {BATCH_END_WORDS(WORD_TEXT) NULL};
 static const char *const rollout_states[] = {ROLLOUT_STATE_WORDS(WORD_TEXT) NULL};
+static const char *const delivery_states[] = {DELIVERY_STATE_WORDS(WORD_TEXT) NULL};
 static const char *const queues[] = {"parse", "verify", "row", "batch", "code", NULL};
 static const char *const code_reasons[] = {
     "pass",         "wrong_answer", "no_code",           "runtime_error",       "compile_error", "timeout",

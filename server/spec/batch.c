@@ -293,11 +293,18 @@ static const struct field batch_table[] = {BATCH_FIELDS(FIELD_ROW, FIELD_ROW, FI
 /* Fields of a score: its completions exist, so it has no engine, no sampling and no time-out. */
 static const struct field score_table[] = {BATCH_FIELDS(FIELD_ROW, FIELD_NO_ROW, FIELD_ROW)};
 
-/* Fields of the contract that this version does not support yet are refused, never ignored. */
-static int refuse_later(struct call *call, const struct batch_fields *fields)
+/* A batch of before stays what it is, whatever ready_limit is now. */
+static int check_delivery(struct call *call, const struct batch_fields *fields)
 {
-    if (fields->deliver != STORE_REPLY)
-        return call_refuse(call, ERR_INVALID_FIELD, "deliver", "leases are not offered yet: use \"reply\"");
+    int64_t ready_limit = call->settings->ready_limit;
+    if (fields->deliver != STORE_LEASE)
+        return 0;
+    if (fields->purpose == STORE_EVAL)
+        return call_refuse(call, ERR_EVAL_GROUP, "deliver", "groups of an evaluation are never leased");
+    if (!call->resumed && (int64_t)json_array_size(fields->groups) > ready_limit)
+        return call_refuse(call, ERR_INVALID_FIELD, "groups",
+                           "%zu groups are more than ready_limit lets a run have for its leases (%lld)",
+                           json_array_size(fields->groups), (long long)ready_limit);
     return 0;
 }
 
@@ -321,7 +328,7 @@ static int check_fields(struct call *call, const struct batch_fields *fields)
         return call_refuse(call, ERR_INVALID_FIELD, "rollout_timeout", "a time-out is longer than 0");
     if (json_array_size(fields->groups) == 0)
         return call_refuse(call, ERR_INVALID_FIELD, "groups", "a batch has at least one group");
-    return refuse_later(call, fields);
+    return check_delivery(call, fields);
 }
 
 static void copy_fields(struct batch_spec *spec, const struct batch_fields *fields)
@@ -334,6 +341,7 @@ static void copy_fields(struct batch_spec *spec, const struct batch_fields *fiel
         spec->seed >>= 1;
     }
     spec->purpose = fields->purpose;
+    spec->deliver = fields->deliver;
     spec->model = fields->model;
     spec->pool = fields->engine;
     spec->missing = fields->missing;

@@ -74,6 +74,7 @@ struct batch_spec {
     int64_t policy_revision; /* -1: the run's current */
     uint64_t seed;
     int purpose; /* enum store_purpose */
+    int deliver; /* enum store_deliver */
     struct text model;
     struct text pool; /* whose engines may sample; TEXT_NONE: the default one */
     int64_t n;

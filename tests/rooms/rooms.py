@@ -36,9 +36,10 @@ ROOMS = {
     "server/engines": ["server/settings", "server/runtime", "server/record", "client"],
     "server/batches": ["server/spec", "server/engines", "server/record", "server/verify"],
     "server/render": ["server/spec", "server/record", "server/http/call.h"],
+    "server/delivery": ["server/batches", "server/record"],
     "server/objective_call": ["server/input", "server/spec", "server/record"],
     "server/reports": ["server/input", "server/spec", "server/record", "server/statistics"],
-    "server/api": ["server/batches", "server/render", "server/objective_call", "server/reports", "server/http"],
+    "server/api": ["server/batches", "server/render", "server/delivery", "server/objective_call", "server/reports", "server/http"],
     "server/commands": ["server/batches", "server/render", "server/objective_call"],
     "server": ["server/api", "server/commands"],
 }
