@@ -10,7 +10,8 @@ The package needs the standard library alone. `rolloutd.torch` needs PyTorch, ar
 """
 from ._client import Client, Stream
 from ._error import Error
+from ._lease import Lease
 from ._serve import Server, serve
 
-__all__ = ["Client", "Error", "Server", "Stream", "serve"]
+__all__ = ["Client", "Error", "Lease", "Server", "Stream", "serve"]
 __version__ = "0.1.0"

@@ -11,6 +11,7 @@ from typing import Any, Dict, Generator, Iterator, List, Mapping, Optional, Sequ
 
 from . import _arrays
 from ._error import Error
+from ._lease import Lease, milliseconds, take
 from ._link import RETRIED, Link, encode, target, word
 from ._progress import Progress
 
@@ -154,6 +155,23 @@ class Client:
         """The first call of a trainer after any start. step: of the checkpoint that it resumes from, 0: none. revision: of the weights
         that the engines have. Ends what a killed trainer left open; `incarnation` belongs into idempotency keys."""
         return self._send("POST", f"/v1/runs/{word(run)}/attach", {"step": step, "revision": revision}, uuid.uuid4().hex)
+
+    def lease(self, run: str, groups: int = 1, *, optimizer_step: Optional[int] = None, max_staleness: Optional[int] = None,
+              lease_s: float = 1800.0, wait_s: float = 30.0, exact: bool = False, idempotency_key: Optional[str] = None) -> Lease:
+        """Ready groups that submit() has made: `for group in client.lease("arith", groups=64, optimizer_step=40):`.
+
+        Waits until as many are ready, for wait_s at most; then it has those that are (exact: all or none). They are acknowledged with
+        optimizer_step where the loop ends by itself, and given back where it raises or breaks. lease_s: how long a trainer that
+        was killed keeps them from the next lease; longer than a step."""
+        fields: Json = {"groups": groups, "lease": milliseconds(lease_s), "wait": milliseconds(wait_s), "exact": exact}
+        if max_staleness is not None:
+            fields["max_staleness"] = max_staleness
+        return Lease(self, run, take(self, run, fields, idempotency_key, wait_s), optimizer_step)
+
+    def submit(self, *, idempotency_key: Optional[str] = None, **body: Any) -> Json:
+        """POST /v1/batches with `deliver="lease"`: prompts for leases to come. Answered at once; without `policy_revision` each group is
+        sampled at the revision that is current then."""
+        return self._send("POST", "/v1/batches", {"deliver": "lease", **body}, idempotency_key or uuid.uuid4().hex)
 
     @contextlib.contextmanager
     def policy(self, run: str, revision: int, *, mode: Optional[str] = None, timeout_s: float = 3600.0,
