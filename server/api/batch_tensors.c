@@ -86,7 +86,7 @@ void batch_tensors_answer(struct call *call, struct text batch_id)
         answer_file(call, &columns, buffer_text(&json));
 }
 
-void lease_tensors_answer(struct call *call, struct text run, struct text lease_id)
+void lease_tensors_answer(struct call *call, struct text run, struct text lease_id, const struct lease_share *share)
 {
     _cleanup_(render_columns_finish) struct render_columns columns;
     _cleanup_buffer_ struct buffer json;
@@ -94,6 +94,6 @@ void lease_tensors_answer(struct call *call, struct text run, struct text lease_
     size_t maximum_bytes = (size_t)call->settings->memory_budget_bytes;
     render_columns_init(&columns, 0, maximum_bytes);
     buffer_init(&json, maximum_bytes);
-    if (render_lease_columns(call, run, lease_id, &columns, &json) == 0)
+    if (render_lease_columns(call, run, lease_id, share, &columns, &json) == 0)
         answer_file(call, &columns, buffer_text(&json));
 }

@@ -101,9 +101,9 @@ static void answer_lease(struct call *call)
 {
     struct text lease_id = call->subject[0] ? text_of(call->subject) : TEXT_NONE;
     if (call->accept_safetensors)
-        lease_tensors_answer(call, call->args[0], lease_id);
+        lease_tensors_answer(call, call->args[0], lease_id, NULL);
     else
-        render_answer_lease(call, call->args[0], lease_id);
+        render_answer_lease(call, call->args[0], lease_id, NULL);
 }
 
 /* Nobody was told of it, and nobody can ask for it again. */
@@ -199,13 +199,36 @@ void list_leases(struct call *call)
         page_refuse_run(call, status);
 }
 
+/* ?rank=&ranks=&by=: none of them is the whole lease. */
+static int read_share(struct call *call, struct lease_share *share)
+{
+    static const char *const words[] = {
+        [SHARE_BY_GROUPS] = "groups", [SHARE_BY_ROLLOUTS] = "rollouts", [SHARE_BY_TOKENS] = "tokens", NULL};
+    int by = SHARE_BY_GROUPS;
+    *share = (struct lease_share){.rank = -1};
+    if (call_query_int(call, "ranks", 1, SHARE_RANKS_MAX, &share->ranks) < 0 ||
+        call_query_int(call, "rank", 0, SHARE_RANKS_MAX - 1, &share->rank) < 0 ||
+        call_query_word(call, "by", words, &by) < 0)
+        return -1;
+    share->by = (enum share_by)by;
+    if (!share->ranks && (share->rank >= 0 || call_query(call, "by").data))
+        return call_refuse(call, ERR_MISSING_FIELD, "ranks", "a share is one of so many: say how many ranks there are");
+    if (share->ranks && share->rank < 0)
+        return call_refuse(call, ERR_MISSING_FIELD, "rank", "a share is of one rank, 0 to ranks - 1");
+    if (share->ranks && share->rank >= share->ranks)
+        return call_refuse(call, ERR_INVALID_FIELD, "rank", "ranks are counted from 0: the last one is %lld",
+                           (long long)share->ranks - 1);
+    return 0;
+}
+
 void get_lease(struct call *call)
 {
-    static const char *const known[] = {"arrays", NULL};
-    if (call_check_query(call, known) < 0)
+    static const char *const known[] = {"arrays", "rank", "ranks", "by", NULL};
+    struct lease_share share;
+    if (call_check_query(call, known) < 0 || read_share(call, &share) < 0)
         return;
     if (call->accept_safetensors)
-        lease_tensors_answer(call, call->args[0], call->args[1]);
+        lease_tensors_answer(call, call->args[0], call->args[1], &share);
     else
-        render_answer_lease(call, call->args[0], call->args[1]);
+        render_answer_lease(call, call->args[0], call->args[1], &share);
 }

@@ -49,11 +49,16 @@ static int64_t render_members(struct json_write *json, const struct store_group 
     size_t next = 0;
     int64_t end =
         group->more ? group->rollouts[group->rollout_count - 1].sample_index + 1 : group->first_sample_index + group->n;
-    for (int64_t i = from; i < end; i++)
-        if (next < group->rollout_count && group->rollouts[next].sample_index == i)
-            render_rollout(json, &group->rollouts[next++], scope);
+    for (int64_t i = from; i < end; i++) {
+        bool there = next < group->rollout_count && group->rollouts[next].sample_index == i;
+        const struct store_rollout *rollout = there ? &group->rollouts[next++] : NULL;
+        if (scope->shown && !scope->shown[i - group->first_sample_index])
+            continue;
+        if (rollout)
+            render_rollout(json, rollout, scope);
         else
             render_absent(json, group, i, scope);
+    }
     return end;
 }
 

@@ -96,31 +96,24 @@ static enum store_status find_batch(struct batch_cache *cache, struct store_read
  * ----------------------------------------------------------------------------------------------------------------- */
 
 /* After reward, mask, `trainable` and the filter of its batch's objective, as in the totals of a batch. */
-static enum store_status count_group(struct store_reader *reader, const struct batch_cache *cache, const char *group_id,
-                                     struct objective_totals *totals)
+static void count_group(struct group_record *record, const struct batch_cache *cache, struct objective_totals *totals)
 {
-    static const struct objective_knobs no_arrays;
-    _cleanup_(group_record_finish) struct group_record record = {0};
     struct objective_group group;
     struct objective_result result;
     struct objective_error error;
-    enum store_status status = group_record_read(reader, text_of(group_id), &no_arrays, false, NULL, &record);
-    if (status != STORE_OK || !cache->terms.known)
-        return status;
-    group_record_reward_by_advantage(&record);
+    group_record_reward_by_advantage(record);
     struct objective_request request = {.knobs = &cache->counting,
-                                        .sequences = record.sequences,
-                                        .sequence_count = record.count,
+                                        .sequences = record->sequences,
+                                        .sequence_count = record->count,
                                         .groups = &group,
                                         .group_count = 1,
                                         .advantages_given = true,
                                         .shaped_given = true};
     if (objective_evaluate(&request, &result, &error) < 0)
-        return STORE_OK;
+        return;
     totals->tokens += result.counted.tokens;
     totals->sequences += result.counted.sequences;
     totals->groups += result.counted.groups;
-    return STORE_OK;
 }
 
 static void put_totals(struct json_write *json, const struct objective_totals *totals)
@@ -136,8 +129,18 @@ static void put_totals(struct json_write *json, const struct objective_totals *t
 /* ---- the stream
  * ----------------------------------------------------------------------------------------------------------------- */
 
+/* Rollouts of all groups, one behind the other, where a share splits groups. */
+struct lease_members {
+    int64_t *weights;
+    bool *shown;
+    size_t count;
+    size_t *first; /* of each group that is shown */
+};
+
 struct lease_stream {
     struct stream stream; /* first */
+    struct lease_share share;
+    struct lease_members members;
     struct store_lease lease;
     struct store_lease_groups groups;
     int64_t policy_revision; /* of the run, where there is no lease */
@@ -160,6 +163,9 @@ static void lease_stream_destroy(struct stream *stream)
     struct lease_stream *self = (struct lease_stream *)stream;
     store_lease_groups_finish(&self->groups);
     store_batch_finish(&self->cache.batch);
+    free(self->members.weights);
+    free(self->members.shown);
+    free(self->members.first);
     free(self);
 }
 
@@ -217,6 +223,7 @@ static enum store_status begin_group(struct lease_stream *self, struct store_rea
     self->scope.batch_state = self->cache.batch.state;
     self->scope.terms = &self->cache.terms;
     self->scope.delivered = group;
+    self->scope.shown = self->members.shown ? self->members.shown + self->members.first[self->at] : NULL;
     self->in_group = true;
     if (self->in_lines) {
         json_write_init(&self->json, self->json.out);
@@ -271,8 +278,39 @@ static int lease_stream_produce(struct stream *stream, struct store_reader *read
 /* ---- reading
  * ----------------------------------------------------------------------------------------------------------------- */
 
+/* The weights of a group's rollouts, where a share splits groups. */
+static void weigh_members(struct lease_stream *self, size_t group, const struct group_record *record)
+{
+    struct lease_members *members = &self->members;
+    members->weights = xrealloc(members->weights, (members->count + record->count + 1) * sizeof(*members->weights));
+    members->first[group] = members->count;
+    for (size_t i = 0; i < record->count; i++) {
+        const struct store_member *member = &record->members.members[i];
+        int64_t weight = self->share.by == SHARE_BY_TOKENS ? member->completion_tokens : 1;
+        members->weights[members->count++] = isnan(member->reward) ? 0 : weight;
+    }
+}
+
+/* Its batch is in the cache. */
+static enum store_status read_group(struct lease_stream *self, struct store_reader *reader, size_t group)
+{
+    static const struct objective_knobs no_arrays;
+    _cleanup_(group_record_finish) struct group_record record = {0};
+    struct text id = text_of(self->groups.groups[group].id);
+    enum store_status status = group_record_read(reader, id, &no_arrays, false, NULL, &record);
+    if (status != STORE_OK)
+        return status;
+    if (self->members.first)
+        weigh_members(self, group, &record);
+    if (self->cache.terms.known)
+        count_group(&record, &self->cache, &self->totals);
+    return STORE_OK;
+}
+
 static enum store_status read_groups(struct lease_stream *self, struct store_reader *reader)
 {
+    if (self->share.ranks && self->share.by != SHARE_BY_GROUPS)
+        self->members.first = xcalloc(self->groups.count + 1, sizeof(*self->members.first));
     for (size_t i = 0; i < self->groups.count; i++) {
         char batch_id[ID_BYTES];
         int64_t index;
@@ -280,7 +318,7 @@ static enum store_status read_groups(struct lease_stream *self, struct store_rea
             return STORE_NOT_FOUND;
         enum store_status status = find_batch(&self->cache, reader, batch_id);
         if (status == STORE_OK)
-            status = count_group(reader, &self->cache, self->groups.groups[i].id, &self->totals);
+            status = read_group(self, reader, i);
         if (status != STORE_OK)
             return status;
         self->returns |= returns_stored(self->cache.batch.returns) & ~(1U << RETURNS_CONTRIBUTIONS);
@@ -288,12 +326,56 @@ static enum store_status read_groups(struct lease_stream *self, struct store_rea
     return STORE_OK;
 }
 
+/* Leaves the groups of the rank, in their order. */
+static void keep_groups(struct lease_stream *self)
+{
+    size_t count = self->groups.count;
+    size_t kept = 0;
+    _cleanup_free_ int64_t *weights = xcalloc(count + 1, sizeof(*weights));
+    _cleanup_free_ int64_t *ranks = xcalloc(count + 1, sizeof(*ranks));
+    for (size_t i = 0; i < count; i++)
+        weights[i] = 1;
+    share_out(count, weights, self->share.ranks, ranks);
+    for (size_t i = 0; i < count; i++)
+        if (ranks[i] == self->share.rank)
+            self->groups.groups[kept++] = self->groups.groups[i];
+    self->groups.count = kept;
+}
+
+/* Leaves the groups of which the rank has a rollout, and marks those. */
+static void keep_members(struct lease_stream *self)
+{
+    struct lease_members *members = &self->members;
+    size_t kept = 0;
+    _cleanup_free_ int64_t *ranks = xcalloc(members->count + 1, sizeof(*ranks));
+    members->shown = xcalloc(members->count + 1, sizeof(*members->shown));
+    share_out(members->count, members->weights, self->share.ranks, ranks);
+    for (size_t group = 0; group < self->groups.count; group++) {
+        size_t first = members->first[group];
+        size_t end = group + 1 < self->groups.count ? members->first[group + 1] : members->count;
+        bool has_one = false;
+        for (size_t i = first; i < end; i++)
+            has_one |= members->shown[i] = ranks[i] == self->share.rank;
+        if (!has_one)
+            continue;
+        self->groups.groups[kept] = self->groups.groups[group];
+        members->first[kept++] = first;
+    }
+    self->groups.count = kept;
+}
+
 static enum store_status read_lease(struct lease_stream *self, struct store_reader *reader, struct text run,
                                     struct text lease_id)
 {
     if (lease_id.data) {
         enum store_status status = store_read_lease(reader, run, lease_id, &self->lease, &self->groups);
-        return status == STORE_OK ? read_groups(self, reader) : status;
+        if (status == STORE_OK)
+            status = read_groups(self, reader);
+        if (status == STORE_OK && self->members.first)
+            keep_members(self);
+        else if (status == STORE_OK && self->share.ranks)
+            keep_groups(self);
+        return status;
     }
     _cleanup_(store_run_detail_finish) struct store_run_detail detail = {0};
     enum store_status status = store_read_run(reader, run, &detail);
@@ -303,7 +385,8 @@ static enum store_status read_lease(struct lease_stream *self, struct store_read
 }
 
 /* NULL with the call refused. */
-static struct lease_stream *open_lease(struct call *call, struct text run, struct text lease_id)
+static struct lease_stream *open_lease(struct call *call, struct text run, struct text lease_id,
+                                       const struct lease_share *share)
 {
     int arrays = JSON_ARRAYS_PLAIN;
     if (call_query_arrays(call, &arrays) < 0)
@@ -311,6 +394,7 @@ static struct lease_stream *open_lease(struct call *call, struct text run, struc
     struct lease_stream *self = xcalloc(1, sizeof(*self));
     self->stream = (struct stream){.produce = lease_stream_produce, .destroy = lease_stream_destroy};
     self->arrays = (enum json_arrays)arrays;
+    self->share = share ? *share : (struct lease_share){0};
     json_write_init(&self->json, NULL);
     enum store_status status = call->reader ? read_lease(self, call->reader, run, lease_id) : STORE_UNAVAILABLE;
     if (status == STORE_OK)
@@ -323,9 +407,9 @@ static struct lease_stream *open_lease(struct call *call, struct text run, struc
     return NULL;
 }
 
-void render_answer_lease(struct call *call, struct text run, struct text lease_id)
+void render_answer_lease(struct call *call, struct text run, struct text lease_id, const struct lease_share *share)
 {
-    struct lease_stream *self = open_lease(call, run, lease_id);
+    struct lease_stream *self = open_lease(call, run, lease_id, share);
     if (!self)
         return;
     self->in_lines = call->accept_ndjson;
@@ -334,10 +418,10 @@ void render_answer_lease(struct call *call, struct text run, struct text lease_i
     call->reply.stream = &self->stream;
 }
 
-int render_lease_columns(struct call *call, struct text run, struct text lease_id, struct render_columns *columns,
-                         struct buffer *ret_json)
+int render_lease_columns(struct call *call, struct text run, struct text lease_id, const struct lease_share *share,
+                         struct render_columns *columns, struct buffer *ret_json)
 {
-    struct lease_stream *self = open_lease(call, run, lease_id);
+    struct lease_stream *self = open_lease(call, run, lease_id, share);
     if (!self)
         return -1;
     columns->arrays = self->arrays == JSON_ARRAYS_NONE ? 0 : self->returns;

@@ -48,6 +48,7 @@ struct render_scope {
     enum store_batch_state batch_state; /* says what a member without a row is: pending, or lost with its batch */
     const struct render_terms *terms;   /* NULL: no surrogates and no contributions */
     const struct store_group *group;    /* the rollout stands inside; set by render_group() */
+    const bool *shown;                  /* [n] of the group: rollouts that are; NULL: all are */
     const struct store_lease_group *delivered; /* the group stands in this place of a lease; NULL: in none */
     bool with_delivery;                        /* a group alone says where it is on its way to the trainer: */
     const struct store_delivery *delivery;     /* NULL: it is never leased */
