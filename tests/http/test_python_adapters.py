@@ -251,8 +251,10 @@ def test_a_reward_function_of_slime_takes_failures_out(plain, client):
     assert [sample.remove_sample for sample in samples] == [False, False, True, False]
     assert samples[2].metadata == {"rolloutd_failure": "reference_unreadable"}
     assert asyncio.run(rolloutd.slime.reward(Args, samples[0])) == 1
+    siblings = [SlimeSample("\\boxed{42}", "42"), SlimeSample("\\boxed{41}", "42"), SlimeSample("", "42")]
+    assert asyncio.run(rolloutd.slime.reward(Args, siblings)) == [1, 0, 0.5] and siblings[2].remove_sample
     rows = rows_of(client, "slime")
-    assert len(rows) == 5 and len({row[0] for row in rows}) == 3
+    assert len(rows) == 8 and len({row[0] for row in rows}) == 3
 
 
 # -- verifiers, prime-rl -------------------------------------------------------------------------------------------
