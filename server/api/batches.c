@@ -192,28 +192,13 @@ static void creation_destroy(struct creation *creation)
     free(creation);
 }
 
+/* The reserve comes on record as it is drawn. */
 static void fill_groups(struct creation *creation)
 {
     const struct batch_spec *spec = creation->spec;
-    creation->groups = xcalloc(spec->group_count, sizeof(struct store_new_group));
-    for (size_t g = 0; g < spec->group_count; g++) {
-        const struct group_spec *group = &spec->groups[g];
-        creation->groups[g] = (struct store_new_group){.task = group->task,
-                                                       .draw = group->draw,
-                                                       .first_sample_index = group->first_sample_index,
-                                                       .n = group->n,
-                                                       .sampling = group->sampling_json,
-                                                       .verifiers = group->verifiers_json,
-                                                       .metadata = group->metadata_json,
-                                                       .prompt = &group->prompt_content,
-                                                       .reference = &group->reference_content,
-                                                       .tags = group->tags_json,
-                                                       .set_task_seq = group->set_task_seq,
-                                                       .given = group->given,
-                                                       .given_count = group->given_count,
-                                                       .prompt_ids = group->prompt_ids,
-                                                       .prompt_id_count = group->prompt_id_count};
-    }
+    creation->groups = xcalloc(spec->first_group_count, sizeof(struct store_new_group));
+    for (size_t g = 0; g < spec->first_group_count; g++)
+        batch_spec_new_group(&spec->groups[g], &creation->groups[g]);
 }
 
 static void batch_created(struct store_op *op);
@@ -252,7 +237,7 @@ static void fill_op(struct creation *creation)
         .respond_async = creation->respond_async,
         .settings = creation->server->engines->in_force,
         .groups = creation->groups,
-        .group_count = spec->group_count,
+        .group_count = spec->first_group_count,
         .manifest = manifest_guard(&creation->hold),
     };
     id_new_batch(create->id);

@@ -174,9 +174,9 @@ static void add_feed(struct loop *loop, struct live_batch *live, struct request 
     int arrays = JSON_ARRAYS_PLAIN;
     (void)call_query_arrays(call, &arrays); /* checked before */
     struct waiter *waiter = join(loop, live, request, &(struct waiter_rules){.until_us = NEVER_US, .created = true});
-    waiter->feed = feed_create(live->id, live->batch.group_count, arrays);
+    waiter->feed = feed_create(live->id, live->batch.group_room, arrays);
     for (uint32_t g = 0; g < live->batch.group_count; g++)
-        if (live->batch.groups[g].closed)
+        if (live->batch.groups[g].closed && !live->batch.groups[g].dropped)
             feed_group_closed(waiter->feed, g);
     call->reply.status = 200;
     call->reply.content_type = "application/x-ndjson";

@@ -30,17 +30,19 @@ void batch_init(struct batch *batch, const struct batch_rules *rules, const uint
     *batch = (struct batch){.rules = *rules,
                             .state = BATCH_RUNNING,
                             .outcome = BATCH_COMPLETE,
-                            .group_count = group_count,
-                            .open_groups = group_count,
+                            .group_count = group_count - rules->reserve,
+                            .group_room = group_count,
+                            .open_groups = group_count - rules->reserve,
                             .next_retry_us = NEVER_US};
     batch->groups = xcalloc(group_count, sizeof(struct batch_group));
     for (size_t g = 0; g < group_count; g++) {
         batch->groups[g] =
-            (struct batch_group){.first = (uint32_t)batch->rollout_count, .count = members[g], .unstored = members[g]};
-        batch->rollout_count += members[g];
+            (struct batch_group){.first = (uint32_t)batch->rollout_room, .count = members[g], .unstored = members[g]};
+        batch->rollout_room += members[g];
+        batch->rollout_count += g < batch->group_count ? members[g] : 0;
     }
-    batch->rollouts = xcalloc(batch->rollout_count, sizeof(struct batch_rollout));
-    batch->queue = xcalloc(batch->rollout_count, sizeof(uint32_t));
+    batch->rollouts = xcalloc(batch->rollout_room, sizeof(struct batch_rollout));
+    batch->queue = xcalloc(batch->rollout_room, sizeof(uint32_t));
     for (size_t g = 0; g < group_count; g++)
         for (uint32_t i = 0; i < members[g]; i++)
             batch->rollouts[batch->groups[g].first + i].group = (uint32_t)g;
@@ -84,6 +86,28 @@ void batch_restore_group(struct batch *batch, uint32_t index)
     group->closed = true;
 }
 
+/* Returns the group. */
+static uint32_t draw(struct batch *batch)
+{
+    uint32_t index = (uint32_t)batch->group_count++;
+    batch->open_groups++;
+    batch->rollout_count += batch->groups[index].count;
+    batch->in_phase[PHASE_QUEUED] += batch->groups[index].count;
+    return index;
+}
+
+void batch_restore_drawn(struct batch *batch)
+{
+    if (batch->group_count < batch->group_room)
+        draw(batch);
+}
+
+void batch_restore_dropped(struct batch *batch, uint32_t index)
+{
+    batch->groups[index].dropped = true;
+    batch->dropped_groups++;
+}
+
 void batch_restore_cut(struct batch *batch, enum batch_state outcome)
 {
     batch->outcome = outcome;
@@ -93,14 +117,14 @@ void batch_restore_cut(struct batch *batch, enum batch_state outcome)
 
 static void enqueue(struct batch *batch, uint32_t index)
 {
-    batch->queue[(batch->queue_first + batch->queue_count++) % batch->rollout_count] = index;
+    batch->queue[(batch->queue_first + batch->queue_count++) % batch->rollout_room] = index;
 }
 
 /* Rollouts that were stopped while they waited stay in the ring until they come to its head. */
 static void drop_stale_head(struct batch *batch)
 {
     while (batch->queue_count > 0 && batch->rollouts[batch->queue[batch->queue_first]].phase != PHASE_QUEUED) {
-        batch->queue_first = (batch->queue_first + 1) % batch->rollout_count;
+        batch->queue_first = (batch->queue_first + 1) % batch->rollout_room;
         batch->queue_count--;
     }
 }
@@ -114,17 +138,17 @@ int64_t batch_peek_begun(struct batch *batch)
 {
     size_t place = 0;
     while (place < batch->queue_count) {
-        uint32_t index = batch->queue[(batch->queue_first + place) % batch->rollout_count];
+        uint32_t index = batch->queue[(batch->queue_first + place) % batch->rollout_room];
         if (batch->rollouts[index].phase == PHASE_QUEUED && batch->groups[batch->rollouts[index].group].begun)
             break;
         place++;
     }
     if (place == batch->queue_count)
         return -1;
-    uint32_t found = batch->queue[(batch->queue_first + place) % batch->rollout_count];
+    uint32_t found = batch->queue[(batch->queue_first + place) % batch->rollout_room];
     for (; place > 0; place--)
-        batch->queue[(batch->queue_first + place) % batch->rollout_count] =
-            batch->queue[(batch->queue_first + place - 1) % batch->rollout_count];
+        batch->queue[(batch->queue_first + place) % batch->rollout_room] =
+            batch->queue[(batch->queue_first + place - 1) % batch->rollout_room];
     batch->queue[batch->queue_first] = found;
     return found;
 }
@@ -198,7 +222,7 @@ static void sample_failed(struct batch *batch, const struct batch_event *event, 
 static void group_may_close(struct batch *batch, uint32_t group, struct actions *actions)
 {
     if (batch->groups[group].unstored == 0 && !batch->groups[group].closed)
-        act(actions, ACTION_CLOSE_GROUP, group);
+        act(actions, batch->rules.refill ? ACTION_WEIGH_GROUP : ACTION_CLOSE_GROUP, group);
 }
 
 static void batch_may_close(struct batch *batch, struct actions *actions)
@@ -214,6 +238,7 @@ static void cut_short(struct batch *batch, enum batch_state outcome, enum rollou
 {
     if (batch->state != BATCH_RUNNING)
         return;
+    batch->cut = batch->cut == END_NONE ? end : batch->cut;
     for (uint32_t i = 0; i < batch->rollout_count; i++) {
         enum rollout_phase phase = batch->rollouts[i].phase;
         if (phase >= PHASE_STORING)
@@ -226,6 +251,96 @@ static void cut_short(struct batch *batch, enum batch_state outcome, enum rollou
         store(batch, i, end, actions);
     }
     batch->queue_count = 0;
+}
+
+/* --- refill ---------------------------------------------------------------------------------------------------- */
+
+static bool is_left(const struct batch *batch)
+{
+    return batch->group_count < batch->group_room && batch->cut == END_NONE;
+}
+
+/* The first one without variance that is not on its way. */
+static uint32_t next_flat(const struct batch *batch)
+{
+    uint32_t index = 0;
+    while (!batch->groups[index].flat)
+        index++;
+    return index;
+}
+
+static void deliver(struct batch *batch, uint32_t index, struct actions *actions)
+{
+    batch->groups[index].flat = false;
+    batch->flat_groups--;
+    act(actions, ACTION_CLOSE_GROUP, index);
+}
+
+/* A cut that leaves something undone ends the batch, also if no rollout was on its way. */
+static void take_outcome_of_cut(struct batch *batch)
+{
+    if (batch->outcome == BATCH_COMPLETE && batch->cut != END_NONE)
+        batch->outcome = batch->cut == END_DEADLINE ? BATCH_EXPIRED : BATCH_CANCELLED;
+}
+
+static void drop(struct batch *batch, uint32_t index, struct actions *actions)
+{
+    struct batch_group *group = &batch->groups[index];
+    group->flat = false;
+    group->dropped = true;
+    group->draws = is_left(batch);
+    batch->flat_groups--;
+    batch->drops = true;
+    act(actions, ACTION_DROP_GROUP, index);
+    if (group->draws)
+        return;
+    if (batch->rules.exhausted == EXHAUSTED_FAIL && batch->cut == END_NONE)
+        cut_short(batch, BATCH_CANCELLED, END_CANCELLED, actions);
+    if (batch->rules.exhausted == EXHAUSTED_FAIL || batch->group_count < batch->group_room)
+        take_outcome_of_cut(batch);
+}
+
+static void drop_next(struct batch *batch, struct actions *actions)
+{
+    while (batch->flat_groups > 0 && !batch->drops) {
+        uint32_t index = next_flat(batch);
+        if (batch->rules.exhausted == EXHAUSTED_DELIVER && !is_left(batch))
+            deliver(batch, index, actions);
+        else
+            drop(batch, index, actions);
+    }
+}
+
+static void on_group_weighed(struct batch *batch, const struct batch_event *event, int64_t now_us,
+                             struct actions *actions)
+{
+    (void)now_us;
+    struct batch_group *group = &batch->groups[event->index];
+    if (group->closed || group->flat || group->dropped)
+        return;
+    if (!event->flat) {
+        act(actions, ACTION_CLOSE_GROUP, event->index);
+        return;
+    }
+    group->flat = true;
+    batch->flat_groups++;
+    drop_next(batch, actions);
+}
+
+/* Its members are queued, or share the fate of those that were cut short before. */
+static void begin_drawn(struct batch *batch, struct actions *actions)
+{
+    uint32_t index = draw(batch);
+    const struct batch_group *group = &batch->groups[index];
+    for (uint32_t i = group->first; i < group->first + group->count; i++)
+        if (batch->cut == END_NONE)
+            enqueue(batch, i);
+        else
+            store(batch, i, batch->cut, actions);
+    if (batch->cut == END_NONE)
+        act(actions, ACTION_DISPATCH, 0);
+    else
+        take_outcome_of_cut(batch);
 }
 
 static void requeue_due(struct batch *batch, int64_t now_us, struct actions *actions)
@@ -249,10 +364,22 @@ static void requeue_due(struct batch *batch, int64_t now_us, struct actions *act
         act(actions, ACTION_DISPATCH, 0);
 }
 
+/* A drop without a draw while it failed for want of a reserve: the service died before the rest was cut short. */
+static bool has_failed(const struct batch *batch)
+{
+    size_t drawn = batch->group_count - (batch->group_room - batch->rules.reserve);
+    return batch->rules.refill && batch->rules.exhausted == EXHAUSTED_FAIL && batch->dropped_groups > drawn &&
+           batch->cut == END_NONE && batch->outcome == BATCH_COMPLETE;
+}
+
 static void on_started(struct batch *batch, const struct batch_event *event, int64_t now_us, struct actions *actions)
 {
     (void)event;
     (void)now_us;
+    if (has_failed(batch)) {
+        cut_short(batch, BATCH_CANCELLED, END_CANCELLED, actions);
+        take_outcome_of_cut(batch);
+    }
     for (uint32_t i = 0; i < batch->rollout_count; i++)
         if (batch->rollouts[i].phase == PHASE_QUEUED)
             enqueue(batch, i);
@@ -344,9 +471,17 @@ static void on_group_closed(struct batch *batch, const struct batch_event *event
     (void)now_us;
     if (batch->groups[event->index].closed)
         return;
-    batch->groups[event->index].closed = true;
+    struct batch_group *group = &batch->groups[event->index];
+    group->closed = true;
     batch->open_groups--;
-    act(actions, ACTION_TELL_GROUP, event->index);
+    if (group->dropped) {
+        batch->dropped_groups++;
+        batch->drops = false;
+        if (group->draws)
+            begin_drawn(batch, actions);
+    }
+    act(actions, group->dropped ? ACTION_GROUP_DROPPED : ACTION_TELL_GROUP, event->index);
+    drop_next(batch, actions);
     batch_may_close(batch, actions);
 }
 
@@ -386,6 +521,7 @@ void batch_step(struct batch *batch, const struct batch_event *event, int64_t no
         [EVENT_VERIFIED] = on_verified,
         [EVENT_VERIFY_FAILED] = on_verified,
         [EVENT_STORED] = on_stored,
+        [EVENT_GROUP_WEIGHED] = on_group_weighed,
         [EVENT_GROUP_CLOSED] = on_group_closed,
         [EVENT_BATCH_CLOSED] = on_batch_closed,
         [EVENT_TIME] = on_time,

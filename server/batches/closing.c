@@ -6,6 +6,7 @@
 #include "server/base/log.h"
 #include "server/batches/live.h"
 #include "server/batches/observer.h"
+#include "server/batches/refill_private.h"
 #include "server/batches/unstored.h"
 #include "server/runtime/metrics.h"
 #include "server/spec/pass_at.h"
@@ -44,6 +45,7 @@ static void tally_add(struct tallies *tallies, struct text name, double value, s
 }
 
 struct closing {
+    const struct batch *batch;
     struct store_members members;
     struct objective_sequence *sequences;
     struct objective_group *groups;
@@ -109,8 +111,9 @@ static void count_member(struct closing *closing, const struct store_member *mem
 static void fill_sequence(struct closing *closing, size_t index)
 {
     const struct store_member *member = &closing->members.members[index];
+    bool dropped = closing->batch->groups[member->group_index].dropped;
     closing->untrainable += !isnan(member->advantage) && !member->trainable;
-    closing->without_advantage += !isnan(member->reward) && isnan(member->advantage);
+    closing->without_advantage += !isnan(member->reward) && isnan(member->advantage) && !dropped;
     closing->sequences[index] = (struct objective_sequence){
         .group = (size_t)member->group_index,
         .reward = member->reward,
@@ -125,14 +128,13 @@ static void fill_sequence(struct closing *closing, size_t index)
     };
 }
 
-static void evaluate_members(struct closing *closing, const struct batch_spec *spec,
-                             const struct objective_knobs *knobs)
+static void evaluate_members(struct closing *closing, const struct objective_knobs *knobs)
 {
     struct objective_request request = {.knobs = knobs,
                                         .sequences = closing->sequences,
                                         .sequence_count = closing->members.count,
                                         .groups = closing->groups,
-                                        .group_count = spec->group_count,
+                                        .group_count = closing->batch->group_count,
                                         .advantages_given = true,
                                         .shaped_given = true};
     closing->evaluated = objective_evaluate(&request, &closing->result, &closing->error) == 0;
@@ -145,9 +147,11 @@ static enum store_status evaluate_groups(struct closing *closing, const struct c
 {
     double loss = 0;
 
-    for (uint32_t g = 0; g < close->spec->group_count; g++) {
+    for (uint32_t g = 0; g < closing->batch->group_count; g++) {
         _cleanup_(group_record_finish) struct group_record record = {0};
         struct objective_result result;
+        if (closing->batch->groups[g].dropped)
+            continue;
         enum store_status status = live_read_group(close->live, reader, g, knobs, true, NULL, &record);
         if (status != STORE_OK)
             return status;
@@ -172,7 +176,7 @@ static enum store_status evaluate(struct closing *closing, const struct close_jo
 
     closing->left_out = objective_at_sampling(&spec->objective, &knobs);
     closing->sequences = xcalloc(closing->members.count + 1, sizeof(struct objective_sequence));
-    closing->groups = xcalloc(spec->group_count + 1, sizeof(struct objective_group));
+    closing->groups = xcalloc(closing->batch->group_count + 1, sizeof(struct objective_group));
     for (size_t i = 0; i < closing->members.count; i++) {
         count_member(closing, &closing->members.members[i]);
         fill_sequence(closing, i);
@@ -181,7 +185,7 @@ static enum store_status evaluate(struct closing *closing, const struct close_jo
     bool by_token = objective_loss_reads_logprobs(&knobs) || knobs.advantage.estimator == OBJECTIVE_ESTIMATOR_PROCESS;
     if (by_token)
         counting.loss.kind = OBJECTIVE_LOSS_IMPORTANCE_SAMPLING;
-    evaluate_members(closing, spec, &counting);
+    evaluate_members(closing, &counting);
     if (!closing->evaluated || !by_token)
         return STORE_OK;
     return evaluate_groups(closing, close, &knobs, reader);
@@ -203,8 +207,8 @@ static enum store_status count_verdicts(struct closing *closing, const struct cl
 
     closing->verdicts = verdict_tally_create();
     if (spec->pass.count > 0)
-        closing->pass = pass_tally_create(&spec->pass, spec->group_count);
-    for (uint32_t g = 0; (closing->pass || closing->has_verdicts) && g < spec->group_count; g++) {
+        closing->pass = pass_tally_create(&spec->pass, closing->batch->group_count);
+    for (uint32_t g = 0; (closing->pass || closing->has_verdicts) && g < closing->batch->group_count; g++) {
         const struct batch_group *members = &close->live->batch.groups[g];
         struct store_group group;
         if (close->live->unstored) {
@@ -222,25 +226,56 @@ static enum store_status count_verdicts(struct closing *closing, const struct cl
     return STORE_OK;
 }
 
-static size_t zero_variance_groups(const struct closing *closing, size_t group_count)
+/* A dropped group is in no totals; here it counts by its own statistics. */
+static size_t zero_variance_groups(const struct closing *closing, const struct live_batch *live)
 {
     size_t zero = 0;
-    for (size_t g = 0; g < group_count; g++)
-        zero += closing->groups[g].zero_variance;
+    for (uint32_t g = 0; g < closing->batch->group_count; g++) {
+        struct objective_group dropped;
+        if (closing->batch->groups[g].dropped)
+            refill_describe_group(live, g, &dropped);
+        zero += closing->batch->groups[g].dropped ? dropped.zero_variance : closing->groups[g].zero_variance;
+    }
     return zero;
 }
 
-static void write_summary(const struct closing *closing, const struct batch_spec *spec, struct buffer *out)
+static void write_ids(struct json_write *json, const char *name, const struct live_batch *live, uint32_t from,
+                      bool dropped)
+{
+    char id[ID_BYTES];
+    json_key(json, name);
+    json_array_begin(json);
+    for (uint32_t g = from; g < live->batch.group_count; g++) {
+        if (dropped && !live->batch.groups[g].dropped)
+            continue;
+        id_of_group(live->id, g, id);
+        json_write_string(json, id);
+    }
+    json_array_end(json);
+}
+
+static void write_refill(struct json_write *json, const struct live_batch *live)
+{
+    json_key(json, "refill");
+    json_object_begin(json);
+    refill_write(json, &live->spec->refill);
+    write_ids(json, "drawn", live, (uint32_t)live->spec->first_group_count, false);
+    write_ids(json, "dropped", live, 0, true);
+    json_put_int(json, "left", (int64_t)(live->batch.group_room - live->batch.group_count));
+    json_object_end(json);
+}
+
+static void write_summary(const struct closing *closing, const struct live_batch *live, struct buffer *out)
 {
     struct json_write json;
     json_write_init(&json, out);
     json_object_begin(&json);
-    json_put_int(&json, "groups", (int64_t)spec->group_count);
-    json_put_int(&json, "rollouts", (int64_t)spec->rollout_count);
+    json_put_int(&json, "groups", (int64_t)closing->batch->group_count);
+    json_put_int(&json, "rollouts", (int64_t)closing->batch->rollout_count);
     json_put_int(&json, "scored", (int64_t)closing->scored);
     json_put_int(&json, "failed", (int64_t)closing->failed);
     json_put_int(&json, "cancelled", (int64_t)closing->cancelled);
-    json_put_int(&json, "zero_variance_groups", (int64_t)zero_variance_groups(closing, spec->group_count));
+    json_put_int(&json, "zero_variance_groups", (int64_t)zero_variance_groups(closing, live));
     json_put_double(&json, "reward_mean", closing->rewarded ? closing->reward_sum / (double)closing->rewarded : NAN);
     json_put_int(&json, "completion_tokens", closing->completion_tokens);
     json_key(&json, "failures");
@@ -262,6 +297,8 @@ static void write_summary(const struct closing *closing, const struct batch_spec
     verdict_tally_write(closing->verdicts, &json);
     if (closing->pass)
         pass_tally_write(closing->pass, &json);
+    if (live->spec->refill.wanted)
+        write_refill(&json, live);
     json_object_end(&json);
 }
 
@@ -278,6 +315,13 @@ static void note_count(struct json_write *json, size_t count, const char *text)
     note(json, count > 0, line);
 }
 
+static void note_groups(struct json_write *json, size_t count, const char *text)
+{
+    char line[256];
+    snprintf(line, sizeof(line), "%zu groups %s", count, text);
+    note(json, count > 0, line);
+}
+
 static void write_left_out(struct json_write *json, unsigned left_out)
 {
     note(json, left_out & OBJECTIVE_LEFT_OUT_KL,
@@ -291,19 +335,19 @@ static void write_left_out(struct json_write *json, unsigned left_out)
     note(json, left_out & OBJECTIVE_LEFT_OUT_POSITIVE_NLL, "loss.positive_nll is left out of this loss");
 }
 
-static bool has_singleton(const struct closing *closing, size_t group_count)
+static bool has_singleton(const struct closing *closing)
 {
-    for (size_t g = 0; g < group_count; g++)
+    for (size_t g = 0; g < closing->batch->group_count; g++)
         if (closing->groups[g].rewarded == 1)
             return true;
     return false;
 }
 
 /* Rollouts of groups without messages, for which the batch's template options have no effect. */
-static size_t count_untemplated(const struct batch_spec *spec)
+static size_t count_untemplated(const struct batch_spec *spec, size_t group_count)
 {
     size_t count = 0;
-    for (size_t g = 0; sampling_has_template_options(&spec->sampling) && g < spec->group_count; g++)
+    for (size_t g = 0; sampling_has_template_options(&spec->sampling) && g < group_count; g++)
         count += spec->groups[g].messages.data ? 0 : (size_t)spec->groups[g].n;
     return count;
 }
@@ -321,20 +365,21 @@ static void write_notes(const struct closing *closing, const struct batch_spec *
         &json, closing->failed + closing->cancelled,
         "have no reward and no advantage, because they failed; their groups are normalised over the scored members");
     note_count(&json, closing->untrainable, "have no token ids and are part of no loss");
-    note_count(&json, count_untemplated(spec),
+    note_count(&json, count_untemplated(spec, closing->batch->group_count),
                "have no messages: the batch's sampling.chat_template_kwargs changed nothing for them");
     close_note_logprobs(&json, spec, &closing->members);
     note_count(&json, closing->without_advantage,
                "have a reward and no advantage: shaping or the advantage rule lacks an input, or is beyond double");
     close_note_revisions(&json, &closing->revisions);
     write_left_out(&json, closing->left_out);
-    note(&json, has_singleton(closing, spec->group_count),
+    note(&json, has_singleton(closing),
          "a group has one member with a reward: its advantage follows advantage.singleton");
     note(&json, notes & OBJECTIVE_NOTE_FILTERED, "the filter dropped groups: they are in no denominator");
     note(&json, notes & OBJECTIVE_NOTE_ALL_MASKED, "no token is trainable: the loss is 0");
     note(&json, notes & OBJECTIVE_NOTE_NOTHING_SCORED, "no rollout has a reward: there is no loss");
     note(&json, closing->pass && pass_tally_short(closing->pass) > 0,
          "groups with fewer judged members than a k are left out of its pass@k and maj@k");
+    note_groups(&json, closing->batch->dropped_groups, "taught nothing by the rule of the refill and were dropped");
     note(&json, !closing->evaluated, closing->error.message);
     json_array_end(&json);
 }
@@ -342,7 +387,7 @@ static void write_notes(const struct closing *closing, const struct batch_spec *
 static void close_compute(struct job *job, struct store_reader *reader)
 {
     struct close_job *close = (struct close_job *)job;
-    _cleanup_(closing_finish) struct closing closing = {0};
+    _cleanup_(closing_finish) struct closing closing = {.batch = &close->live->batch};
 
     buffer_init(&close->notes, JSON_MAX_BYTES);
     buffer_init(&close->summary, JSON_MAX_BYTES);
@@ -364,7 +409,7 @@ static void close_compute(struct job *job, struct store_reader *reader)
     close->loss = closing.evaluated ? closing.result.loss : NAN;
     close->totals = closing.evaluated ? closing.result.totals : (struct objective_totals){0};
     close->scored = closing.scored;
-    write_summary(&closing, close->spec, &close->summary);
+    write_summary(&closing, close->live, &close->summary);
     write_notes(&closing, close->spec, &close->notes);
 }
 

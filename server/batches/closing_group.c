@@ -4,6 +4,7 @@
 #include "server/base/log.h"
 #include "server/batches/live.h"
 #include "server/batches/observer.h"
+#include "server/batches/refill_private.h"
 #include "server/batches/unstored.h"
 
 #include <math.h>
@@ -66,6 +67,7 @@ struct group_op {
     double *advantages;
     double *shaped;
     struct token_runs *tokens;
+    struct store_new_group draw;
 };
 
 static void group_closed(struct store_op *op)
@@ -99,6 +101,10 @@ static void store_group(struct live_batch *live, uint32_t group, const struct ob
     close->shaped = shaped;
     close->tokens = tokens;
     id_of_group(live->id, group, close->id);
+    if (members->draws) {
+        batch_spec_new_group(&live->spec->groups[live->batch.group_count], &close->draw);
+        close->draw.drawn = true;
+    }
     close->errand.op = (struct store_op){.kind = STORE_CLOSE_GROUP, .done = group_closed, .context = close};
     close->errand.op.close_group = (struct store_close_group){
         .group_id = close->id,
@@ -109,6 +115,9 @@ static void store_group(struct live_batch *live, uint32_t group, const struct ob
         .reward_mean = statistics->rewarded ? statistics->mean : NAN,
         .reward_std = statistics->rewarded ? statistics->std : NAN,
         .zero_variance = statistics->zero_variance,
+        .drop = members->dropped,
+        .draw = members->draws ? &close->draw : NULL,
+        .draw_index = (int64_t)live->batch.group_count,
     };
     live->jobs++;
     if (!live->unstored) {
@@ -206,8 +215,9 @@ static void compute_groups(struct job *job, struct store_reader *reader)
 
     self->status = STORE_OK;
     for (uint32_t g = 0; g < self->count && self->status == STORE_OK; g++)
-        self->status = live_read_group(self->live, reader, self->first + g, &self->live->spec->objective, false, names,
-                                       &records[g]);
+        if (!self->live->batch.groups[self->first + g].dropped)
+            self->status = live_read_group(self->live, reader, self->first + g, &self->live->spec->objective, false,
+                                           names, &records[g]);
     if (self->status == STORE_OK)
         compute(self, records);
     for (uint32_t g = 0; g < self->count; g++)
@@ -238,7 +248,11 @@ static void groups_computed(struct job *job)
     if (self->status != STORE_OK)
         log_event(LOG_LEVEL_ERROR, "a group could not be read from the record", "batch", live->id, NULL);
     for (uint32_t g = 0; g < self->count; g++)
-        store_group(live, self->first + g, &self->groups[g], self->advantages[g], self->shaped[g], self->tokens[g]);
+        if (live->batch.groups[self->first + g].dropped) {
+            free(self->advantages[g]);
+            free(self->shaped[g]);
+        } else
+            store_group(live, self->first + g, &self->groups[g], self->advantages[g], self->shaped[g], self->tokens[g]);
     free(self->tokens);
     free(self->groups);
     free(self->advantages);
@@ -298,16 +312,23 @@ static void close_by_rewards(struct live_batch *live, uint32_t first, uint32_t c
     struct objective_knobs knobs;
     struct objective_error error;
 
-    for (size_t i = 0; i < members; i++)
-        sequences[i] = (struct objective_sequence){.group = live->batch.rollouts[begin + i].group - first,
-                                                   .reward = live->rewards[begin + i],
-                                                   .rewarded = !isnan(live->rewards[begin + i])};
+    for (size_t i = 0; i < members; i++) {
+        uint32_t group = live->batch.rollouts[begin + i].group;
+        sequences[i] = (struct objective_sequence){
+            .group = group - first, .reward = live->rewards[begin + i], .rewarded = !isnan(live->rewards[begin + i])};
+        if (live->batch.groups[group].dropped) {
+            sequences[i].reward = NAN;
+            sequences[i].rewarded = false;
+        }
+    }
     objective_at_sampling(&live->spec->objective, &knobs);
     struct objective_request request = {
         .knobs = &knobs, .sequences = sequences, .sequence_count = members, .groups = groups, .group_count = count};
     bool computed = objective_advantages(&request, &error) == 0;
     for (uint32_t g = 0; g < count; g++) {
         const struct batch_group *group = &live->batch.groups[first + g];
+        if (group->dropped)
+            continue;
         double *advantages = xcalloc(group->count + 1, sizeof(double));
         double *shaped = xcalloc(group->count + 1, sizeof(double));
         for (uint32_t i = 0; i < group->count; i++) {
@@ -318,17 +339,38 @@ static void close_by_rewards(struct live_batch *live, uint32_t first, uint32_t c
     }
 }
 
-/* By a rule over the whole batch advantages exist only when the last group is ready. */
-void live_close_group(struct live_batch *live, uint32_t group)
+static void close_groups(struct live_batch *live, uint32_t first, uint32_t count)
 {
-    bool whole = objective_needs_whole_batch(&live->spec->objective);
-    uint32_t first = whole ? 0 : group;
-    uint32_t count = whole ? (uint32_t)live->batch.group_count : 1;
-
-    if (whole && ++live->groups_ready < live->batch.group_count)
-        return;
     if (group_record_is_needed(&live->spec->objective))
         close_by_record(live, first, count);
     else
         close_by_rewards(live, first, count);
+}
+
+void live_close_whole(struct live_batch *live)
+{
+    size_t kept = live->batch.group_count - live->batch.dropped_groups;
+    if (objective_needs_whole_batch(&live->spec->objective) && kept > 0 && live->groups_ready == kept)
+        close_groups(live, 0, (uint32_t)live->batch.group_count);
+}
+
+void live_close_group(struct live_batch *live, uint32_t group)
+{
+    if (!objective_needs_whole_batch(&live->spec->objective)) {
+        close_groups(live, group, 1);
+        return;
+    }
+    live->groups_ready++;
+    live_close_whole(live);
+}
+
+/* --- dropped --- */
+
+void live_drop_group(struct live_batch *live, uint32_t group)
+{
+    uint32_t count = live->batch.groups[group].count;
+    struct objective_group statistics;
+
+    refill_describe_group(live, group, &statistics);
+    store_group(live, group, &statistics, no_numbers(count), no_numbers(count), NULL);
 }

@@ -20,6 +20,10 @@ struct live_batch;
 
 /* closing_group.c. By a rule over the whole batch advantages exist only when the last group is ready. */
 void live_close_group(struct live_batch *live, uint32_t group);
+/* Puts it on record without advantages, and the group that is drawn with it. */
+void live_drop_group(struct live_batch *live, uint32_t group);
+/* By such a rule: closes all groups if none is left to come. */
+void live_close_whole(struct live_batch *live);
 /* For a job that reads the record to close something: its way to try again while the record cannot be read. */
 struct read_again live_read_again(struct live_batch *live);
 

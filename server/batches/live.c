@@ -68,21 +68,28 @@ struct live_batch *batches_find(struct batches *batches, struct text id)
     return live && !live->unstored ? live : NULL;
 }
 
+static const enum batch_exhausted exhausted[] = {
+    [REFILL_SHORT] = EXHAUSTED_SHORT, [REFILL_DELIVER] = EXHAUSTED_DELIVER, [REFILL_FAIL] = EXHAUSTED_FAIL};
+
 static void init_machine(struct live_batch *live, int64_t deadline_us)
 {
     const struct settings *settings = live->batches->uses.settings;
     const struct batch_spec *spec = live->spec;
-    struct batch_rules rules = {.deadline_us = deadline_us,
+    struct batch_rules rules = {.refill = spec->refill.wanted,
+                                .reserve = refill_draws_max(spec),
+                                .exhausted = exhausted[spec->refill.exhausted],
+                                .deadline_us = deadline_us,
                                 .rollout_timeout_us = spec->rollout_timeout_us,
                                 .backoff_min_us = settings->engine_backoff_min_us,
                                 .backoff_max_us = settings->engine_backoff_max_us,
                                 .attempts_max = (int)settings->engine_attempts};
-    _cleanup_free_ uint32_t *members = xcalloc(spec->group_count, sizeof(uint32_t));
+    size_t count = spec->first_group_count + rules.reserve;
+    _cleanup_free_ uint32_t *members = xcalloc(count, sizeof(uint32_t));
 
     random_bytes(&rules.jitter_seed, sizeof(rules.jitter_seed));
-    for (size_t g = 0; g < spec->group_count; g++)
+    for (size_t g = 0; g < count; g++)
         members[g] = (uint32_t)spec->groups[g].n;
-    batch_init(&live->batch, &rules, members, spec->group_count);
+    batch_init(&live->batch, &rules, members, count);
 }
 
 struct live_batch *live_create(struct batches *batches, struct batch_spec *spec, const char *id,
@@ -111,8 +118,11 @@ struct live_batch *live_create(struct batches *batches, struct batch_spec *spec,
     live->group_prompt_ids = xcalloc(spec->group_count, sizeof(uint32_t *));
     live->group_prompt_id_counts = xcalloc(spec->group_count, sizeof(size_t));
     live->group_prefixes = xcalloc(spec->group_count, sizeof(uint64_t));
+    live->metrics = spec->refill.wanted ? xcalloc(spec->rollout_count, sizeof(double)) : NULL;
     for (size_t i = 0; i < spec->rollout_count; i++)
         live->rewards[i] = NAN;
+    for (size_t i = 0; live->metrics && i < spec->rollout_count; i++)
+        live->metrics[i] = NAN;
     for (size_t g = 0; g < spec->group_count; g++)
         live->group_revisions[g] = -1;
 
@@ -170,6 +180,7 @@ void live_destroy(struct live_batch *live)
     free(live->flights);
     free(live->gathers);
     free(live->rewards);
+    free(live->metrics);
     free(live->failed_at);
     free(live->group_revisions);
     free(live->group_prompt_ids);

@@ -40,6 +40,7 @@ struct live_batch {
     struct flight *flights;      /* [rollout] */
     struct gather **gathers;     /* [group]; members that wait for their siblings (gather_private.h). NULL: none has */
     double *rewards;             /* [rollout]; NAN: none */
+    double *metrics;             /* [rollout]; of the refill, raw; NULL: there is none. NAN: none */
     struct engine **failed_at;   /* [rollout]; the engine of the last failed attempt, held */
     int64_t *group_revisions;    /* [group]; at its first dispatch, -1 before */
     uint32_t **group_prompt_ids; /* [group]; what the engine made of the prompt, NULL: not known */

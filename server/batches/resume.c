@@ -17,11 +17,18 @@
 
 #define TRY_AGAIN_US (1 * US_PER_S)
 
+struct resumed_group {
+    bool closed;
+    bool dropped;
+};
+
 struct resumed {
     struct resumed *next;
     struct batch_spec *spec;
     struct store_members members;
-    uint8_t *group_closed; /* [group] */
+    struct resumed_group *groups; /* [group_count], on record */
+    size_t group_count;
+    double *metrics; /* [member]; of the refill; NULL: there is none */
     char id[ID_BYTES];
     char request_id[REQUEST_ID_BYTES];
     int64_t policy_revision;
@@ -79,12 +86,42 @@ static struct batch_spec *read_spec(struct store_reader *reader, const struct se
 static enum store_status read_groups(struct store_reader *reader, struct resumed *resumed)
 {
     struct store_groups groups = {0};
-    resumed->group_closed = xcalloc(resumed->spec->group_count, 1);
+    resumed->groups = xcalloc(resumed->spec->group_count, sizeof(*resumed->groups));
     enum store_status status =
         store_read_groups(reader, text_of(resumed->id), 0, resumed->spec->group_count, 0, &groups);
     for (size_t g = 0; status == STORE_OK && g < groups.count && g < resumed->spec->group_count; g++)
-        resumed->group_closed[g] = groups.groups[g].state == STORE_GROUP_COMPLETE;
+        resumed->groups[resumed->group_count++] =
+            (struct resumed_group){groups.groups[g].state == STORE_GROUP_COMPLETE, groups.groups[g].dropped};
     store_groups_finish(&groups);
+    return status;
+}
+
+/* Members of the record are in the order of their groups, and so is `at`. */
+static enum store_status read_scores(struct store_reader *reader, struct resumed *resumed, size_t group, size_t *at)
+{
+    _cleanup_(store_group_finish) struct store_group read = {0};
+    char id[ID_BYTES];
+    id_of_group(resumed->id, (int64_t)group, id);
+    enum store_status status = store_read_group(reader, text_of(id), STORE_WITH_VERDICTS, &read);
+    for (size_t i = 0; status == STORE_OK && i < read.rollout_count && *at < resumed->members.count; i++) {
+        const struct store_rollout *rollout = &read.rollouts[i];
+        resumed->metrics[(*at)++] =
+            rollout->state == STORE_ROLLOUT_SCORED
+                ? refill_metric(&resumed->spec->refill, rollout->reward, rollout->rewards, rollout->heldout)
+                : (double)NAN;
+    }
+    return status;
+}
+
+static enum store_status read_metrics(struct store_reader *reader, struct resumed *resumed)
+{
+    enum store_status status = STORE_OK;
+    size_t at = 0;
+    if (!resumed->spec->refill.wanted)
+        return STORE_OK;
+    resumed->metrics = xcalloc(resumed->members.count + 1, sizeof(double));
+    for (size_t g = 0; status == STORE_OK && g < resumed->group_count; g++)
+        status = read_scores(reader, resumed, g, &at);
     return status;
 }
 
@@ -103,13 +140,15 @@ static enum store_status read_run(struct store_reader *reader, struct text run, 
 static bool read_progress(struct store_reader *reader, struct text run, struct resumed *resumed)
 {
     return read_run(reader, run, resumed) == STORE_OK && read_groups(reader, resumed) == STORE_OK &&
-           store_read_batch_members(reader, text_of(resumed->id), &resumed->members) == STORE_OK;
+           store_read_batch_members(reader, text_of(resumed->id), &resumed->members) == STORE_OK &&
+           read_metrics(reader, resumed) == STORE_OK;
 }
 
 static void resumed_destroy(struct resumed *resumed)
 {
     store_members_finish(&resumed->members);
-    free(resumed->group_closed);
+    free(resumed->groups);
+    free(resumed->metrics);
     free(resumed);
 }
 
@@ -130,6 +169,8 @@ static struct resumed *read_one(struct store_reader *reader, const struct settin
     }
     if (resumed->spec) {
         resumed->spec->seed = batch.seed;
+        if (resumed->spec->refill.wanted) /* of the groups that are still to be drawn */
+            batch_spec_make_contents(resumed->spec);
         resumed->policy_revision = batch.policy_revision;
         resumed->moved_to_revision = batch.moved_to_revision;
         resumed->incarnation = batch.incarnation;
@@ -181,19 +222,38 @@ static void restore_cut(struct live_batch *live, const struct store_member *memb
         batch_restore_cut(&live->batch, BATCH_EXPIRED);
 }
 
-static void restore_member(struct live_batch *live, const struct store_member *member)
+static void restore_member(struct live_batch *live, const struct store_member *member, double metric)
 {
-    if (member->group_index < 0 || (size_t)member->group_index >= live->spec->group_count)
+    if (member->group_index < 0 || (size_t)member->group_index >= live->batch.group_count)
         return;
     const struct batch_group *group = &live->batch.groups[member->group_index];
     int64_t place = member->sample_index - live->spec->groups[member->group_index].first_sample_index;
     if (place < 0 || place >= group->count)
         return;
     live->rewards[group->first + place] = member->reward;
+    if (live->metrics)
+        live->metrics[group->first + place] = metric;
     if (!live->moved || member->policy_revision == live->sampled_revision)
         live->group_revisions[member->group_index] = member->policy_revision;
     batch_restore_rollout(&live->batch, group->first + (uint32_t)place);
     restore_cut(live, member);
+}
+
+static void restore_groups(struct live_batch *live, const struct resumed *resumed)
+{
+    for (size_t g = live->spec->first_group_count; g < resumed->group_count; g++)
+        batch_restore_drawn(&live->batch);
+    for (size_t i = 0; i < resumed->members.count; i++)
+        restore_member(live, &resumed->members.members[i], resumed->metrics ? resumed->metrics[i] : NAN);
+    for (uint32_t g = 0; g < live->batch.group_count && g < resumed->group_count; g++) {
+        if (!resumed->groups[g].closed)
+            continue;
+        batch_restore_group(&live->batch, g);
+        if (resumed->groups[g].dropped)
+            batch_restore_dropped(&live->batch, g);
+        else
+            live->groups_ready++;
+    }
 }
 
 static void go_on(struct batches *batches, struct resumed *resumed)
@@ -212,13 +272,7 @@ static void go_on(struct batches *batches, struct resumed *resumed)
         live->run->revision = resumed->run_revision;
     }
     live->was_current = live->sampled_revision == live->run->revision;
-    for (size_t i = 0; i < resumed->members.count; i++)
-        restore_member(live, &resumed->members.members[i]);
-    for (uint32_t g = 0; g < live->spec->group_count; g++)
-        if (resumed->group_closed[g]) {
-            batch_restore_group(&live->batch, g);
-            live->groups_ready++;
-        }
+    restore_groups(live, resumed);
     log_event(LOG_LEVEL_INFO, "batch resumed", "batch", live->id, "request_id",
               live->request_id[0] ? live->request_id : NULL, "run", live->run->name, NULL);
     live_start(live);

@@ -220,6 +220,9 @@ static void fill(struct row *row)
         row->values.state = STORE_ROLLOUT_SCORED;
         row->values.reward = rewarded ? verification->reward.value : NAN;
         live->rewards[row->rollout] = row->values.reward;
+        if (live->metrics)
+            live->metrics[row->rollout] =
+                refill_metric(&live->spec->refill, row->values.reward, row->values.rewards, row->values.heldout);
         return;
     }
     row->values.state = end == END_CANCELLED ? STORE_ROLLOUT_CANCELLED : STORE_ROLLOUT_FAILED;

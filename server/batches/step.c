@@ -10,6 +10,7 @@
 #include "server/batches/live.h"
 #include "server/batches/observer.h"
 #include "server/batches/queues_private.h"
+#include "server/batches/refill_private.h"
 #include "server/batches/runs.h"
 #include "server/batches/weight_update.h"
 #include "server/runtime/metrics.h"
@@ -31,6 +32,12 @@ static void do_pause(struct live_batch *live, uint32_t index)
 static void do_tell_group(struct live_batch *live, uint32_t index)
 {
     live_tell_group_closed(live, index);
+}
+
+static void do_group_dropped(struct live_batch *live, uint32_t index)
+{
+    (void)index;
+    live_close_whole(live);
 }
 
 static void do_close_batch(struct live_batch *live, uint32_t index)
@@ -63,8 +70,11 @@ static void (*const effects[])(struct live_batch *live, uint32_t index) = {
     [ACTION_STORE] = flight_store,
     [ACTION_STOP_SAMPLE] = flight_stop_sampling,
     [ACTION_STOP_VERIFY] = flight_stop_verifying,
+    [ACTION_WEIGH_GROUP] = refill_weigh_group,
+    [ACTION_DROP_GROUP] = live_drop_group,
     [ACTION_CLOSE_GROUP] = live_close_group,
     [ACTION_TELL_GROUP] = do_tell_group,
+    [ACTION_GROUP_DROPPED] = do_group_dropped,
     [ACTION_CLOSE_BATCH] = do_close_batch,
     [ACTION_ANSWER] = do_answer,
 };

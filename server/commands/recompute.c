@@ -3,6 +3,7 @@
 #include "server/base/cleanup.h"
 #include "server/record/group_record.h"
 #include "server/spec/objective.h"
+#include "server/spec/refill.h"
 #include "server/store/store.h"
 
 #include <inttypes.h>
@@ -173,8 +174,8 @@ static int walk_groups(struct recomputing *self, bool whole)
         if (result < 0 || page.count == 0)
             break;
         for (size_t i = 0; i < page.count && result == 0; i++) {
-            if (page.groups[i].state != STORE_GROUP_COMPLETE)
-                continue;
+            if (page.groups[i].state != STORE_GROUP_COMPLETE || page.groups[i].dropped)
+                continue; /* a dropped one has no advantages: store_verify() looks for some */
             result = add_group(self, &together, page.groups[i].id, names);
             if (result < 0 || whole)
                 continue;
@@ -188,6 +189,50 @@ static int walk_groups(struct recomputing *self, bool whole)
         compute(self, &together);
     together_finish(&together);
     return result;
+}
+
+/* --- groups that a refill dropped --- */
+
+static int recompute_drop(struct recomputing *self, const struct refill_spec *refill, const char *id)
+{
+    _cleanup_(store_group_finish) struct store_group group = {0};
+    if (store_read_group(self->reader, text_of(id), STORE_WITH_VERDICTS, &group) != STORE_OK)
+        return -1;
+    _cleanup_free_ double *values = xcalloc(group.rollout_count + 1, sizeof(*values));
+    for (size_t i = 0; i < group.rollout_count; i++) {
+        const struct store_rollout *rollout = &group.rollouts[i];
+        values[i] = rollout->state == STORE_ROLLOUT_SCORED
+                        ? refill_metric(refill, rollout->reward, rollout->rewards, rollout->heldout)
+                        : (double)NAN;
+    }
+    bool flat = refill_is_flat(refill, &self->knobs, values, group.rollout_count);
+    bool wrong = group.dropped ? !flat : flat && refill->exhausted != REFILL_DELIVER;
+    if (wrong && self->report->wrong++ < PROBLEMS_MAX)
+        buffer_append_format(self->problems, "a group was %s against the rule of its refill: %s\n",
+                             group.dropped ? "dropped" : "delivered", id);
+    return 0;
+}
+
+static int recompute_drops(struct recomputing *self)
+{
+    struct refill_spec refill;
+    const struct store_batch *batch = self->batch;
+    json_auto_t *summary =
+        batch->summary.data ? json_loadb(batch->summary.data, batch->summary.length_bytes, JSON_ALLOW_NUL, NULL) : NULL;
+    if (refill_read_summary(summary, &refill) < 0)
+        return 0;
+    for (int64_t from = 0; from < batch->group_count;) {
+        _cleanup_(store_groups_finish) struct store_groups page = {0};
+        if (store_read_groups(self->reader, text_of(batch->id), from, GROUPS_AT_ONCE, 0, &page) != STORE_OK)
+            return -1;
+        if (page.count == 0)
+            break;
+        for (size_t i = 0; i < page.count; i++)
+            if (page.groups[i].state == STORE_GROUP_COMPLETE && recompute_drop(self, &refill, page.groups[i].id) < 0)
+                return -1;
+        from = page.groups[page.count - 1].index + 1;
+    }
+    return 0;
 }
 
 static int recompute_batch(struct recomputing *self, const char *id)
@@ -207,6 +252,8 @@ static int recompute_batch(struct recomputing *self, const char *id)
     objective_at_sampling(&knobs, &self->knobs);
     bool whole = objective_needs_whole_batch(&self->knobs);
     int result = whole && batch.state != STORE_BATCH_COMPLETE ? 0 : walk_groups(self, whole);
+    if (result == 0)
+        result = recompute_drops(self);
     self->batch = NULL; /* it goes now */
     return result;
 }

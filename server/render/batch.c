@@ -119,6 +119,8 @@ static void begin_group(struct json_write *json, const struct store_group *group
     json_put_double(json, "reward_mean", group->reward_mean);
     json_put_double(json, "reward_std", group->reward_std);
     json_put_bool(json, "zero_variance", group->zero_variance);
+    json_put_bool(json, "drawn", group->drawn);
+    json_put_bool(json, "dropped", group->dropped);
     if (scope->delivered)
         put_delivered(json, scope->delivered);
     else if (scope->with_delivery)
@@ -168,6 +170,10 @@ static int render_some(struct json_write *json, struct store_reader *reader, siz
     if (!reader || store_read_group_from(reader, text_of(id), render_with(fields, scope->arrays),
                                          piece->begun ? piece->next_member : INT64_MIN, bytes_max, &group) != STORE_OK)
         return -1;
+    if (group.dropped && scope->skip_dropped) {
+        piece->index++;
+        return 1;
+    }
     struct render_scope inside = inside_of(&group, scope);
     if (!piece->begun)
         begin_group(json, &group, scope);
@@ -365,6 +371,7 @@ static struct stream *batch_stream_create(const struct store_batch *batch, const
     self->scope = (struct render_scope){.fields = render_stored_returns(batch->returns),
                                         .arrays = arrays,
                                         .batch_state = batch->state,
+                                        .skip_dropped = true,
                                         .terms = &self->terms};
     json_write_init(&self->json, NULL);
     memcpy(self->piece.batch_id, batch->id, ID_BYTES);

@@ -1,5 +1,6 @@
 #include "server/render/feed.h"
 
+#include "server/base/cleanup.h"
 #include "server/render/render.h"
 
 #include <stdatomic.h>
@@ -134,6 +135,24 @@ void feed_cut(struct feed *feed)
     feed->cut = true;
 }
 
+enum { GROUPS_AT_ONCE = 1000 };
+
+/* All groups but those that a refill dropped. */
+static int add_delivered(struct store_reader *reader, const struct store_batch *batch, struct feed *feed)
+{
+    for (int64_t from = 0; from < batch->group_count;) {
+        _cleanup_(store_groups_finish) struct store_groups page = {0};
+        if (store_read_groups(reader, text_of(batch->id), from, GROUPS_AT_ONCE, 0, &page) != STORE_OK ||
+            page.count == 0)
+            return -1;
+        for (size_t i = 0; i < page.count; i++)
+            if (!page.groups[i].dropped)
+                feed_group_closed(feed, (uint32_t)page.groups[i].index);
+        from = page.groups[page.count - 1].index + 1;
+    }
+    return 0;
+}
+
 void feed_answer_ended(struct call *call)
 {
     struct store_batch batch = {0};
@@ -147,8 +166,12 @@ void feed_answer_ended(struct call *call)
         call_refuse_unreadable(call);
     if (status == STORE_OK && call_query_arrays(call, &arrays) == 0) {
         struct feed *feed = feed_create(batch.id, (size_t)batch.group_count, arrays);
-        for (int64_t g = 0; g < batch.group_count; g++)
-            feed_group_closed(feed, (uint32_t)g);
+        if (add_delivered(call->reader, &batch, feed) < 0) {
+            feed_destroy(&feed->stream);
+            store_batch_finish(&batch);
+            call_refuse_unreadable(call);
+            return;
+        }
         feed_ended(feed);
         call->reply.status = 200;
         call->reply.content_type = "application/x-ndjson";

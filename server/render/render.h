@@ -53,6 +53,7 @@ struct render_scope {
     bool with_delivery;                        /* a group alone says where it is on its way to the trainer: */
     const struct store_delivery *delivery;     /* NULL: it is never leased */
     struct render_columns *columns;            /* where arrays go in place of the JSON; NULL: into the JSON */
+    bool skip_dropped;                         /* groups that a refill dropped are left out */
     bool alone; /* not inside its group or batch: says which run, batch, group and task it is of */
 };
 

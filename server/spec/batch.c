@@ -258,6 +258,8 @@ struct batch_fields {
     json_t *returns;
     json_t *metadata;
     json_t *groups;
+    json_t *reserve;
+    json_t *refill;
     json_t *pass_at;
     struct text pass_verifier;
     double pass_threshold;
@@ -284,6 +286,8 @@ struct batch_fields {
     BOTH("return", FIELD_ARRAY, 0, BATCH(returns), 0, 0, NULL)                                                         \
     BOTH("metadata", FIELD_OBJECT, FIELD_NULLABLE, BATCH(metadata), 0, 0, NULL)                                        \
     BOTH("groups", FIELD_ARRAY, FIELD_REQUIRED | FIELD_LIFTED, BATCH(groups), 0, 0, NULL)                              \
+    SAMPLED("reserve", FIELD_ARRAY, FIELD_LIFTED, BATCH(reserve), 0, 0, NULL)                                          \
+    SAMPLED("refill", FIELD_OBJECT, 0, BATCH(refill), 0, 0, NULL)                                                      \
     BOTH("pass_at", FIELD_ARRAY, 0, BATCH(pass_at), 0, 0, NULL)                                                        \
     BOTH("pass_verifier", FIELD_TEXT, 0, BATCH(pass_verifier), 0, 0, NULL)                                             \
     BOTH("pass_threshold", FIELD_DOUBLE, 0, BATCH(pass_threshold), 0, 0, NULL)
@@ -419,6 +423,16 @@ static int read_pass(struct batch_spec *spec, const struct batch_fields *fields)
     return 0;
 }
 
+static int read_refill(struct batch_spec *spec, const struct batch_fields *fields)
+{
+    if (!fields->reserve && !fields->refill)
+        return 0;
+    if (spec->purpose == STORE_EVAL)
+        return call_refuse(spec->input.call, ERR_EVAL_GROUP, fields->reserve ? "reserve" : "refill",
+                           "an evaluation is of the groups that were asked for: none is replaced");
+    return refill_read(&spec->input, fields->refill, &spec->refill);
+}
+
 static bool is_judged_by(const struct group_spec *group, struct text verifier)
 {
     if (verifier_list_has(group->verifiers, verifier))
@@ -478,7 +492,9 @@ static int read_body(struct batch_spec *spec, const struct settings *settings)
     spec->verifiers_json = fields.verifiers ? batch_spec_dump(spec, fields.verifiers) : TEXT_LITERAL("[]");
     if (read_objective(spec, fields.objective) < 0 || read_pass(spec, &fields) < 0)
         return -1;
-    if (batch_spec_read_groups(spec, fields.groups) < 0 || check_steps(spec) < 0)
+    if (read_refill(spec, &fields) < 0 || batch_spec_read_groups(spec, fields.groups, fields.reserve) < 0)
+        return -1;
+    if (refill_check(spec) < 0 || check_steps(spec) < 0)
         return -1;
     return check_pass(spec);
 }

@@ -10,6 +10,7 @@
 #include "server/input/input.h"
 #include "server/objective/objective.h"
 #include "server/spec/pass_at.h"
+#include "server/spec/refill.h"
 #include "server/store/store.h"
 #include "server/verify/spec.h"
 
@@ -88,9 +89,12 @@ struct batch_spec {
     bool strict_references;
     struct pass_spec pass;
 
-    struct group_spec *groups;
+    struct refill_spec refill;
+
+    struct group_spec *groups; /* `groups`, and behind them the reserve in its order */
     size_t group_count;
-    size_t rollout_count;
+    size_t first_group_count; /* without the reserve */
+    size_t rollout_count;     /* of all of them */
 
     struct text sampling_json; /* every knob */
     struct text objective_json;
@@ -129,8 +133,10 @@ int run_name_check(struct call *call, struct text run);
 /* Approximate memory of the specification while its batch is live. */
 size_t batch_spec_bytes(const struct batch_spec *spec);
 
-/* spec/groups.c: reads spec->groups from the array. 0, or -1 with the call refused. */
-int batch_spec_read_groups(struct batch_spec *spec, json_t *groups);
+/* spec/groups.c: reads spec->groups from both arrays; reserve: NULL: none. 0, or -1 with the call refused. */
+int batch_spec_read_groups(struct batch_spec *spec, json_t *groups, json_t *reserve);
+/* spec/contents.c: a group as the record takes it; it points into the spec. Contents must be made before. */
+void batch_spec_new_group(const struct group_spec *group, struct store_new_group *ret_group);
 /* Reads one `sampling` object over what *sampling and *n hold. */
 int batch_spec_read_sampling(struct batch_spec *spec, const json_t *object, const char *path, struct sampling *sampling,
                              int64_t *n);

@@ -52,3 +52,22 @@ void batch_spec_make_contents(struct batch_spec *spec)
             pack_completion(spec, &group->completions[i]);
     }
 }
+
+void batch_spec_new_group(const struct group_spec *group, struct store_new_group *ret_group)
+{
+    *ret_group = (struct store_new_group){.task = group->task,
+                                          .draw = group->draw,
+                                          .first_sample_index = group->first_sample_index,
+                                          .n = group->n,
+                                          .sampling = group->sampling_json,
+                                          .verifiers = group->verifiers_json,
+                                          .metadata = group->metadata_json,
+                                          .prompt = &group->prompt_content,
+                                          .reference = &group->reference_content,
+                                          .tags = group->tags_json,
+                                          .set_task_seq = group->set_task_seq,
+                                          .given = group->given,
+                                          .given_count = group->given_count,
+                                          .prompt_ids = group->prompt_ids,
+                                          .prompt_id_count = group->prompt_id_count};
+}

@@ -318,28 +318,40 @@ static void forget_tasks(struct seen_task **seen)
     }
 }
 
-int batch_spec_read_groups(struct batch_spec *spec, json_t *groups)
+static int read_list(struct batch_spec *spec, const char *name, json_t *groups, struct seen_task **seen)
 {
-    _cleanup_(forget_tasks) struct seen_task *seen = NULL;
     size_t limit = (size_t)spec->input.call->settings->max_rollouts_per_batch;
     size_t count = json_array_size(groups);
     char path[PATH_BYTES];
 
-    if (count > limit || count > 99999)
-        return call_refuse(spec->input.call, ERR_INVALID_FIELD, "groups", "%zu groups are more than one batch takes",
-                           count);
-    spec->groups = xcalloc(count, sizeof(struct group_spec));
-    for (; spec->group_count < count;) {
-        struct group_spec *group = &spec->groups[spec->group_count];
-        path_index(path, "", "groups", spec->group_count);
-        if (read_group(spec, json_array_get(groups, spec->group_count++), path, group) < 0)
-            return -1;
-        if (note_task(spec, path, group, &seen) < 0)
+    for (size_t i = 0; i < count; i++) {
+        struct group_spec *group = &spec->groups[spec->group_count++];
+        path_index(path, "", name, i);
+        if (read_group(spec, json_array_get(groups, i), path, group) < 0 || note_task(spec, path, group, seen) < 0)
             return -1;
         spec->rollout_count += (size_t)group->n;
         if (spec->rollout_count > limit)
-            return call_refuse(spec->input.call, ERR_INVALID_FIELD, "groups",
+            return call_refuse(spec->input.call, ERR_INVALID_FIELD, name,
                                "more than max_rollouts_per_batch (%zu) rollouts", limit);
     }
+    return 0;
+}
+
+int batch_spec_read_groups(struct batch_spec *spec, json_t *groups, json_t *reserve)
+{
+    _cleanup_(forget_tasks) struct seen_task *seen = NULL;
+    size_t limit = (size_t)spec->input.call->settings->max_rollouts_per_batch;
+    size_t count = json_array_size(groups);
+    size_t all = count + json_array_size(reserve);
+
+    if (all > limit || all > 99999)
+        return call_refuse(spec->input.call, ERR_INVALID_FIELD, count > limit || count > 99999 ? "groups" : "reserve",
+                           "%zu groups are more than one batch takes", all);
+    spec->groups = xcalloc(all, sizeof(struct group_spec));
+    if (read_list(spec, "groups", groups, &seen) < 0)
+        return -1;
+    spec->first_group_count = spec->group_count;
+    if (read_list(spec, "reserve", reserve, &seen) < 0)
+        return -1;
     return check_template_of_batch(spec);
 }

@@ -29,6 +29,7 @@ struct store_new_group {
     const uint32_t *prompt_ids;            /* NULL: not known yet */
     int64_t set_task_seq;                  /* of the task of a set that it was made of (taskset.h); 0: none */
     size_t prompt_id_count;
+    bool drawn; /* from the reserve, by store_close_group */
     const struct lean_member
         *given; /* [given_count]: arrays that came with the request and are not kept with rollouts */
     size_t given_count;

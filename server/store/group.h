@@ -4,6 +4,8 @@
 
 #include "server/store/rollout.h"
 
+struct store_new_group;
+
 struct store_advantages {
     const struct store_advantage *runs; /* NULL: one number for all its tokens */
     size_t count;
@@ -19,7 +21,10 @@ struct store_close_group {
     double reward_mean;                    /* NAN if and only if no member has a reward */
     double reward_std;
     bool zero_variance;
-    bool drop; /* a group for leases is dropped: it is never delivered */
+    bool drop; /* it counts for nothing: `advantage` is all null, and a group for leases is never delivered */
+    /* NULL: none. The batch's next group, from the reserve, in the same transaction; its index is draw_index. */
+    const struct store_new_group *draw;
+    int64_t draw_index;
     /* out */
     bool is_ready; /* for a lease */
 };
@@ -36,6 +41,8 @@ struct store_group {
     double reward_mean; /* NAN: null */
     double reward_std;
     bool zero_variance;
+    bool dropped;         /* replaced from the reserve, or left out */
+    bool drawn;           /* from the reserve */
     int64_t closed_at_us; /* -1: running */
     struct text sampling; /* the overrides */
     struct text verifiers;

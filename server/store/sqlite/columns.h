@@ -87,6 +87,9 @@
     READ(reward_mean, "g.reward_mean", real, reward_mean)                                                              \
     READ(reward_std, "g.reward_std", real, reward_std)                                                                 \
     READ(zero_variance, "g.zero_variance", flag, zero_variance)                                                        \
+    READ(dropped, "g.dropped", flag, dropped)                                                                          \
+    READ(drawn, "g.drawn", flag, drawn)                                                                                \
+    WRITE(drawn, optional, from->drawn ? 1 : -1)                                                                       \
     READ(closed_at_us, "g.closed_at_us", optional, closed_at_us)
 
 #define GROUP_CONTENT_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                              \

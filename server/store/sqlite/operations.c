@@ -32,16 +32,19 @@ static size_t content_bytes(const struct store_content *content)
     return content ? content->stored.length_bytes : 0;
 }
 
+static size_t new_group_bytes(const struct store_new_group *group)
+{
+    return group->task.length_bytes + group->sampling.length_bytes + group->verifiers.length_bytes +
+           group->metadata.length_bytes + group->tags.length_bytes + group->prompt_id_count * sizeof(uint32_t) +
+           content_bytes(group->prompt) + content_bytes(group->reference);
+}
+
 static size_t create_batch_bytes(const struct store_create_batch *batch)
 {
     size_t bytes = batch->request.length_bytes + batch->sampling.length_bytes + batch->objective.length_bytes +
                    batch->verifiers.length_bytes + batch->metadata.length_bytes;
-    for (size_t i = 0; i < batch->group_count; i++) {
-        const struct store_new_group *group = &batch->groups[i];
-        bytes += group->task.length_bytes + group->sampling.length_bytes + group->verifiers.length_bytes +
-                 group->metadata.length_bytes + group->tags.length_bytes + group->prompt_id_count * sizeof(uint32_t) +
-                 content_bytes(group->prompt) + content_bytes(group->reference);
-    }
+    for (size_t i = 0; i < batch->group_count; i++)
+        bytes += new_group_bytes(&batch->groups[i]);
     return bytes;
 }
 
@@ -83,6 +86,8 @@ size_t operation_bytes(const struct store_op *op)
         return sizeof(*op) + create_batch_bytes(&op->create_batch);
     if (op->kind == STORE_INSERT_ROLLOUT)
         return sizeof(*op) + insert_rollout_bytes(&op->insert_rollout);
+    if (op->kind == STORE_CLOSE_GROUP)
+        return sizeof(*op) + (op->close_group.draw ? new_group_bytes(op->close_group.draw) : 0);
     if (op->kind == STORE_CLOSE_BATCH)
         return sizeof(*op) + op->close_batch.notes.length_bytes + op->close_batch.summary.length_bytes;
     if (op->kind == STORE_PUT_MANIFEST)

@@ -96,6 +96,11 @@ struct group_row {
     bool arrays_given; /* came with the request, and are on record with it */
     enum store_group_state state;
 };
+/* A group of a new batch; one more group of a batch that runs. SQLite result codes. */
+int operation_insert_group(struct store *store, int64_t batch_seq, int64_t index, const struct store_new_group *from,
+                           int64_t *ret_seq);
+int operation_draw_group(struct store *store, const struct group_row *beside, int64_t index,
+                         const struct store_new_group *group);
 /* SQLITE_ROW, or SQLITE_DONE if there is none (or the id is malformed). */
 int operation_find_group(struct store *store, const char *group_id, struct group_row *ret_group);
 

@@ -111,24 +111,6 @@ static int enter_objective(struct store *store, int64_t run_seq, struct text obj
     return SQLITE_OK;
 }
 
-int operation_enter_text(struct store *store, enum statement insert_it, enum statement find_it, struct text text,
-                         int64_t *ret_seq)
-{
-    sqlite3_stmt *insert = database_statement(&store->writer, insert_it);
-    bind_text(insert, 1, text);
-    int result = database_run(insert);
-    if (result != SQLITE_OK)
-        return result;
-    sqlite3_stmt *find = database_statement(&store->writer, find_it);
-    bind_text(find, 1, text);
-    result = database_first(find);
-    if (result != SQLITE_ROW)
-        return result;
-    *ret_seq = sqlite3_column_int64(find, 0);
-    sqlite3_reset(find);
-    return SQLITE_OK;
-}
-
 static int64_t count_rollouts(const struct store_create_batch *batch)
 {
     int64_t count = 0;
@@ -169,57 +151,6 @@ static int insert_contents(struct store *store, const struct store_create_batch 
     return database_run(request);
 }
 
-static int insert_group_contents(struct store *store, int64_t group_seq, const struct store_new_group *from)
-{
-    sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_GROUP_CONTENTS);
-    int place = 3;
-    bind_int(insert, 1, group_seq);
-    bind_blob(insert, 2, from->prompt_ids, from->prompt_id_count * sizeof(uint32_t));
-    COLUMNS_WRITTEN(GROUP_CONTENT_COLUMNS)
-    return database_run(insert);
-}
-
-static int insert_given(struct store *store, int64_t batch_seq, int64_t group_seq, const struct lean_member *from)
-{
-    sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_GIVEN);
-    bind_int(insert, 1, batch_seq);
-    bind_int(insert, 2, group_seq);
-    bind_int(insert, 3, (int64_t)from->sample_index);
-    for (int i = 0; i < LEAN_ARRAYS; i++)
-        bind_blob(insert, 4 + i, from->arrays[i], from->count * lean_width_bytes[i]);
-    return database_run(insert);
-}
-
-static int insert_group(struct store *store, int64_t batch_seq, int64_t index, const struct store_new_group *from,
-                        int64_t *ret_seq)
-{
-    int64_t task_seq = 0;
-    int64_t tags_seq = -1;
-    int64_t prompt_seq = -1;
-    int64_t reference_seq = -1;
-    int place = 2;
-    int result = operation_enter_text(store, SQL_INSERT_TASK, SQL_FIND_TASK, from->task, &task_seq);
-    if (result == SQLITE_OK && from->tags.data)
-        result = operation_enter_text(store, SQL_INSERT_TAGS, SQL_FIND_TAGS, from->tags, &tags_seq);
-    if (result == SQLITE_OK)
-        result = operation_enter_content(store, from->prompt, &prompt_seq);
-    if (result == SQLITE_OK)
-        result = operation_enter_content(store, from->reference, &reference_seq);
-    if (result != SQLITE_OK)
-        return result;
-    sqlite3_stmt *insert = database_statement(&store->writer, SQL_INSERT_GROUP);
-    bind_int(insert, 1, batch_seq);
-    COLUMNS_WRITTEN(GROUP_COLUMNS)
-    result = database_run(insert);
-    if (result != SQLITE_OK)
-        return result;
-    int64_t group_seq = *ret_seq = sqlite3_last_insert_rowid(store->writer.handle);
-    result = insert_group_contents(store, group_seq, from);
-    for (size_t i = 0; i < from->given_count && result == SQLITE_OK; i++)
-        result = insert_given(store, batch_seq, group_seq, &from->given[i]);
-    return result;
-}
-
 /* Evaluations are never leased. */
 static bool is_for_leases(const struct store_create_batch *batch)
 {
@@ -232,7 +163,7 @@ static int insert_groups(struct store *store, const struct store_create_batch *b
     int result = SQLITE_OK;
     for (size_t i = 0; i < batch->group_count && result == SQLITE_OK; i++) {
         int64_t group_seq = 0;
-        result = insert_group(store, batch_seq, (int64_t)i, &batch->groups[i], &group_seq);
+        result = operation_insert_group(store, batch_seq, (int64_t)i, &batch->groups[i], &group_seq);
         if (result == SQLITE_OK && is_for_leases(batch))
             result = deliveries_add(store, run->seq, group_seq, batch->max_staleness);
     }

@@ -360,6 +360,7 @@ static int update_closed_group(struct store *store, int64_t seq, int64_t rewarde
     bind_double(update, 4, close_group->reward_mean);
     bind_double(update, 5, close_group->reward_std);
     bind_int(update, 6, close_group->zero_variance);
+    bind_int_or_null(update, 7, close_group->drop ? 1 : -1);
     return database_run(update);
 }
 
@@ -387,6 +388,8 @@ enum store_status operation_close_group(struct store *store, struct store_op *op
         result = set_advantages(store, &group, close_group);
     if (result == SQLITE_OK)
         result = update_closed_group(store, group.seq, rewarded, close_group);
+    if (result == SQLITE_OK && close_group->draw)
+        result = operation_draw_group(store, &group, close_group->draw_index, close_group->draw);
     if (result == SQLITE_OK)
         result = rollups_add_group(store, &group);
     if (result == SQLITE_OK && group.deliver == STORE_LEASE)

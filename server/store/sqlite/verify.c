@@ -101,6 +101,18 @@ static const struct verify_invariant invariants[] = {
      " c.group_seq = g.seq))" SHOWN},
 };
 
+/* Of schema VERIFY_REFILL_SCHEMA and later. */
+static const struct verify_invariant refill_invariants[] = {
+    {"a dropped group has an advantage, or is not closed",
+     "SELECT b.id || ' group ' || g.group_index FROM groups g JOIN batches b ON b.seq = g.batch_seq WHERE g.dropped = 1"
+     " AND (g.state <> 'complete' OR EXISTS (SELECT 1 FROM rollouts r WHERE r.group_seq = g.seq AND r.advantage IS NOT"
+     " NULL))" SHOWN},
+    {"a batch has more groups from its reserve than dropped ones, or they do not come last",
+     "SELECT b.id FROM batches b JOIN groups g ON g.batch_seq = b.seq GROUP BY b.seq HAVING total(g.drawn) >"
+     " total(g.dropped) OR min(CASE WHEN g.drawn = 1 THEN g.group_index END) < max(CASE WHEN g.drawn IS NULL THEN"
+     " g.group_index END)" SHOWN},
+};
+
 static int64_t number(struct verifying *verifying, const char *sql)
 {
     sqlite3_stmt *statement = NULL;
@@ -282,6 +294,8 @@ static void verify_all(struct verifying *verifying)
     bool deleting = number(verifying, "SELECT count(*) FROM runs WHERE deletion_seq IS NOT NULL") > 0;
     for (size_t i = 0; i < ARRAY_LENGTH(invariants); i++)
         ask_invariant(verifying, &invariants[i], deleting);
+    for (size_t i = 0; report->schema_version >= VERIFY_REFILL_SCHEMA && i < ARRAY_LENGTH(refill_invariants); i++)
+        ask_invariant(verifying, &refill_invariants[i], deleting);
     for (size_t i = 0; report->schema_version >= VERIFY_ROLLUPS_SCHEMA && !deleting && i < verify_rollups_count; i++)
         ask(verifying, verify_rollups[i].problem, verify_rollups[i].sql);
     for (size_t i = 0; report->schema_version >= VERIFY_DELIVERIES_SCHEMA && !deleting && i < verify_deliveries_count;

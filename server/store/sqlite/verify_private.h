@@ -10,6 +10,7 @@ struct verify_invariant {
 };
 
 #define VERIFY_LABELS_SCHEMA 25
+#define VERIFY_REFILL_SCHEMA 27
 
 /* verify_rollups.c: of schema 20 and later. */
 #define VERIFY_ROLLUPS_SCHEMA 20

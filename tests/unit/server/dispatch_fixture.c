@@ -2,6 +2,7 @@
 
 #include "server/base/clock.h"
 #include "server/batches/closing_private.h"
+#include "server/batches/refill_private.h"
 #include "server/batches/resume.h"
 #include "server/batches/unread_private.h"
 #include "server/batches/unstored.h"
@@ -439,6 +440,44 @@ void live_close_group(struct live_batch *live, uint32_t group)
     live_post(live, &(struct batch_event){.kind = EVENT_GROUP_CLOSED, .index = group});
 }
 
+/* No batch here has a reserve. */
+
+size_t refill_draws_max(const struct batch_spec *spec)
+{
+    (void)spec;
+    return 0;
+}
+
+double refill_metric(const struct refill_spec *refill, double reward, struct text rewards, struct text heldout)
+{
+    (void)refill;
+    (void)reward;
+    (void)rewards;
+    (void)heldout;
+    fail();
+    return 0;
+}
+
+void refill_weigh_group(struct live_batch *live, uint32_t group)
+{
+    (void)live;
+    (void)group;
+    fail();
+}
+
+void live_drop_group(struct live_batch *live, uint32_t group)
+{
+    (void)live;
+    (void)group;
+    fail();
+}
+
+void live_close_whole(struct live_batch *live)
+{
+    (void)live;
+    fail();
+}
+
 void live_close_batch(struct live_batch *live)
 {
     world.ended++;
@@ -511,6 +550,7 @@ static struct batch_spec *spec_of(const struct plan *plan)
     spec->model = plan->model ? text_of(plan->model) : TEXT_NONE;
     spec->rollout_timeout_us = 50 * US_PER_S;
     spec->group_count = 1;
+    spec->first_group_count = 1;
     spec->rollout_count = (size_t)plan->rollouts;
     spec->groups = xcalloc(1, sizeof(struct group_spec));
     spec->groups[0] = (struct group_spec){.task = TEXT_LITERAL("t"),
