@@ -1,6 +1,7 @@
 /* Trigrams of characters that a text has in common with another one. */
 #include "verifiers/ifeval/parts.h"
 #include "verifiers/ifeval/rules_private.h"
+#include "verifiers/text/salt.h"
 
 /* A set of trigrams: a bit each for those of ASCII, an open table for the others. */
 #define ASCII_TRIGRAMS (1u << 21)
@@ -10,11 +11,12 @@ struct trigrams {
     uint64_t *others; /* 0: a free slot */
     size_t capacity;  /* of others: a power of two, twice as many as the text can have */
     size_t count;
+    uint64_t salt;
 };
 
 static void trigrams_init(struct trigrams *set, struct text text)
 {
-    *set = (struct trigrams){.capacity = 16};
+    *set = (struct trigrams){.capacity = 16, .salt = salt_of_process()};
     while (set->capacity < 2 * text.length_bytes)
         set->capacity *= 2;
     set->ascii = xcalloc(ASCII_TRIGRAMS / 64, sizeof *set->ascii);
@@ -40,7 +42,7 @@ static size_t ascii_index(uint64_t trigram)
 
 static uint64_t *slot_of(const struct trigrams *set, uint64_t trigram)
 {
-    size_t at = (trigram * 0x9e3779b97f4a7c15u >> 20) & (set->capacity - 1);
+    size_t at = salt_mix(trigram, set->salt) & (set->capacity - 1);
 
     while (set->others[at] && set->others[at] != trigram)
         at = (at + 1) & (set->capacity - 1);

@@ -152,6 +152,7 @@ struct word_set {
     struct word_slot *slots;
     size_t capacity; /* a power of two */
     size_t count;    /* of different words */
+    uint64_t salt;
 };
 /* How often it has been added, this time included. The text, of less than 4 GiB, must stay. */
 size_t word_set_add(struct word_set *set, struct text word);

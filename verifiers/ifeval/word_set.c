@@ -1,4 +1,5 @@
 #include "verifiers/ifeval/rules_private.h"
+#include "verifiers/text/salt.h"
 
 struct word_slot {
     const char *word;
@@ -6,20 +7,19 @@ struct word_slot {
     uint32_t times; /* 0: free */
 };
 
-static uint64_t hash_of(struct text word)
+static uint64_t hash_of(struct text word, uint64_t salt)
 {
-    uint64_t hash = word.length_bytes * 0x9e3779b97f4a7c15u;
+    uint64_t hash = word.length_bytes;
     uint64_t part;
 
     for (; word.length_bytes >= sizeof part; word.data += sizeof part, word.length_bytes -= sizeof part) {
         memcpy(&part, word.data, sizeof part);
-        hash = (hash ^ part) * 0xff51afd7ed558ccdu;
-        hash ^= hash >> 32;
+        hash = salt_mix(hash ^ part, salt);
     }
     part = 0;
-    memcpy(&part, word.data, word.length_bytes);
-    hash = (hash ^ part) * 0xff51afd7ed558ccdu;
-    return hash ^ hash >> 32;
+    if (word.length_bytes)
+        memcpy(&part, word.data, word.length_bytes);
+    return salt_mix(hash ^ part, salt);
 }
 
 static struct text word_of(const struct word_slot *slot)
@@ -29,7 +29,7 @@ static struct text word_of(const struct word_slot *slot)
 
 static struct word_slot *find_slot(const struct word_set *set, struct text word)
 {
-    size_t at = hash_of(word) & (set->capacity - 1);
+    size_t at = hash_of(word, set->salt) & (set->capacity - 1);
 
     while (set->slots[at].times && !text_same(word_of(&set->slots[at]), word))
         at = (at + 1) & (set->capacity - 1);
@@ -38,7 +38,8 @@ static struct word_slot *find_slot(const struct word_set *set, struct text word)
 
 static void grow(struct word_set *set)
 {
-    struct word_set larger = {.capacity = set->capacity ? 2 * set->capacity : 512};
+    struct word_set larger = {.capacity = set->capacity ? 2 * set->capacity : 512,
+                              .salt = set->capacity ? set->salt : salt_of_process()};
 
     larger.slots = xcalloc(larger.capacity, sizeof *larger.slots);
     for (size_t i = 0; i < set->capacity; i++)
@@ -47,6 +48,7 @@ static void grow(struct word_set *set)
     free(set->slots);
     set->slots = larger.slots;
     set->capacity = larger.capacity;
+    set->salt = larger.salt;
 }
 
 size_t word_set_add(struct word_set *set, struct text word)

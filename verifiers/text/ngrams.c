@@ -1,9 +1,7 @@
 #include "verifiers/text/ngrams.h"
 
-#include <stdint.h>
-#include <sys/auxv.h>
-
 #include "server/base/cleanup.h"
+#include "verifiers/text/salt.h"
 
 struct word {
     uint32_t start;
@@ -16,18 +14,6 @@ struct table {
     size_t mask;
     uint64_t salt;
 };
-
-/* A hash that a text could foresee would let it choose how long its table is searched. The kernel's bytes of this
- * process are read without a system call. They decide nothing but the order of the slots. */
-static uint64_t salt_of_process(void)
-{
-    uint64_t salt = 0x9e3779b97f4a7c15;
-    const void *random = (const void *)getauxval(AT_RANDOM); // NOLINT(performance-no-int-to-ptr)
-
-    if (random)
-        memcpy(&salt, random, sizeof salt);
-    return salt | 1;
-}
 
 static void table_init(struct table *table, size_t positions)
 {
@@ -43,14 +29,6 @@ static void table_init(struct table *table, size_t positions)
 static void table_clear(struct table *table)
 {
     memset(table->slots, 0, (table->mask + 1) * sizeof table->slots[0]);
-}
-
-static uint64_t mix(uint64_t value, uint64_t salt)
-{
-    __extension__ typedef unsigned __int128 wide;
-    wide product = (wide)(value ^ 0xa0761d6478bd642f) * salt;
-
-    return (uint64_t)(product >> 64) ^ (uint64_t)product;
 }
 
 /* --- words --- */
@@ -92,11 +70,11 @@ static uint64_t hash_word(const char *bytes, size_t length_bytes, uint64_t salt)
     for (; length_bytes >= 8; bytes += 8, length_bytes -= 8) {
         uint64_t part;
         memcpy(&part, bytes, 8);
-        hash = mix(hash ^ part, salt);
+        hash = salt_mix(hash ^ part, salt);
     }
     uint64_t rest = 0;
     memcpy(&rest, bytes, length_bytes);
-    return mix(hash ^ rest, salt);
+    return salt_mix(hash ^ rest, salt);
 }
 
 static bool is_same(struct text text, struct word left, struct word right)
@@ -152,9 +130,9 @@ static bool same_parts(const uint32_t *left, const uint32_t *right, const struct
 
 static uint64_t hash_parts(const uint32_t *first, const struct parts *parts, uint64_t salt)
 {
-    uint64_t hash = mix((uint64_t)first[0] << 32 | first[parts->at[1]], salt);
+    uint64_t hash = salt_mix((uint64_t)first[0] << 32 | first[parts->at[1]], salt);
 
-    return mix(hash ^ ((uint64_t)first[parts->at[2]] << 32 | first[parts->at[3]]), salt);
+    return salt_mix(hash ^ ((uint64_t)first[parts->at[2]] << 32 | first[parts->at[3]]), salt);
 }
 
 /* The same of `count` longer runs, by the ranks of their parts. */
