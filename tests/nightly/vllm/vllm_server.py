@@ -11,7 +11,7 @@ from harness import descendants, eventually, http_request
 MODEL = "smol"
 PLACES = 8
 CONTEXT = 2048
-MODELS = {"first": os.environ.get("ROLLOUTD_VLLM_MODEL", ""), "second": os.environ.get("ROLLOUTD_VLLM_MODEL_2", "")}
+MODELS = {"first": os.environ.get("ROLLOUTD_VLLM_MODEL", ""), "second": os.environ.get("ROLLOUTD_VLLM_MODEL_2", ""), "reward": os.environ.get("ROLLOUTD_VLLM_REWARD", "")}
 DEVELOPMENT = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 
 
@@ -23,6 +23,7 @@ def free_port():
 
 class Vllm(ProcessEngine):
     """Numbers of 32 bits, so that a seed gives the same tokens alone and beside others; eight places; one thread. It ends with us."""
+    weights, served = "first", MODEL
 
     def __init__(self, folder, *options):
         self.folder, self.options, self.port, self.process, self.family = str(folder), options, free_port(), None, []
@@ -32,16 +33,19 @@ class Vllm(ProcessEngine):
     def start(self):
         self.log_file = os.path.join(self.folder, "vllm.log")
         command = ["nice", "-n", "10", "setpriv", "--pdeathsig", "TERM", os.environ["ROLLOUTD_VLLM_PYTHON"], "-m", "vllm.entrypoints.openai.api_server",
-                   "--model", MODELS["first"], "--served-model-name", MODEL, "--host", "127.0.0.1", "--port", str(self.port), "--dtype", "float32",
+                   "--model", MODELS[self.weights], "--served-model-name", self.served, "--host", "127.0.0.1", "--port", str(self.port), "--dtype", "float32",
                    "--max-model-len", str(CONTEXT), "--max-num-seqs", str(PLACES), "--enforce-eager", *self.options]
         with open(self.log_file, "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **DEVELOPMENT})
         try:
             eventually(self.ready, "vLLM to answer")
-            self.plain("Warm.", 1, max_tokens=2)  # the first request takes seconds
+            self.warm()  # the first request takes seconds
         except BaseException:
             self.close()
             raise
+
+    def warm(self):
+        self.plain("Warm.", 1, max_tokens=2)
 
     def ready(self):
         assert self.process.poll() is None, f"vLLM ended with {self.process.returncode}:\n{self.log()[-6000:]}"
@@ -131,3 +135,11 @@ class Vllm(ProcessEngine):
 
     def resume(self):
         self.post("/resume", {})
+
+
+class RewardVllm(Vllm):
+    """A reward model: numbers for texts, no samples."""
+    weights, served = "reward", "reward"
+
+    def warm(self):
+        self.post("/classify", {"model": self.served, "input": "Warm."})
