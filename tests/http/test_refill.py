@@ -305,3 +305,15 @@ def test_the_page_prints_what_it_says(service, engine):
     engine.rules({"in": "2+2=", **four}, *({"in": prompt, "choices": [four, WRONG]} for prompt in ("1+3=", "3+1=", "5-1=")))
     (line, shown), = blocks("refill")
     assert printed(service, line) == [json.loads(row) for row in shown.splitlines()]
+
+
+def test_a_dropped_group_is_never_leased_and_a_drawn_one_is(service, engine):
+    groups, reserve = [task("a", "right"), task("b", "mixed")], [task("r1", "mixed")]
+    batch = post(service, engine, groups, reserve, {}, deliver="lease", run="leased")
+    lease = service.post("/v1/runs/leased/leases", {"groups": 2, "wait": "5m", "exact": True})
+    assert lease.status == 200 and sorted(group["task"] for group in lease.json["groups"]) == ["b", "r1"], lease
+    done = service.read(f"/v1/batches/{batch['id']}", wait="60s")
+    dropped, = done["summary"]["refill"]["dropped"]
+    assert service.read(f"/v1/groups/{dropped}")["delivery"]["state"] == "dropped"
+    service.terminate()
+    verify(service)
