@@ -19,7 +19,7 @@ from material import make_batch, make_group
 
 SCHEDULES = int(os.environ.get("ROLLOUTD_SCHEDULES", "100"))
 SEED = int(os.environ.get("ROLLOUTD_SCHEDULE_SEED", "1"))
-PARTS = 4
+PARTS = 8  # each within the time that a test has, also under the sanitizers
 CALLS = 24
 AT_ONCE = 8
 KILLS_EVERY = (60, 200)  # requests
