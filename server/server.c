@@ -15,6 +15,7 @@
 #include "server/engines/engines.h"
 #include "server/http/http.h"
 #include "server/input/memory.h"
+#include "server/reverify/reverify.h"
 #include "server/runtime/memory.h"
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
@@ -269,6 +270,11 @@ static bool make_parts(struct server *server, const struct spawner *spawner)
                                                                .batch_ended_arg = server});
     server->delivery = delivery_create(&(struct delivery_options){
         .loop = server->loop, .store = server->store, .workers = server->workers, .batches = server->batches});
+    server->reverify = reverify_create(&(struct reverify_uses){.settings = settings,
+                                                               .loop = server->loop,
+                                                               .workers = server->workers,
+                                                               .store = server->store,
+                                                               .pool = server->verify_pool});
     server->http = routes_serve(server, server->url, message);
     if (!server->http)
         return cannot_start(message) == 0;
@@ -287,6 +293,7 @@ static void unmake_parts(struct server *server)
     verify_pool_destroy(server->verify_pool);
     verify_pool_destroy(server->code_pool);
     verify_calls_destroy(server->calls);
+    reverify_destroy(server->reverify);
     incidents_destroy(server->incidents);
     engines_destroy(server->engines);
     free(TAKE_PTR(server->token));
@@ -418,6 +425,7 @@ static void begin_service(void *arg)
     }
     server_drop_old_drafts(server);
     alarms_begin(server->alarms);
+    reverify_resume(server->reverify);
     resume_unfinished(server->batches, resumed, server);
 }
 

@@ -21,6 +21,7 @@ struct engines;
 struct http;
 struct incidents;
 struct pool;
+struct reverify;
 struct settings;
 struct store;
 struct transport;
@@ -45,6 +46,7 @@ struct server {
     struct batches *batches;
     struct delivery *delivery;
     struct alarms *alarms;
+    struct reverify *reverify;
     struct draft_drop *draft_drops; /* on their way (taskset_drafts.c) */
     char *token;                    /* required of requests; NULL: none */
     int argc;                       /* of the first reading of the settings, for the next ones */

@@ -14,6 +14,7 @@
 #include "server/http/http.h"
 #include "server/render/lease.h"
 #include "server/render/render.h"
+#include "server/reverify/reverify.h"
 #include "server/runtime/metrics.h"
 #include "server/settings/settings.h"
 #include "server/verify/calls.h"
@@ -364,6 +365,24 @@ void count_pending(struct call *call)
     call->parsed_destroy = free;
 }
 
+static void write_reverifications(struct json_write *json, const struct reverify *all, struct text run)
+{
+    const char *id;
+    const char *its_run;
+
+    json_key(json, "reverifications");
+    json_array_begin(json);
+    for (size_t place = 0; reverify_at(all, place, &id, &its_run); place++) {
+        if (run.data && !text_equals(run, its_run))
+            continue;
+        json_object_begin(json);
+        json_put_string(json, "id", id);
+        json_put_string(json, "run", its_run);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
 void get_pending(void *owner, struct request *request)
 {
     struct server *server = owner;
@@ -383,6 +402,7 @@ void get_pending(void *owner, struct request *request)
     write_updates(&json, server->batches, run);
     write_slots(&json, server->code_pool, run);
     write_calls(&json, server->calls, run);
+    write_reverifications(&json, server->reverify, run);
     incidents_write(&json, server->incidents, run);
     alarms_write(server->alarms, run, &json);
     end(&json, request, 200);

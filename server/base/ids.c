@@ -55,6 +55,11 @@ void id_new_lease(char ret_id[ID_BYTES])
     id_new('l', ret_id);
 }
 
+void id_new_reverification(char ret_id[ID_BYTES])
+{
+    id_new('v', ret_id);
+}
+
 /* The first letter says what it is; the rest is the parent's and an index of at least five digits, so that text order
  * is index order below 100,000. */
 static void id_of_child(char kind, const char *parent_id, int64_t index, char ret_id[ID_BYTES])

@@ -4,6 +4,7 @@
  *   group    g_01jdwx3m8k9q2v5r7t0a1b2c3d-00003  its batch and its index there
  *   rollout  r_01jdwx3m8k9q2v5r7t0a1b2c3d-00003-00007  its group and its sample_index
  *   lease    l_01jdwx3m8k9q2v5r7t0a1b2c3d        as a batch
+ *   reverification  v_01jdwx3m8k9q2v5r7t0a1b2c3d  likewise
  *
  * Indexes have five digits, or up to eight where that is not enough.
  * Any thread: two threads never draw the same id, and ids drawn by one thread rise. */
@@ -19,6 +20,7 @@
 
 void id_new_batch(char ret_id[ID_BYTES]);
 void id_new_lease(char ret_id[ID_BYTES]);
+void id_new_reverification(char ret_id[ID_BYTES]);
 void id_of_group(const char *batch_id, int64_t group_index, char ret_id[ID_BYTES]);
 void id_of_rollout(const char *group_id, int64_t sample_index, char ret_id[ID_BYTES]);
 

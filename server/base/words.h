@@ -17,6 +17,12 @@
     WORD(RUNNING, "running")                                                                                           \
     BATCH_END_WORDS(WORD)
 
+#define REVERIFY_STATE_WORDS(WORD)                                                                                     \
+    WORD(RUNNING, "running")                                                                                           \
+    WORD(COMPLETE, "complete")                                                                                         \
+    WORD(CANCELLED, "cancelled")                                                                                       \
+    WORD(FAILED, "failed")
+
 #define ROLLOUT_STATE_WORDS(WORD)                                                                                      \
     WORD(SCORED, "scored")                                                                                             \
     WORD(FAILED, "failed")                                                                                             \

@@ -130,6 +130,23 @@ static void write_steps(const struct render *render)
     render_steps(render->json, render->rollout);
 }
 
+static void write_reverified(const struct render *render)
+{
+    struct json_write *json = render->json;
+    json_key(json, "reverified");
+    json_array_begin(json);
+    for (size_t i = 0; i < render->rollout->later_count; i++) {
+        const struct store_later *later = &render->rollout->later[i];
+        json_object_begin(json);
+        json_put_string(json, "id", later->id);
+        json_put_time(json, "at", later->at_us);
+        json_put_raw(json, "verdicts", later->verdicts);
+        json_put_double(json, "reward", later->reward);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
 /* One number, or one for each token. */
 static void write_advantage(const struct render *render)
 {
@@ -198,6 +215,7 @@ static const struct member members[] = {
     {"heldout", MEMBER_OBJECT, 0, STORE_WITH_VERDICTS, AT(heldout), NULL, NULL},
     {"verdicts", MEMBER_LIST, LARGE, STORE_WITH_VERDICTS, AT(verdicts), NULL, NULL},
     {"steps", MEMBER_OWN, ALONE | LARGE, STORE_WITH_VERDICTS | STORE_WITH_TEXT, 0, NULL, write_steps},
+    {"reverified", MEMBER_OWN, ALONE | LARGE, STORE_WITH_LATER, 0, NULL, write_reverified},
     {"reward", MEMBER_DOUBLE, 0, 0, AT(reward), NULL, NULL},
     {"shaped_reward", MEMBER_DOUBLE, 0, 0, AT(shaped_reward), NULL, NULL},
     {"advantage", MEMBER_OWN, 0, 0, 0, NULL, write_advantage},

@@ -35,22 +35,39 @@ static struct opinion opinion_of(const json_t *verdict)
     return opinion;
 }
 
-static struct opinions opinions_on(const struct working *working, const struct store_rollout *rollout)
+/* That of the verifier among these verdicts. */
+static struct opinion find_opinion(struct text text, struct text id)
 {
-    struct text text = rollout->verdicts;
-    struct opinions opinions = {{false, NAN, ""}, {false, NAN, ""}};
+    struct opinion opinion = {false, NAN, ""};
     json_auto_t *verdicts = text.data ? json_loadb(text.data, text.length_bytes, JSON_ALLOW_NUL, NULL) : NULL;
     size_t i;
     const json_t *verdict;
 
-    json_array_foreach (verdicts, i, verdict) {
-        struct text id = json_text_of(json_object_get(verdict, "id"));
-        if (text_same(id, working->query->a))
-            opinions.a = opinion_of(verdict);
-        if (text_same(id, working->query->b))
-            opinions.b = opinion_of(verdict);
-    }
-    return opinions;
+    json_array_foreach (verdicts, i, verdict)
+        if (text_same(json_text_of(json_object_get(verdict, "id")), id))
+            opinion = opinion_of(verdict);
+    return opinion;
+}
+
+static struct opinion opinion_on(const struct store_rollout *rollout, struct text id, struct text from)
+{
+    struct opinion opinion = {false, NAN, ""};
+    bool first = text_equals(from, "first");
+
+    if (first || !from.data)
+        opinion = find_opinion(rollout->verdicts, id);
+    for (size_t i = rollout->later_count; i-- > 0 && !opinion.given && !first;)
+        if (!from.data || text_equals(from, rollout->later[i].id))
+            opinion = find_opinion(rollout->later[i].verdicts, id);
+    return opinion;
+}
+
+static struct opinions opinions_on(const struct working *working, const struct store_rollout *rollout)
+{
+    const struct disagreements_query *query = working->query;
+
+    return (struct opinions){opinion_on(rollout, query->a, query->a_from),
+                             opinion_on(rollout, query->b, query->b_from)};
 }
 
 /* place: in the picks. */
@@ -129,7 +146,7 @@ static int take_group(struct working *working, struct effect_part *part, const s
 static int read_group(struct working *working, struct effect_part *part, const char *batch_id, int64_t index,
                       const struct picked *picked, const json_t *gates)
 {
-    unsigned with = group_record_with(&part->knobs, false) | STORE_WITH_VERDICTS;
+    unsigned with = group_record_with(&part->knobs, false) | STORE_WITH_VERDICTS | STORE_WITH_LATER;
     _cleanup_(store_group_finish) struct store_group group = {0};
     char id[ID_BYTES];
 

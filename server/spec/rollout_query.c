@@ -1,5 +1,8 @@
 #include "server/spec/rollout_query.h"
 
+#include "server/base/clock.h"
+#include "server/base/nearest.h"
+#include "server/input/input.h"
 #include "verifiers/verifier.h"
 
 #include <stddef.h>
@@ -108,11 +111,10 @@ static int read_row(struct call *call, const struct filter_row *row, void *value
     return -1;
 }
 
-static int read_revision(struct call *call, struct store_rollout_filter *filter)
+/* either: a bound is given, too. */
+static int take_revision(struct call *call, bool either, struct store_rollout_filter *filter)
 {
-    if (!call_query(call, "revision").data)
-        return 0;
-    if (call_query(call, "revision_min").data || call_query(call, "revision_max").data)
+    if (either)
         return call_refuse(call, ERR_INVALID_FIELD, "revision",
                            "give either revision, or revision_min and revision_max");
     filter->revision_max = filter->revision_min;
@@ -128,6 +130,24 @@ static struct text name_of_tag(struct text text)
     return (struct text){text.data + sizeof(prefix) - 1, text.length_bytes - sizeof(prefix) + 1};
 }
 
+static int read_revision(struct call *call, struct store_rollout_filter *filter)
+{
+    if (!call_query(call, "revision").data)
+        return 0;
+    return take_revision(call, call_query(call, "revision_min").data || call_query(call, "revision_max").data, filter);
+}
+
+static int add_tag(struct call *call, const char *path, const struct store_tag *tag, struct store_tag tags[],
+                   size_t *count)
+{
+    if (!store_tag_name_is_valid(tag->name))
+        return call_refuse(call, ERR_INVALID_FIELD, path, "no tag has such a name");
+    if (*count == STORE_TAGS_MAX)
+        return call_refuse(call, ERR_INVALID_FIELD, path, "a group has at most %d tags", STORE_TAGS_MAX);
+    tags[(*count)++] = *tag;
+    return 0;
+}
+
 /* tag.source=gsm8k */
 int query_read_tags(struct call *call, struct store_tag ret_tags[STORE_TAGS_MAX], size_t *ret_count)
 {
@@ -138,11 +158,8 @@ int query_read_tags(struct call *call, struct store_tag ret_tags[STORE_TAGS_MAX]
         if (!tag.name.data)
             continue;
         _cleanup_free_ char *path = xstrndup(name.data, name.length_bytes);
-        if (!store_tag_name_is_valid(tag.name))
-            return call_refuse(call, ERR_INVALID_FIELD, path, "no tag has such a name");
-        if (*ret_count == STORE_TAGS_MAX)
-            return call_refuse(call, ERR_INVALID_FIELD, path, "a group has at most %d tags", STORE_TAGS_MAX);
-        ret_tags[(*ret_count)++] = tag;
+        if (add_tag(call, path, &tag, ret_tags, ret_count) < 0)
+            return -1;
     }
     return 0;
 }
@@ -168,6 +185,104 @@ int rollout_query_read(struct call *call, struct store_rollout_filter *ret_filte
         if (call_query(call, rows[i].name).data && read_row(call, &rows[i], (char *)ret_filter + rows[i].offset) < 0)
             return -1;
     return read_revision(call, ret_filter) < 0 ? -1 : query_read_tags(call, ret_filter->tags, &ret_filter->tag_count);
+}
+
+/* --- the same of JSON --- */
+
+static int refuse_member(struct call *call, const char *name, const char *expected)
+{
+    return call_refuse(call, ERR_INVALID_FIELD, name, "expected %s", expected);
+}
+
+static int refuse_word(struct call *call, const char *name, struct text word, const char *const *words)
+{
+    char advice[ADVICE_BYTES];
+    names_advise_list(word, words, advice);
+    return call_refuse(call, ERR_INVALID_FIELD, name, "there is no such value; %s", advice);
+}
+
+static int read_text_member(struct call *call, const struct filter_row *row, const json_t *member, void *value)
+{
+    struct text text = json_text_of(member);
+    int word = row->words ? store_name_index(row->words, text) : 0;
+    if (!text.data)
+        return refuse_member(call, row->name, row->kind == FILTER_TIME ? "a time as a text" : "a text");
+    if (word < 0)
+        return refuse_word(call, row->name, text, row->words);
+    if (row->kind == FILTER_NAME)
+        *(int *)value = word;
+    else if (row->kind != FILTER_TIME)
+        *(struct text *)value = text;
+    else if (!clock_parse_rfc3339(text, value))
+        return refuse_member(call, row->name, "a time like 2026-01-31T12:00:00Z");
+    return 0;
+}
+
+static int read_row_member(struct call *call, const struct filter_row *row, const json_t *member, void *value)
+{
+    switch (row->kind) {
+    case FILTER_COUNT:
+        if (!json_whole(member, value) || *(int64_t *)value < 0)
+            return refuse_member(call, row->name, "a whole number from 0 on");
+        return 0;
+    case FILTER_REAL:
+        if (!json_is_number(member))
+            return refuse_member(call, row->name, "a number");
+        *(double *)value = json_number_value(member);
+        return 0;
+    case FILTER_FLAG:
+        if (!json_is_boolean(member))
+            return refuse_member(call, row->name, "true or false");
+        *(int *)value = json_is_true(member);
+        return 0;
+    case FILTER_TEXT:
+    case FILTER_WORD:
+    case FILTER_NAME:
+    case FILTER_TIME:
+        break;
+    }
+    return read_text_member(call, row, member, value);
+}
+
+static int refuse_name(struct call *call, const char *name)
+{
+    char advice[ADVICE_BYTES];
+    names_advise(text_of(name), rows, sizeof(rows[0]), ARRAY_LENGTH(rows), advice);
+    return call_refuse(call, ERR_UNKNOWN_FIELD, name, "there is no field of this name; %s", advice);
+}
+
+static int read_named_member(struct call *call, const char *name, const json_t *member,
+                             struct store_rollout_filter *filter)
+{
+    struct store_tag tag = {name_of_tag(text_of(name)), json_text_of(member)};
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return read_row_member(call, &rows[i], member, (char *)filter + rows[i].offset);
+    if (!tag.name.data)
+        return refuse_name(call, name);
+    if (!tag.value.data)
+        return refuse_member(call, name, "a text");
+    return add_tag(call, name, &tag, filter->tags, &filter->tag_count);
+}
+
+int rollout_query_read_members(struct call *call, json_t *object, const char *const *own,
+                               struct store_rollout_filter *ret_filter)
+{
+    const char *name;
+    json_t *member;
+    store_rollout_filter_init(ret_filter);
+    if (!json_is_object(object))
+        return refuse_member(call, NULL, "an object");
+    json_object_foreach (object, name, member) {
+        if (store_name_index(own, text_of(name)) >= 0)
+            continue;
+        if (read_named_member(call, name, member, ret_filter) < 0)
+            return -1;
+    }
+    if (!json_object_get(object, "revision"))
+        return 0;
+    return take_revision(call, json_object_get(object, "revision_min") || json_object_get(object, "revision_max"),
+                         ret_filter);
 }
 
 int query_read_descending(struct call *call, bool *descending)

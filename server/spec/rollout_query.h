@@ -6,11 +6,17 @@
 #include "server/http/call.h"
 #include "server/store/rollout_filter.h"
 
+#include <jansson.h>
+
 /* call_check_query() for the filters and the parameters that the route has beside them (NULL-terminated). */
 int rollout_query_check(struct call *call, const char *const *own);
 
 /* The texts of *ret_filter are the call's. 0, or -1 with the call refused. */
 int rollout_query_read(struct call *call, struct store_rollout_filter *ret_filter);
+/* The same filters as members of a JSON object, beside those of `own` (NULL-terminated): texts and times as texts, numbers as
+ * numbers, flags as true and false. The texts of *ret_filter are the object's. */
+int rollout_query_read_members(struct call *call, json_t *object, const char *const *own,
+                               struct store_rollout_filter *ret_filter);
 /* `order` and `order_by` of lists, after the filters: an order by a value needs a run and one revision. */
 int rollout_query_read_order(struct call *call, struct store_rollout_filter *filter);
 /* Every `tag.NAME` alone; their texts are the call's. 0, or -1 with the call refused. */

@@ -24,6 +24,14 @@ struct store_advantage {
     double advantage;
 };
 
+/* The verdicts of one reverification on a rollout. */
+struct store_later {
+    char id[ID_BYTES]; /* the reverification's */
+    int64_t at_us;
+    struct text verdicts; /* JSON */
+    double reward;        /* NAN: none */
+};
+
 /* A rollout as it is written and as it is read. */
 struct store_rollout {
     /* set when read */
@@ -86,6 +94,11 @@ struct store_rollout {
     /* read only with STORE_WITH_TASK; JSON, TEXT_NONE: not on record */
     struct text prompt; /* a string, or the messages of a chat; null: the group has ids alone */
     struct text reference;
+    struct text metadata; /* read only with STORE_WITH_METADATA: the group's, TEXT_NONE: none */
+
+    /* read only with STORE_WITH_LATER: in the order of the reverifications */
+    const struct store_later *later;
+    size_t later_count;
 
     /* read only with STORE_WITH_VERDICTS; JSON */
     struct text verdicts;
@@ -105,14 +118,17 @@ struct store_rollout {
 /* Everything unknown or none: NAN, -1, TEXT_NONE, trainable; state scored. Start from here before filling one in. */
 void store_rollout_init(struct store_rollout *rollout);
 
-/* STORE_WITH_ALL: all of the rollout's own. STORE_WITH_TASK: its task's prompt and reference, too. */
+/* STORE_WITH_ALL: all of the rollout's own. STORE_WITH_TASK: its task's prompt and reference, too.
+ * STORE_WITH_LATER: the verdicts of reverifications. */
 enum store_with {
     STORE_WITH_TEXT = 1,
     STORE_WITH_ARRAYS = 2,
     STORE_WITH_VERDICTS = 4,
     STORE_WITH_SEGMENTS = 8,
     STORE_WITH_ALL = 15,
-    STORE_WITH_TASK = 16
+    STORE_WITH_TASK = 16,
+    STORE_WITH_METADATA = 32,
+    STORE_WITH_LATER = 64,
 };
 
 /* One row. The first writer wins: the same member again is EXISTS. STATE_CONFLICT: its batch is no longer running. */

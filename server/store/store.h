@@ -25,6 +25,7 @@
 #include "server/store/policy_update.h"
 #include "server/store/provenance.h"
 #include "server/store/read.h"
+#include "server/store/reverification.h"
 #include "server/store/rollout.h"
 #include "server/store/rollout_filter.h"
 #include "server/store/rollup.h"
@@ -135,6 +136,9 @@ const struct store_metrics *store_metrics(const struct store *store);
     ROW(RECORD_METRICS, struct store_record_metrics, record_metrics)                                                   \
     ROW(ADD_NOTE, struct store_add_note, add_note)                                                                     \
     ROW(PUT_LABELS, struct store_put_labels, put_labels)                                                               \
+    ROW(CREATE_REVERIFICATION, struct store_create_reverification, create_reverification)                              \
+    ROW(RECORD_JUDGED, struct store_record_judged, record_judged)                                                      \
+    ROW(END_REVERIFICATION, struct store_end_reverification, end_reverification)                                       \
     ROW(DELETE_RUN, struct store_delete_run, delete_run)                                                               \
     ROW(PUT_ENGINE, struct store_engine, put_engine)                                                                   \
     ROW(DELETE_ENGINE, struct text, delete_engine) /* OK, too, if there is none */                                     \

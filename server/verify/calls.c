@@ -13,6 +13,7 @@
 #define REPLY_LIMIT_BYTES ((size_t)1 << 20)
 #define BODY_MAX_BYTES ((size_t)16 << 20)
 #define TIMEOUT_SLACK_US (20 * US_PER_MS) /* at the verdict's deadline its timer comes first */
+#define SPARE_CALLS 16                    /* of one run that are away at once, where nobody waits for them */
 #define LOOK_US (100 * US_PER_MS)         /* at a pool whose places others have */
 
 static void pump(struct call_pool *pool);
@@ -50,17 +51,20 @@ static struct call_pool *pool_for(struct verify_calls *calls, const struct verif
     return pool_of(calls, calls->uses.engines, pool_named(calls->uses.engines, option_text(spec->options, "engine")));
 }
 
-static struct call_queue *queue_of(struct call_pool *pool, const char *run)
+static struct call_queue *queue_of(struct call_pool *pool, const char *run, bool spare)
 {
     struct call_queue **end = &pool->queues;
 
-    while (*end && !is_same_run((*end)->run, run))
+    while (*end && ((*end)->spare != spare || !is_same_run((*end)->run, run)))
         end = &(*end)->next;
     if (*end)
         return *end;
     *end = xcalloc(1, sizeof **end);
-    **end = (struct call_queue){
-        .pool = pool, .run = run ? xstrdup(run) : NULL, .last = &(*end)->first, .retries = RETRY_BUDGET_NEW};
+    **end = (struct call_queue){.pool = pool,
+                                .run = run ? xstrdup(run) : NULL,
+                                .spare = spare,
+                                .last = &(*end)->first,
+                                .retries = RETRY_BUDGET_NEW};
     return *end;
 }
 
@@ -104,9 +108,11 @@ static void leave_queue(struct asked_call *call)
     queue->pool->calls->waiting--;
 }
 
-/* Fewer on their way; of two that are alike the one that was served longest ago. */
+/* The spare lane last; fewer on their way; of two that are alike the one that was served longest ago. */
 static bool comes_before(const struct call_queue *queue, const struct call_queue *other)
 {
+    if (queue->spare != other->spare)
+        return other->spare;
     return queue->in_flight != other->in_flight ? queue->in_flight < other->in_flight : queue->sent < other->sent;
 }
 
@@ -116,7 +122,7 @@ static struct call_queue *next_queue(const struct call_pool *pool)
     struct call_queue *next = NULL;
 
     for (struct call_queue *queue = pool->queues; queue; queue = queue->next)
-        if (queue->waiting && (!next || comes_before(queue, next)))
+        if (queue->waiting && (!queue->spare || queue->in_flight < SPARE_CALLS) && (!next || comes_before(queue, next)))
             next = queue;
     return next;
 }
@@ -479,7 +485,7 @@ void calls_enter(struct asked_verdict *verdict)
     struct asking *asking = verdict->asking;
     struct call_pool *pool = pool_for(asking->calls, &asking->list->specs[verdict->verifier]);
 
-    verdict->queue = queue_of(pool, asking->verify->run);
+    verdict->queue = queue_of(pool, asking->verify->run, asking->verify->lane == VERIFY_SPARE);
     verdict->queue->calls += verdict->count;
     for (size_t i = 0; i < verdict->count; i++)
         wait_in_queue(&verdict->calls[i]);

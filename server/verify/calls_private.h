@@ -29,11 +29,12 @@ struct call_pool {
     struct sample_error error; /* of the last one that did not */
 };
 
-/* One run's calls to it. */
+/* One run's calls to it, those of the spare lane by themselves. */
 struct call_queue {
     struct call_pool *pool;
     struct call_queue *next;
-    char *run; /* NULL: none */
+    char *run;  /* NULL: none */
+    bool spare; /* of jobs that nobody waits for (VERIFY_SPARE) */
     struct asked_call *first;
     struct asked_call **last;
     size_t calls; /* all that are not over */

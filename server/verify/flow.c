@@ -181,13 +181,15 @@ static size_t occupied(const struct verify_flow *flow)
     return flow->workers[WORKER_ASKED] + flow->workers[WORKER_BUSY];
 }
 
-/* Fewer workers at work, then less of their time, by turns; then one that needs no fresh worker. Of two that are alike
+/* The lane that nobody waits for last; fewer workers at work, then less of their time, by turns; then one that needs no fresh worker. Of two that are alike
  * the older one, which stands in front. */
 static bool comes_before(const struct verify_flow *flow, const struct verify_flow *other)
 {
     int64_t turns = flow->used_us / VERIFY_TURN_US;
     int64_t others = other->used_us / VERIFY_TURN_US;
 
+    if ((flow->lane == VERIFY_SPARE) != (other->lane == VERIFY_SPARE))
+        return other->lane == VERIFY_SPARE;
     if (occupied(flow) != occupied(other))
         return occupied(flow) < occupied(other);
     if (turns != others)
@@ -197,6 +199,17 @@ static bool comes_before(const struct verify_flow *flow, const struct verify_flo
     return flow->lane < other->lane;
 }
 
+/* One worker stays for jobs that somebody waits for, where there is more than one. */
+static bool spares_are_served(const struct verify_pool *pool)
+{
+    size_t spare = 0;
+
+    for (const struct verify_flow *flow = pool->flows; flow; flow = flow->next)
+        if (flow->lane == VERIFY_SPARE)
+            spare += occupied(flow);
+    return spare > 0 && spare + 1 >= pool->at_once;
+}
+
 struct verify_flow *verify_flow_next(const struct verify_pool *pool)
 {
     struct verify_flow *next = NULL;
@@ -204,5 +217,5 @@ struct verify_flow *verify_flow_next(const struct verify_pool *pool)
     for (struct verify_flow *flow = pool->flows; flow; flow = flow->next)
         if (flow->queued > flow->workers[WORKER_ASKED] && !flow->is_passed_over && (!next || comes_before(flow, next)))
             next = flow;
-    return next;
+    return next && next->lane == VERIFY_SPARE && spares_are_served(pool) ? NULL : next;
 }

@@ -14,7 +14,8 @@
  * more than may be busy at once; when a place is needed for another run, the one that was idle longest makes room.
  *
  * Workers are shared fairly: the next one that is free goes to the run that has fewest of them, and among those to the
- * one that used least of their time. So a run whose jobs all hang holds up another one for its share alone. */
+ * one that used least of their time. So a run whose jobs all hang holds up another one for its share alone. Jobs of the
+ * spare lane come behind all others: a worker has one of them at a time, and one worker of several is never theirs. */
 #ifndef SERVER_VERIFY_POOL_H
 #define SERVER_VERIFY_POOL_H
 
@@ -43,6 +44,7 @@ struct verifier_list;
 enum verify_lane {
     VERIFY_SMALL, /* of a small request */
     VERIFY_BULK,  /* of batches, scores and large requests */
+    VERIFY_SPARE, /* of the record, judged once more: what nobody waits for */
     VERIFY_LANES
 };
 

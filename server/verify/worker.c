@@ -181,7 +181,7 @@ void verify_worker_start_jobs(struct verify_worker *worker, struct verify_flow *
 {
     struct verify_pool *pool = worker->pool;
     size_t share = (pool->queued + pool->at_once - 1) / pool->at_once;
-    size_t window = verify_kinds[pool->kind].window;
+    size_t window = flow->lane == VERIFY_SPARE ? 1 : verify_kinds[pool->kind].window;
 
     if (!worker->flow)
         verify_flow_bind(flow, worker);

@@ -10,7 +10,7 @@ import pytest
 from harness import ROOT
 from material import close
 
-PAGES = ("audits", "experiments", "history", "labels", "manifest", "report", "stats", "tasksets")
+PAGES = ("audits", "experiments", "history", "labels", "manifest", "report", "reverify", "stats", "tasksets")
 BLOCK = re.compile(r"^```sh\n(curl .*?)\n```\n(?:\n```\n(.*?)\n```$)?", re.M | re.S)
 
 

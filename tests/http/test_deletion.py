@@ -398,7 +398,7 @@ def test_an_idle_run_goes_by_retention_and_an_excepted_or_busy_one_stays(start, 
 
 
 def test_the_run_that_was_idle_for_longest_goes_when_the_record_is_too_large(start):
-    service = start(settings={"retention.max_bytes": "1200KiB", "retention.idle": "0s"})
+    service = start(settings={"retention.max_bytes": "1260KiB", "retention.idle": "0s"})
     fill(service, "first", 1)
     fill(service, "second", 1)
     gone(service, "first")

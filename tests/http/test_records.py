@@ -74,7 +74,7 @@ def test_fields_pick_columns(filled):
 def test_rows_of_lists_are_small_unless_fields_names_more(filled):
     row = filled.read("/v1/rollouts", limit=1, state="scored")["items"][0]
     alone = filled.read(f"/v1/rollouts/{row['id']}")
-    large = {"text", "text_replaced", "verdicts", "steps", "completion_ids", "logprobs", "completion_mask", "surrogates", "contributions"}
+    large = {"text", "text_replaced", "verdicts", "reverified", "steps", "completion_ids", "logprobs", "completion_mask", "surrogates", "contributions"}
     assert set(alone) - set(row) == large and all(alone[name] == value for name, value in row.items())
     named = filled.read("/v1/rollouts", limit=1, state="scored", fields=",".join(sorted(large)))["items"][0]
     assert named == {name: alone[name] for name in {"id", *large}}

@@ -293,6 +293,35 @@
     READ(revision, "r.policy_revision", int, revision)                                                                 \
     READ(purpose, "r.purpose", purpose, purpose)
 
+#define REVERIFICATION_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                             \
+    COLUMN(v, id, id, id)                                                                                              \
+    COLUMN(runs, name, text, run)                                                                                      \
+    COLUMN(v, request, text, request)                                                                                  \
+    COLUMN(v, state, reverify_state, state)                                                                            \
+    COLUMN(v, created_at_us, int, created_at_us)                                                                       \
+    COLUMN(v, ended_at_us, optional, ended_at_us)                                                                      \
+    COLUMN(v, last_rollout, int, last_rollout)                                                                         \
+    COLUMN(v, rollouts, int, rollouts)                                                                                 \
+    COLUMN(v, judged, int, judged)                                                                                     \
+    COLUMN(v, unscored, int, unscored)                                                                                 \
+    COLUMN(v, flipped, int, flipped)                                                                                   \
+    COLUMN(v, rewarded, int, rewarded)                                                                                 \
+    COLUMN(v, reward_from, real, reward_from.sum)                                                                      \
+    COLUMN(v, reward_from_lost, real, reward_from.lost)                                                                \
+    COLUMN(v, reward_to, real, reward_to.sum)                                                                          \
+    COLUMN(v, reward_to_lost, real, reward_to.lost)                                                                    \
+    COLUMN(v, place, text, place)                                                                                      \
+    COLUMN(v, failure_code, text, failure_code)                                                                        \
+    COLUMN(v, failure_message, text, failure_message)
+
+/* Behind the batch and the place of the rollout. */
+#define FLIP_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                       \
+    COLUMN(f, verifier, text, verifier)                                                                                \
+    COLUMN(f, from_version, text, from_version)                                                                        \
+    COLUMN(f, from_score, real, from_score)                                                                            \
+    COLUMN(f, to_version, text, to_version)                                                                            \
+    COLUMN(f, to_score, real, to_score)
+
 #define SUM_COLUMNS(COLUMN, READ, PLACE, WRITE)                                                                        \
     COLUMN(s, incarnation, int, incarnation)                                                                           \
     COLUMN(s, optimizer_step, int, optimizer_step)                                                                     \

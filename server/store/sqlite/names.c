@@ -15,6 +15,7 @@ const char *const store_lease_state_names[] = {LEASE_STATE_WORDS(WORD_TEXT) NULL
 const char *const store_on_stale_names[] = {ON_STALE_WORDS(WORD_TEXT) NULL};
 const char *const store_update_mode_names[] = {UPDATE_MODE_WORDS(WORD_TEXT) NULL};
 const char *const store_update_state_names[] = {"open", "committed", "cancelled", "expired", NULL};
+const char *const store_reverify_state_names[] = {REVERIFY_STATE_WORDS(WORD_TEXT) NULL};
 const char *const store_deletion_reason_names[] = {DELETION_REASON_WORDS(WORD_TEXT) NULL};
 const char *const store_objective_mean_names[] = {"kl", "kl_policy", "kl_engine", "entropy", "logprob_gap", NULL};
 

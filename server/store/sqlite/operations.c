@@ -80,6 +80,14 @@ static size_t add_tasks_bytes(const struct store_add_tasks *add)
     return bytes;
 }
 
+static size_t record_judged_bytes(const struct store_record_judged *record)
+{
+    size_t bytes = record->count * sizeof(*record->rows);
+    for (size_t i = 0; i < record->count; i++)
+        bytes += record->rows[i].verdicts.length_bytes + record->rows[i].flip_count * sizeof(*record->rows[i].flips);
+    return bytes;
+}
+
 size_t operation_bytes(const struct store_op *op)
 {
     if (op->kind == STORE_CREATE_BATCH)
@@ -96,6 +104,10 @@ size_t operation_bytes(const struct store_op *op)
         return sizeof(*op) + op->record_metrics.numbers.length_bytes;
     if (op->kind == STORE_ADD_TASKS)
         return sizeof(*op) + add_tasks_bytes(&op->add_tasks);
+    if (op->kind == STORE_CREATE_REVERIFICATION)
+        return sizeof(*op) + op->create_reverification.request.length_bytes;
+    if (op->kind == STORE_RECORD_JUDGED)
+        return sizeof(*op) + record_judged_bytes(&op->record_judged);
     if (op->kind == STORE_ADD_NOTE)
         return sizeof(*op) + add_note_bytes(&op->add_note.note);
     if (op->kind == STORE_PUT_LABELS)

@@ -60,6 +60,33 @@ static void read_segments(sqlite3_stmt *row, struct store_memory *memory, struct
     into->segments = column_text(row, 0, memory);
 }
 
+static void read_metadata(sqlite3_stmt *row, struct store_memory *memory, struct store_rollout *into)
+{
+    into->metadata = column_text(row, 0, memory);
+}
+
+static int read_later(struct store_reader *reader, struct store_memory *memory, struct store_rollout *rollout)
+{
+    struct store_later *later = NULL;
+    size_t capacity = 0;
+    int result;
+    sqlite3_stmt *rows = database_statement(&reader->database, SQL_READ_LATER);
+    bind_int(rows, 1, rollout->seq);
+    while ((result = sqlite3_step(rows)) == SQLITE_ROW) {
+        struct store_later *larger = store_memory_grow(memory, later, rollout->later_count, &capacity, sizeof(*later));
+        if (!larger)
+            break;
+        rollout->later = later = larger;
+        struct store_later *into = &later[rollout->later_count++];
+        *into = (struct store_later){.at_us = sqlite3_column_int64(rows, 1),
+                                     .verdicts = column_text(rows, 2, memory),
+                                     .reward = column_double(rows, 3)};
+        column_id(rows, 0, into->id);
+    }
+    sqlite3_reset(rows);
+    return result == SQLITE_DONE || result == SQLITE_ROW ? SQLITE_OK : result;
+}
+
 int read_rollout_sides(struct store_reader *reader, unsigned with, struct store_memory *memory,
                        struct store_rollout *rollout)
 {
@@ -71,6 +98,7 @@ int read_rollout_sides(struct store_reader *reader, unsigned with, struct store_
         {STORE_WITH_TEXT, SQL_READ_TEXT, read_text},
         {STORE_WITH_VERDICTS, SQL_READ_VERDICTS, read_verdicts},
         {STORE_WITH_SEGMENTS, SQL_READ_SEGMENTS, read_segments},
+        {STORE_WITH_METADATA, SQL_READ_METADATA, read_metadata},
         {STORE_WITH_ARRAYS, SQL_READ_ARRAYS, read_arrays},
         {STORE_WITH_ARRAYS, SQL_READ_ADVANTAGES, read_advantages},
     };
@@ -86,8 +114,9 @@ int read_rollout_sides(struct store_reader *reader, unsigned with, struct store_
             return result;
         sqlite3_reset(row);
     }
-    if (!(with & STORE_WITH_TASK))
-        return SQLITE_OK;
+    int later = with & STORE_WITH_LATER ? read_later(reader, memory, rollout) : SQLITE_OK;
+    if (later != SQLITE_OK || !(with & STORE_WITH_TASK))
+        return later;
     return read_task_texts(reader, SQL_READ_ROLLOUT_TASK, rollout->seq, memory, &rollout->prompt, &rollout->reference);
 }
 

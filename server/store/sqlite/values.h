@@ -138,5 +138,6 @@ COLUMN_WORD(deletion_reason)
 COLUMN_WORD(delivery_state)
 COLUMN_WORD(lease_state)
 COLUMN_WORD(on_stale)
+COLUMN_WORD(reverify_state)
 
 #endif

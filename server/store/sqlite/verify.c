@@ -296,6 +296,8 @@ static void verify_all(struct verifying *verifying)
         ask_invariant(verifying, &invariants[i], deleting);
     for (size_t i = 0; report->schema_version >= VERIFY_REFILL_SCHEMA && i < ARRAY_LENGTH(refill_invariants); i++)
         ask_invariant(verifying, &refill_invariants[i], deleting);
+    for (size_t i = 0; report->schema_version >= VERIFY_REVERIFY_SCHEMA && i < verify_reverify_count; i++)
+        ask_invariant(verifying, &verify_reverify[i], deleting);
     for (size_t i = 0; report->schema_version >= VERIFY_ROLLUPS_SCHEMA && !deleting && i < verify_rollups_count; i++)
         ask(verifying, verify_rollups[i].problem, verify_rollups[i].sql);
     for (size_t i = 0; report->schema_version >= VERIFY_DELIVERIES_SCHEMA && !deleting && i < verify_deliveries_count;

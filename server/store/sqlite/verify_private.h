@@ -22,4 +22,9 @@ extern const size_t verify_rollups_count;
 extern const struct verify_invariant verify_deliveries[];
 extern const size_t verify_deliveries_count;
 
+/* verify_reverify.c: of schema 28 and later. */
+#define VERIFY_REVERIFY_SCHEMA 28
+extern const struct verify_invariant verify_reverify[];
+extern const size_t verify_reverify_count;
+
 #endif

@@ -123,18 +123,24 @@ static void other_done(struct verify_job *job)
     job_done(job);
 }
 
-static void submit_for(struct verify_job *job, const struct buffer *frame, const char *run,
-                       void (*done)(struct verify_job *job))
+static void submit_in(struct verify_job *job, const struct buffer *frame, const char *run, enum verify_lane lane,
+                      void (*done)(struct verify_job *job))
 {
     *job = (struct verify_job){.frame = frame->data,
                                .frame_bytes = frame->length_bytes,
                                .verifier_count = 1,
                                .parts[WORKER_TEXT].timeout_us = PATIENT_US,
                                .run = run,
-                               .lane = VERIFY_BULK,
+                               .lane = lane,
                                .done = done};
     assert_true(verify_submit(pool, job));
     outstanding++;
+}
+
+static void submit_for(struct verify_job *job, const struct buffer *frame, const char *run,
+                       void (*done)(struct verify_job *job))
+{
+    submit_in(job, frame, run, VERIFY_BULK, done);
 }
 
 #define HOGS 40
@@ -164,6 +170,50 @@ static void test_a_long_queue_of_one_run_holds_another_run_up_for_its_share(void
     submit_hogs_then_others();
     /* They take turns by the time that they used; a job may take a few times as long as another one. */
     assert_true(hog_before_other <= HOGS / 2);
+}
+
+/* Those that nobody waits for were first, and have most of the queue. */
+static void test_the_spare_lane_comes_behind_all_others(void **state)
+{
+    static struct verify_job spares[HOGS], others[OTHERS];
+    _cleanup_buffer_ struct buffer slow;
+
+    (void)state;
+    put_slow_frame(&slow);
+    ended_of_hog = hog_before_other = 0;
+    for (size_t i = 0; i < HOGS; i++)
+        submit_in(&spares[i], &slow, "other", VERIFY_SPARE, hog_done);
+    for (size_t i = 0; i < OTHERS; i++)
+        submit_in(&others[i], &slow, "other", VERIFY_BULK, other_done);
+    run_until_done();
+    assert_true(hog_before_other <= 1); /* the one that the worker had */
+    for (size_t i = 0; i < HOGS; i++)
+        free(spares[i].parts[WORKER_TEXT].reply);
+    for (size_t i = 0; i < OTHERS; i++)
+        free(others[i].parts[WORKER_TEXT].reply);
+}
+
+static void watch_spares(struct verify_job *job)
+{
+    struct verify_share share;
+
+    for (size_t place = 0; verify_pool_share(pool, place, &share); place++)
+        assert_true(share.busy <= 1);
+    job_done(job);
+}
+
+static void test_one_of_two_workers_is_never_of_the_spare_lane(void **state)
+{
+    static struct verify_job spares[HOGS];
+    _cleanup_buffer_ struct buffer slow;
+
+    (void)state;
+    put_slow_frame(&slow);
+    for (size_t i = 0; i < HOGS; i++)
+        submit_in(&spares[i], &slow, "alone", VERIFY_SPARE, watch_spares);
+    run_until_done();
+    for (size_t i = 0; i < HOGS; i++)
+        free(spares[i].parts[WORKER_TEXT].reply);
 }
 
 /* --- one pool after the other --- */
@@ -293,6 +343,8 @@ int main(int argc, char **argv)
                                         pool_begin_with_one, pool_end),
         cmocka_unit_test_setup_teardown(test_a_long_queue_of_one_run_holds_another_run_up_for_its_share, pool_begin,
                                         pool_end),
+        cmocka_unit_test_setup_teardown(test_the_spare_lane_comes_behind_all_others, pool_begin_with_one, pool_end),
+        cmocka_unit_test_setup_teardown(test_one_of_two_workers_is_never_of_the_spare_lane, pool_begin, pool_end),
         cmocka_unit_test_setup_teardown(test_each_verifier_of_a_job_is_asked_in_its_own_pool, begin_two, end_two),
         cmocka_unit_test_setup_teardown(test_a_job_without_texts_goes_to_the_code_workers_alone, begin_two, end_two),
         cmocka_unit_test_setup_teardown(test_a_job_is_cancelled_in_whichever_pool_it_is, begin_two, end_two),
