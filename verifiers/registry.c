@@ -272,8 +272,8 @@ static bool check_reference(const struct verifier *verifier, const struct verifi
 
 static void check_score(const struct verifier *verifier, struct verdict *verdict)
 {
-    if (verdict->kind != VERDICT_UNSCORED && !isfinite(verdict->score))
-        verdict_fail(verdict, "verifier_crashed", "%s gave a score that is not finite", verifier->name);
+    if (verdict->kind != VERDICT_UNSCORED && !(fabs(verdict->score) <= VERDICT_SCORE_MAX))
+        verdict_fail(verdict, "verifier_crashed", "%s gave a score that is not finite or beyond 1e100", verifier->name);
 }
 
 static size_t bytes_of(const json_t *calls)

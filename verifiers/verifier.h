@@ -28,9 +28,12 @@ extern const char *const verdict_kind_names[VERDICT_KINDS + 1];
 #define VERDICT_REASON_BYTES 48 /* of a-z 0-9 _ */
 #define VERDICT_VERSION_BYTES 72
 
+/* Of a score, in both directions, as of one that a client gives: no sum of weighted ones is beyond double. */
+#define VERDICT_SCORE_MAX 1e100
+
 struct verdict {
     enum verdict_kind kind;
-    double score;       /* finite; means nothing if kind is VERDICT_UNSCORED */
+    double score;       /* up to VERDICT_SCORE_MAX; means nothing if kind is VERDICT_UNSCORED */
     const char *reason; /* a code: static text or `own_reason`, never NULL after grade */
     char own_reason[VERDICT_REASON_BYTES];
     const char *failure_code; /* static text; NULL unless kind is VERDICT_UNSCORED */

@@ -165,7 +165,7 @@ static bool score_fits(int kind, const json_t *value)
     case VERDICT_INCORRECT:
         return score == 0;
     case VERDICT_SCORED:
-        return isfinite(score) != 0;
+        return fabs(score) <= VERDICT_SCORE_MAX;
     default:
         return json_is_null(value);
     }

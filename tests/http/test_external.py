@@ -72,7 +72,7 @@ def test_an_example_of_the_page(service, said, score, reason):
 
 
 @pytest.mark.parametrize("said", [
-    "", "1", "null", '"1"', "[1]", "{}", '{"score": NaN}', '{"score": 1e999}', '{"score": "1"}', '{"score": true}', '{"score": null}', '{"score": 1', '{"score": 1} {"score": 1}',
+    "", "1", "null", '"1"', "[1]", "{}", '{"score": NaN}', '{"score": 1e999}', '{"score": -1.1e100}', '{"score": "1"}', '{"score": true}', '{"score": null}', '{"score": 1', '{"score": 1} {"score": 1}',
     '{"score": 1}x', '{"score": 1, "score": 0}', '{"score": 1, "failure": "no"}', '{"score": 1, "scores": []}', '{"score": 1, "reason": "Not A Code"}', '{"score": 1, "reason": 5}',
     '{"score": 1, "detail": [1]}', '{"score": 1, "detail": {"long": "' + "x" * 20000 + '"}}', "'" + '{"score": 1}' + "'", "score: 1", "[" * 100000])
 def test_output_that_is_not_exactly_a_reply_is_a_failure(service, said):

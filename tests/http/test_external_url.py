@@ -85,7 +85,7 @@ def test_a_score_is_paid_as_it_is_said(asked, said, score, reason):
 
 
 @pytest.mark.parametrize("completion", ["say " + said for said in (
-    "", "1", "null", '"1"', "[1]", "{}", '{"score": NaN}', '{"score": Infinity}', '{"score": 1e999}', '{"score": "1"}', '{"score": true}', '{"score": null}', '{"score": 1',
+    "", "1", "null", '"1"', "[1]", "{}", '{"score": NaN}', '{"score": Infinity}', '{"score": 1e999}', '{"score": -1.1e100}', '{"score": "1"}', '{"score": true}', '{"score": null}', '{"score": 1',
     '{"score": 1} {"score": 1}', '{"score": 1, "score": 0}', '{"score": 1, "failure": "no"}', '{"score": 1, "scores": []}', '{"score": 1, "reason": "Not A Code"}',
     '{"score": 1, "detail": [1]}', '{"score": 1, "version": 7}', '{"score": 1, "version": "a b"}', '{"score": 1, "version": ""}', "<html>1</html>", "[" * 100000,
     '{"score": 1, "detail": {"long": "' + "x" * 20000 + '"}}', '\ufeff{"score": 1}')] + ["bytes", "huge", "endless", "half"])

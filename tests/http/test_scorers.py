@@ -150,7 +150,7 @@ def test_settings_that_mix_them_are_refused_at_the_start(tmp_path):
 
 LIES = {
     "openrlhf": ['{"rewards": [0.5, 1]}', '{"rewards": ["0.5"]}', '{"rewards": [NaN]}', '{"reward": [0.5]}', '{"rewards": [0.5], "rewards": [1]}', "<html>1</html>", "", "[" * 200_000],
-    "slime": ['"0.5"', "true", "null", "[0.5, 1]", "1e999", "0.5 0.5"],
+    "slime": ['"0.5"', "true", "null", "[0.5, 1]", "1e999", "1.1e100", "-1e308", "0.5 0.5"],
     "tei": ['[{"label": "a", "score": 0.5}, {"label": "b", "score": 1}]', '[{"label": "a"}]', "[]", '{"error": "busy", "error_type": "Overloaded"}'],
 }
 
@@ -166,6 +166,19 @@ def test_a_scorer_that_lies_gives_no_score_and_stays_in_use(start, scorer, paylo
     server.reply = honest
     assert verdict_on(service, payload)["score"] == 0.5
     assert shown(service)["state"] == "up"
+
+
+def test_a_reward_that_no_record_could_hold_is_none(start, scorer, engine):
+    """1e300 by a weight of 1e9 is beyond double: no sum of scores and weights may be."""
+    server = scorer("slime")
+    engine.rules({"text": " 42", "ids": [4, 2], "lp": [-0.1, -0.2]})
+    service = start(engine, server.for_rolloutd, settings=QUICK)
+    for reply, wanted in (("1e300", None), ("1e100", 1e109), ("-1e100", -1e109)):
+        server.reply = reply
+        batch = service.batch(make_batch(make_group("t1"), verifiers=[{**verifier("slime"), "weight": 1e9}], sampling=sampling(2)))
+        assert [(one["reward"], one["state"]) for one in rollouts(batch)] == [(wanted, "failed" if wanted is None else "scored")] * 2
+        assert service.read(f"/v1/batches/{batch['id']}")["state"] == "complete"
+    assert service.read("/v1/batches", run="test", state="running")["items"] == []
 
 
 def test_a_scorer_that_hangs_costs_the_time_of_the_verdict(start, scorer):

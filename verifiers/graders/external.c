@@ -272,10 +272,12 @@ static void take_verdict(const json_t *reply, struct verdict *verdict)
         return;
     else if (is_given(failure))
         take_failure(failure, verdict);
-    else if (json_is_number(score) && isfinite(json_number_value(score)))
+    else if (!json_is_number(score))
+        verdict_fail(verdict, FAILURE_REPLY, "the reply has neither a score that is a number nor a failure");
+    else if (fabs(json_number_value(score)) <= VERDICT_SCORE_MAX)
         take_score(score, json_object_get(reply, "reason"), verdict);
     else
-        verdict_fail(verdict, FAILURE_REPLY, "the reply has neither a score that is a number nor a failure");
+        verdict_fail(verdict, FAILURE_REPLY, "the score is beyond 1e100");
 }
 
 static void take_reply(const json_t *reply, bool asked, struct verdict *verdict)

@@ -208,7 +208,7 @@ static bool read_number(const struct judge_rule *rule, const json_t *value, doub
     if (json_is_array(value))
         value = json_array_get(value, (size_t)place);
     *ret_number = json_number_value(value);
-    return json_is_number(value) && isfinite(*ret_number);
+    return json_is_number(value) && fabs(*ret_number) <= VERDICT_SCORE_MAX;
 }
 
 /* TEI: a list of {"score", "label"}, perhaps in the list of the one sample. */

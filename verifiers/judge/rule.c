@@ -170,8 +170,8 @@ static int add_label(struct judge_rule *rule, struct text name, const json_t *sc
     if (!label_forms[rule->kind].fits(name))
         return verifier_refuse(ret_problem, "parse", "labels of the kind %s are %s", judge_kind_names[rule->kind],
                                label_forms[rule->kind].form);
-    if (!is_of_type(score, JSON_REAL))
-        return verifier_refuse(ret_problem, "parse", "labels must map each label to a number");
+    if (!json_is_number(score) || !(fabs(json_number_value(score)) <= VERDICT_SCORE_MAX))
+        return verifier_refuse(ret_problem, "parse", "labels must map each label to a number, from -1e100 to 1e100");
     for (size_t i = 0; i < rule->label_count; i++)
         if (holds(name, rule->labels[i].name) || holds(rule->labels[i].name, name))
             return verifier_refuse(ret_problem, "parse", "no label may stand in another one");

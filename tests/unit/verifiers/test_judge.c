@@ -20,6 +20,7 @@ static void test_options_that_cannot_be_meant_are_refused_by_name(void **state)
         {"\"parse\":{\"kind\":\"letter\",\"labels\":{\"A\":1}}", "parse"},
         {"\"parse\":{\"kind\":\"letter\",\"labels\":{\"A\":1,\"BC\":0}}", "parse"},
         {"\"parse\":{\"kind\":\"letter\",\"labels\":{\"A\":1,\"B\":\"0\"}}", "parse"},
+        {"\"parse\":{\"kind\":\"letter\",\"labels\":{\"A\":1e101,\"B\":0}}", "parse"},
         {LETTERS ",\"position\":\"last_word\"}", "parse"},
         {"\"parse\":{\"kind\":\"brackets\",\"labels\":{\"right\":1,\"[[B]]\":0}}", "parse"},
         {"\"parse\":{\"kind\":\"brackets\",\"labels\":{\"[A]\":1,\"[[A]]\":0}}", "parse"},
