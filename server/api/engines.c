@@ -315,7 +315,7 @@ static int check_change(struct server *server, struct call *call, const struct e
         return call_refuse(call, ERR_STATE_CONFLICT, NULL,
                            "the settings file names this engine: change it there and send SIGHUP; here only \"drain\" "
                            "can be said");
-    if (!engine && !fields->url.data)
+    if (!engine && !fields->url.data && !(known && known->url))
         return call_refuse(call, ERR_MISSING_FIELD, "url", "an engine that is not known yet needs a url");
     if (!engine && pool_count(server->pool) + server->engines->creating >= POOL_ENGINES_MAX)
         return call_refuse(call, ERR_STATE_CONFLICT, NULL, "there are %d engines already", POOL_ENGINES_MAX);

@@ -1,6 +1,7 @@
 /* The list of engines: those of the settings, and those from PUT. */
 #include "server/engines/engines.h"
 
+#include "client/adapters/adapter.h"
 #include "server/base/clock.h"
 #include "server/base/log.h"
 
@@ -117,12 +118,43 @@ static void take_out(struct pool *pool, struct engine *engine)
     pool_remove(pool, engine);
 }
 
+/* A pool has scorers alone, or none. The settings have the pool, and this one waits on record. */
+static const struct engine *in_the_way(struct pool *pool, const struct known_engine *known)
+{
+    const char *wanted = known->pool ? known->pool : POOL_DEFAULT;
+    bool samples = engine_kind_samples(known->kind);
+
+    for (size_t i = 0; i < pool_count(pool); i++) {
+        const struct engine *other = pool_at(pool, i);
+        if (other->source == ENGINE_OF_SETTINGS && other->unasked == samples &&
+            strcmp(named_pool_name(other->pool), wanted) == 0)
+            return other;
+    }
+    return NULL;
+}
+
+static void leave_out(struct pool *pool, struct engine *engine, const struct known_engine *known,
+                      const struct engine *other)
+{
+    log_event(LOG_LEVEL_ERROR, "engine not added", "engine", known->name, "why",
+              "the settings mix scorers with it: it waits until they no longer have this engine in its pool", "other",
+              other->name, NULL);
+    if (engine)
+        take_out(pool, engine);
+}
+
 static void follow(struct engines *engines, const struct known_engine *known)
 {
     struct pool *pool = engines->pool;
     struct engine *engine = pool_find(pool, text_of(known->name));
+    const struct engine *other;
 
     if (known->url && !(engine && engine->source == ENGINE_OF_SETTINGS)) {
+        other = in_the_way(pool, known);
+        if (other) {
+            leave_out(pool, engine, known, other);
+            return;
+        }
         struct pool_engine wanted = of_known(known);
         engine = place(pool, &wanted);
     }

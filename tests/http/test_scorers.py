@@ -7,6 +7,7 @@ from engines import ScriptedEngine
 from harness import eventually
 from material import assert_failed_without_a_number, make_batch, make_group, rollouts, sampling
 from reward_server import NobodyThere, RewardServer, answer
+from test_engines_api import hang_up, put, settings_file
 from test_start import refused, run, serving
 
 QUICK = {"engine.backoff_min": "5ms", "engine.backoff_max": "20ms", "engine.attempts": 2, "engine.down_timeout": "2s", "engine.probe_samples": "false"}
@@ -140,6 +141,29 @@ def test_a_put_that_mixes_scorers_with_engines_that_sample_is_refused(start, sco
     assert (reply.status, reply.error["code"], reply.error["path"]) == (400, "invalid_field", "pool"), reply
     assert ("policy-1" if kind == "scorer" else "rewards-1") in reply.error["message"]
     assert service.get("/v1/engines/new").status == 404
+
+
+@pytest.mark.parametrize("how", ["restart", "hang up"])
+@pytest.mark.parametrize("put_kind, kind", [("scorer", "vllm"), ("vllm", "scorer")])
+def test_an_engine_that_was_put_waits_while_the_settings_would_mix_it(start, scorer, engine, tmp_path, put_kind, kind, how):
+    urls = {"scorer": scorer("slime").url, "vllm": engine.url}
+    entry = {"name": "of-the-file", "url": urls[kind], "kind": kind, "pool": "p"}
+    config = settings_file(tmp_path, [])
+    service = start(args=["--config", config], settings=QUICK)
+    put(service, "by-put", {"url": urls[put_kind], "kind": put_kind, "pool": "p"}, 201)
+
+    def names_with(entries):
+        settings_file(tmp_path, entries)
+        if how == "restart":
+            service.restart()
+        else:
+            hang_up(service)
+        return {one["name"] for one in service.read("/v1/engines")["items"] if not one["removed"]}
+    assert names_with([entry]) == {"of-the-file"}
+    assert "the settings mix scorers with it" in service.log()
+    reply = service.put("/v1/engines/by-put", {"drain": False})
+    assert (reply.status, reply.error["path"]) == (400, "pool") and "of-the-file" in reply.error["message"], reply
+    assert names_with([{**entry, "pool": "other"}]) == {"of-the-file", "by-put"}
 
 
 def test_settings_that_mix_them_are_refused_at_the_start(tmp_path):
