@@ -197,6 +197,26 @@ __attribute__((format(printf, 3, 0))) static void keep_first(cyaml_log_t level, 
                  length ? line + 1 : line);
 }
 
+static bool is_setting(const char *key)
+{
+    for (size_t row = 0; row < SETTING_COUNT; row++)
+        if (strcmp(setting_rows[row].key, key) == 0)
+            return true;
+    return false;
+}
+
+static void refuse_key(const char *source, const char *name, char *ret_message)
+{
+    const char *dot = strchr(name, '.');
+
+    if (dot && is_setting(name))
+        snprintf(ret_message, SETTINGS_MESSAGE_BYTES,
+                 "%.300s: %.300s: in a file \"%.100s: …\" stands in a line of its own below \"%.*s:\", indented", name,
+                 source, dot + 1, (int)(dot - name), name);
+    else
+        snprintf(ret_message, SETTINGS_MESSAGE_BYTES, "%.300s: %.300s: there is no setting of this name", name, source);
+}
+
 static void explain(const char *path, const char *text, const char *said, const char *error, char *ret_message)
 {
     static const char unexpected[] = "Load: Unexpected key: ";
@@ -205,7 +225,7 @@ static void explain(const char *path, const char *text, const char *said, const 
         _cleanup_free_ char *name =
             xstrndup(said + sizeof(unexpected) - 1, strcspn(said + sizeof(unexpected) - 1, ","));
         _cleanup_free_ char *source = source_of(path, text, name);
-        snprintf(ret_message, SETTINGS_MESSAGE_BYTES, "%.300s: %.300s: there is no setting of this name", name, source);
+        refuse_key(source, name, ret_message);
         return;
     }
     if (strncmp(said, load, sizeof(load) - 1) == 0)

@@ -145,6 +145,9 @@ static void test_a_wrong_file_is_refused_with_its_line(void **state)
     } rows[] = {
         {"database: a\n\nlisen: b\n", "lisen: "},
         {"database: a\n\nlisen: b\n", "settings.yaml line 3: there is no setting of this name"},
+        {"log.level: info\n",
+         "settings.yaml: in a file \"level: …\" stands in a line of its own below \"log:\", indented"},
+        {"log.levle: info\n", "log.levle: "},
         {"log:\n  format: json\n  level: loud\n", "log.level: \"loud\" from "},
         {"log:\n  format: json\n  level: loud\n", "settings.yaml line 3: expected one of"},
         {"workers: [1]\n", "in mapping field 'workers'"},
