@@ -65,6 +65,16 @@ def test_trl_conversations_and_empty_completions(plain, client):
     assert failed["code"] == "empty_completion"
 
 
+def test_trl_conversations_without_a_run(plain, monkeypatch):
+    judge = rolloutd.trl.reward(plain.url, MATH)
+    verify, sent = judge.client.verify, []
+    monkeypatch.setattr(judge.client, "verify", lambda verifiers, items: sent.extend(items) or verify(verifiers, items))
+    talk = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hello?"}, {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "6*7="}]}]
+    said = [[{"role": "assistant", "content": content}] for content in ("\\boxed{42}", [{"type": "text", "text": "\\boxed{41}"}], None)]
+    assert judge(prompts=[talk, talk, talk[1:2]], completions=said, answer=["42"] * 3) == [1, 0, 0]
+    assert [item.get("prompt") for item in sent] == ["6*7=", "6*7=", None]
+
+
 class State:
     def __init__(self, step):
         self.global_step = step

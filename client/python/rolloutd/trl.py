@@ -25,7 +25,19 @@ Verifiers = Sequence[Mapping[str, Any]]
 
 def text_of(completion: Any) -> str:
     """Of a text, or of the last message of a conversation."""
-    return completion if isinstance(completion, str) else completion[-1].get("content") or ""
+    return completion if isinstance(completion, str) else words(completion[-1].get("content"))
+
+
+def words(content: Any) -> str:
+    """Of a message's content: a text, or parts of which some have one."""
+    return content if isinstance(content, str) else "".join(part.get("text") or "" for part in content or ())
+
+
+def asked(prompt: Any) -> Optional[str]:
+    """POST /v1/verify has no messages: what the user said last, as a judge sees a conversation of a batch."""
+    if isinstance(prompt, str):
+        return prompt
+    return next((words(message.get("content")) for message in reversed(prompt) if message.get("role") == "user"), None)
 
 
 def prompt_field(prompt: Any) -> Dict[str, Any]:
@@ -115,7 +127,7 @@ class Rows:
         self.rows = list(zip(prompts, map(text_of, completions), ids or nothing, references or nothing, tasks or nothing))
 
     def items(self) -> List[Dict[str, Any]]:
-        return [{"id": str(number), "completion": text, **prompt_field(prompt), **optional(reference=reference),
+        return [{"id": str(number), "completion": text, **optional(prompt=asked(prompt), reference=reference),
                  **({"completion_tokens": len(ids)} if ids is not None else {})}
                 for number, (prompt, text, ids, reference, _) in enumerate(self.rows)]
 
