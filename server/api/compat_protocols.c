@@ -204,27 +204,37 @@ static bool is_type(const json_t *object, const char *type)
     return text_equals(json_text_of(json_object_get(object, "type")), type);
 }
 
-/* The text of all messages of the model. False: there is no such text. */
+/* The texts of a message; its other parts, a refusal for example, have none. False: it is none. */
+static bool read_message(const json_t *message, struct buffer *text_out)
+{
+    const json_t *content = json_object_get(message, "content");
+    const json_t *part;
+    size_t i;
+
+    json_array_foreach (content, i, part) {
+        struct text text = json_text_of(json_object_get(part, "text"));
+        if (!is_type(part, "output_text"))
+            continue;
+        if (!text.data)
+            return false;
+        buffer_append(text_out, text.data, text.length_bytes);
+    }
+    return json_is_array(content);
+}
+
+/* The text of all messages of the model: none where it was cut off in its reasoning, or called a tool. False: the output has
+ * another form. */
 static bool said(const json_t *body, struct buffer *ret_text)
 {
     const json_t *outputs = json_object_get(json_object_get(body, "response"), "output");
     const json_t *output;
-    const json_t *part;
-    size_t found = 0;
     size_t i;
-    size_t j;
 
-    json_array_foreach (outputs, i, output) {
-        if (!is_type(output, "message"))
-            continue;
-        json_array_foreach (json_object_get(output, "content"), j, part) {
-            struct text text = json_text_of(json_object_get(part, "text"));
-            found += is_type(part, "output_text") && text.data;
-            if (is_type(part, "output_text"))
-                buffer_append(ret_text, text.data, text.length_bytes);
-        }
-    }
-    return json_is_array(outputs) && (found || json_array_size(outputs) == 0);
+    json_array_foreach (outputs, i, output)
+        if (!json_is_string(json_object_get(output, "type")) ||
+            (is_type(output, "message") && !read_message(output, ret_text)))
+            return false;
+    return json_is_array(outputs);
 }
 
 /* The user's question: a text, or the last message of the user that is one. */
@@ -249,7 +259,7 @@ static int read_nemo_gym(struct intake *intake)
         return call_refuse(input->call, ERR_INVALID_FIELD, NULL, "expected an object");
     if (!said(input->root, &intake->text))
         return call_refuse(input->call, ERR_INVALID_FIELD, "response.output",
-                           "expected messages with texts of type output_text");
+                           "expected a list of items with a type, messages with texts of type output_text among them");
     intake->rewards->body = json_incref(input->root);
     intake_begin(intake, 1);
     return intake_add(intake,

@@ -216,6 +216,16 @@ def test_nemo_gym_masks_a_failure(refusing):
     assert again["reward"] == 1 and "_ng_failure_class" not in again and again["mask_sample"] is False
 
 
+@pytest.mark.parametrize("output", [{"type": "reasoning", "summary": []}, {"type": "function_call", "name": "f", "arguments": "{}", "call_id": "c"},
+                                    {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}])
+def test_a_response_of_nemo_gym_without_a_text_is_an_empty_completion(refusing, output):
+    """A model that is cut off in its reasoning has said nothing; the agent would stop at an error."""
+    body = {**asked(NEMO_GYM, "", "42"), "response": {"output": [output]}}
+    said = refusing.post(NEMO_GYM, body, **attached(refusing, "silent")).json
+    assert (said["reward"], said["mask_sample"], said["failure_kind"]) == (0, True, "rolloutd:empty_completion"), said
+    assert refusing.post(NEMO_GYM, body).json["reward_components"] == {"math": 0}
+
+
 @pytest.mark.parametrize("call", ("seed_session", "close_session"))
 def test_sessions_of_nemo_gym_hold_nothing(refusing, call):
     path = f"/compat/nemo_gym/{call}"
@@ -243,6 +253,8 @@ def test_one_sample_of_openrlhf_is_a_number_and_several_are_lists(refusing):
     (SLIME, {"response": 1}, "response"),
     (SLIME, {"response": "x", "other": 1}, "other"),
     (NEMO_GYM, {"response": {"output": [{"type": "message", "content": [{"type": "output_text"}]}]}}, "response.output"),
+    (NEMO_GYM, {"response": {"output": [{"type": "message", "content": "1"}]}}, "response.output"),
+    (NEMO_GYM, {"response": {"output": [{"role": "assistant", "content": "1"}]}}, "response.output"),
     (NEMO_GYM, {"expected_answer": "1"}, "response.output"),
     (NEMO_GYM, [], None),
 ])
