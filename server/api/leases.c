@@ -123,7 +123,9 @@ static void taken(struct lease_request *lease)
         give_back(taking);
     } else if (op->status == STORE_OK || op->status == STORE_EXISTS) {
         bool has_lease = op->status == STORE_EXISTS || op->take_lease.taken;
-        snprintf(request_call(request)->subject, ID_BYTES, "%s", has_lease ? op->take_lease.id : "");
+        struct call *call = request_call(request);
+        snprintf(call->subject, ID_BYTES, "%s", has_lease ? op->take_lease.id : "");
+        call->subject_at = "/v1/runs/{run}/leases/";
         request_continue_on_worker(request, answer_lease);
     } else {
         request_on_hangup(request, NULL, NULL);

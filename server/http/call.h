@@ -93,6 +93,7 @@ struct call {
     /* out */
     struct reply reply;
     char subject[ID_BYTES]; /* the id that the loop part found for a second worker part */
+    const char *subject_at; /* static: the path that shows it, up to the id; NULL: that of batches */
     void *parsed;           /* from the worker part to the loop part */
     void (*parsed_destroy)(void *parsed);
     /* Worker: writes the reply when the batch that the request made has ended; NULL: the batch is the reply. `about` is for

@@ -54,9 +54,10 @@ int reply_hold_whole(struct request *request)
 void reply_refuse_room(struct request *request)
 {
     struct call *call = &request->call;
+    const char *at = call->subject_at ? call->subject_at : "/v1/batches/";
     call_refuse(call, ERR_QUEUE_FULL, NULL,
-                "replies that other clients have not read use up memory_budget; try again%s%s",
-                call->subject[0] ? ": GET /v1/batches/" : "", call->subject);
+                "replies that other clients have not read use up memory_budget; try again%s%s%s",
+                call->subject[0] ? ": GET " : "", call->subject[0] ? at : "", call->subject);
 }
 
 /* --- time --- */

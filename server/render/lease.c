@@ -433,6 +433,9 @@ int render_lease_columns(struct call *call, struct text run, struct text lease_i
     if (call->abandoned)
         return -1;
     if (ret_json->failed || render_columns_failed(columns))
-        return call_refuse(call, ERR_INTERNAL, NULL, "as tensors the lease is larger than memory_budget");
+        return call_refuse(call, ERR_INTERNAL, NULL,
+                           "as tensors the lease is larger than memory_budget: GET /v1/runs/{run}/leases/%.*s has it as"
+                           " JSON, or a share of it as tensors",
+                           (int)lease_id.length_bytes, lease_id.data);
     return state == STREAM_LAST ? 0 : call_refuse_unreadable(call);
 }

@@ -5,9 +5,13 @@ import pytest
 
 from harness import eventually
 from leasing import RIGHT, ack, change, counts, ids_of, post, posted, take, taken
-from material import make_batch, make_group
+from material import make_batch, make_group, sampling
+from tensors import unpack
+from test_readers import post as request_for, silent
 
 LEASE = "/v1/runs/test/leases"
+TENSORS = {"Accept": "application/x-safetensors"}
+LONG = {"text": "\\boxed{42}", "ids": [5] * 2999 + [2], "lp": [-0.5] * 3000}
 
 
 @pytest.mark.parametrize("body, code, path", [
@@ -172,3 +176,36 @@ def test_every_number_of_the_report_is_the_same_in_each_place(service, engine):
     lease = taken(service)
     assert [rollout["shaped_reward"] for rollout in lease["groups"][0]["rollouts"]] == [-1.0, -1.0]
     assert take(service).json["lease"] is None
+
+
+# -- a lease is taken, and its reply does not go out ----------------------------------------------------------------------------------
+
+
+def with_long_groups(start, engine, **settings):
+    engine.rules(LONG)
+    service = start(engine, settings=settings)
+    for task in "abcd":
+        posted(service, task, sampling={**sampling(8), "max_tokens": 3000}, deadline="5m")
+    return service
+
+
+def test_a_lease_that_is_too_large_as_tensors_is_held_and_its_refusal_says_where_it_is(start, engine):
+    service = with_long_groups(start, engine, memory_budget="1MiB")
+    reply = take(service, headers=TENSORS)
+    assert (reply.status, reply.error["code"]) == (500, "internal_error")
+    lease, = service.read(LEASE)["items"]
+    assert lease["held"] == 4 and f"/leases/{lease['lease']} " in reply.error["message"], reply
+    assert len(service.read(f"{LEASE}/{lease['lease']}")["groups"]) == 4
+    shares = [service.request("GET", f"{LEASE}/{lease['lease']}", headers=TENSORS, rank=rank, ranks=4) for rank in range(4)]
+    assert [unpack(share.body)[1]["cu_seqlens"][-1] for share in shares] == [24000] * 4
+
+
+def test_a_lease_without_room_for_its_reply_is_held_and_its_refusal_says_where_it_is(start, engine):
+    service = with_long_groups(start, engine, memory_budget="2MiB")
+    objective = {"sequences": [{"group": "a", "reward": index % 2, "logprobs": [-0.5] * 20_000} for index in range(4)]}
+    with silent(service, 1, request_for("/v1/objective", objective)):
+        reply = take(service, headers=TENSORS)
+        assert (reply.status, reply.error["code"]) == (429, "queue_full")
+        lease, = service.read(LEASE)["items"]
+        assert reply.error["message"].endswith(f"GET /v1/runs/{{run}}/leases/{lease['lease']}"), reply
+    assert ack(service, lease["lease"]).json["acked"] == 4
