@@ -264,8 +264,12 @@ static int check_names(const struct working *working)
 
     if (has_a && has_b)
         return 0;
+    const struct text *from = has_a ? &working->query->b_from : &working->query->a_from;
     return call_refuse(working->call, ERR_INVALID_FIELD, has_a ? "b" : "a",
-                       "none of these rollouts has a verdict of a verifier with this id");
+                       "none of these rollouts has a verdict of a verifier with this id%s",
+                       !from->data ? ""
+                       : has_a     ? " among those that b_from names"
+                                   : " among those that a_from names");
 }
 
 static void answer(struct working *working)

@@ -266,7 +266,8 @@ def test_later_verdicts_take_part_in_disagreements(plain):
     got = read(a="answer", b="answer", b_from=once)
     assert (got["n"], got["agree"], got["advantage_changes"]) == (4, 2, 4)  # [1,0,0,0] becomes [1,1,0,1]
     assert read(a="answer", b="second", a_from=once)["agree"] == 4
-    assert plain.get("/v1/disagreements", run="words", a="second", b="answer", a_from="first").status == 400  # it has no first verdict
+    refused = plain.get("/v1/disagreements", run="words", a="second", b="answer", a_from="first")  # it has no first verdict
+    assert (refused.status, refused.error["path"]) == (400, "a") and "a_from names" in refused.error["message"], refused
     for same in ({}, {"a_from": once, "b_from": once}, {"a_from": "first", "b_from": "first"}):
         assert plain.get("/v1/disagreements", run="words", a="answer", b="answer", **same).status == 400
 
