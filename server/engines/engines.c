@@ -118,7 +118,7 @@ static void take_out(struct pool *pool, struct engine *engine)
     pool_remove(pool, engine);
 }
 
-/* A pool has scorers alone, or none. The settings have the pool, and this one waits on record. */
+/* A pool has scorers alone, or none. The first one there has it, and engines of the settings come first. */
 static const struct engine *in_the_way(struct pool *pool, const struct known_engine *known)
 {
     const char *wanted = known->pool ? known->pool : POOL_DEFAULT;
@@ -126,8 +126,8 @@ static const struct engine *in_the_way(struct pool *pool, const struct known_eng
 
     for (size_t i = 0; i < pool_count(pool); i++) {
         const struct engine *other = pool_at(pool, i);
-        if (other->source == ENGINE_OF_SETTINGS && other->unasked == samples &&
-            strcmp(named_pool_name(other->pool), wanted) == 0)
+        if (other->unasked == samples && strcmp(named_pool_name(other->pool), wanted) == 0 &&
+            strcmp(other->name, known->name) != 0)
             return other;
     }
     return NULL;
@@ -136,9 +136,10 @@ static const struct engine *in_the_way(struct pool *pool, const struct known_eng
 static void leave_out(struct pool *pool, struct engine *engine, const struct known_engine *known,
                       const struct engine *other)
 {
-    log_event(LOG_LEVEL_ERROR, "engine not added", "engine", known->name, "why",
-              "the settings mix scorers with it: it waits until they no longer have this engine in its pool", "other",
-              other->name, NULL);
+    log_event(
+        LOG_LEVEL_ERROR, "engine not added", "engine", known->name, "why",
+        "a pool has scorers alone, or none: it waits on record until the settings are read again without the other",
+        "other", other->name, NULL);
     if (engine)
         take_out(pool, engine);
 }

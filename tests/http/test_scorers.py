@@ -160,10 +160,13 @@ def test_an_engine_that_was_put_waits_while_the_settings_would_mix_it(start, sco
             hang_up(service)
         return {one["name"] for one in service.read("/v1/engines")["items"] if not one["removed"]}
     assert names_with([entry]) == {"of-the-file"}
-    assert "the settings mix scorers with it" in service.log()
+    assert "a pool has scorers alone, or none" in service.log()
     reply = service.put("/v1/engines/by-put", {"drain": False})
     assert (reply.status, reply.error["path"]) == (400, "pool") and "of-the-file" in reply.error["message"], reply
     assert names_with([{**entry, "pool": "other"}]) == {"of-the-file", "by-put"}
+    assert names_with([entry]) == {"of-the-file"}
+    put(service, "second", {"url": urls[kind], "kind": kind, "pool": "p"}, 201)
+    assert len(names_with([]) & {"by-put", "second"}) == 1  # not mixed among themselves
 
 
 def test_settings_that_mix_them_are_refused_at_the_start(tmp_path):
