@@ -11,6 +11,7 @@ from harness import ROOT, eventually, http_request
 
 with open(os.path.join(ROOT, "client", "adapters", "kinds.def"), encoding="utf-8") as _file:
     ENGINE_KINDS = re.findall(r"^ENGINE_KIND\((\w+)\)", _file.read(), re.M)
+SAMPLED_KINDS = [kind for kind in ENGINE_KINDS if kind != "scorer"]  # that one is asked by judges alone, and never probed
 REPORTS_ENGINE = os.path.join(ROOT, "tests", "tools", "reports_engine.py")
 COUNTER = itertools.count()
 

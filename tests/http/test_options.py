@@ -7,7 +7,7 @@ import socket
 import pytest
 import yaml
 
-from engines import ENGINE_KINDS, ScriptedEngine
+from engines import SAMPLED_KINDS, ScriptedEngine
 from harness import ROOT, eventually
 from material import make_batch, make_group, rollouts
 
@@ -36,7 +36,7 @@ def test_the_table_has_every_field_of_the_contract():
     assert set(TABLE) == set(FIELDS)
 
 
-@pytest.fixture(scope="module", params=ENGINE_KINDS)
+@pytest.fixture(scope="module", params=SAMPLED_KINDS)
 def served(request, shared_factory):
     engine = ScriptedEngine(request.param)
     service = shared_factory(engine)

@@ -8,11 +8,11 @@ import threading
 
 import pytest
 
-from engines import ENGINE_KINDS, ScriptedEngine
+from engines import SAMPLED_KINDS, ScriptedEngine
 from harness import eventually
 from material import make_batch
 
-KINDS = [*ENGINE_KINDS, None]
+KINDS = [*SAMPLED_KINDS, None]
 QUICK = {"engine.check_interval": "100ms", "engine.down_timeout": "2s"}
 ASKING = {**QUICK, "engine.probe_samples": "true"}
 OK = b'{"status":"ok"}'
