@@ -201,7 +201,9 @@ def test_it_says_what_a_batch_waits_for_in_each_phase(start, engine):
     engine.rules({"in": "never", "delay": 60}, {"in": "later", "status": 429, "json": {}, "headers": {"Retry-After": "10"}},
                  {"in": "kept", "hold": True, **RIGHT}, RIGHT)
     service = start(engine)
-    assert service.read("/v1/pending") == {"items": [], "count": 0, "updates": [], "slots": [], "verifier_incidents": [], "alarms": [], "calls": []}
+    assert service.read("/v1/pending") == {"items": [], "count": 0, "updates": [], "slots": [], "verifier_incidents": [], "alarms": [], "calls": [],
+                                            "delivery": dict.fromkeys(("waiting", "ready", "leased", "acked", "stale", "failed", "dropped"), 0),
+                                            "lease_requests": 0, "reverifications": []}
     first = service.post("/v1/batches", make_batch(make_group("n", "never")), ASYNC).json["id"]
     eventually(lambda: engine.open == 2, "both to be sampling")
     assert waits(service) == ["the engines"]

@@ -69,7 +69,7 @@ def test_the_page_names_every_option_and_its_default(plain):
     ("too_long", f"\\boxed{{{'5' * 9000}}}", "5", {}), ("several_answers", "\\boxed{5}\\boxed{6}", "6", {"multiple": "refuse"}),
     ("too_many_boxes", "\\boxed{1}\\boxed{2}\\boxed{5}", "5", {"max_boxes": 2})])
 def test_each_reason_of_the_page(plain, reason, completion, reference, options):
-    assert any(f"`{reason}`" in row[0] for row in rows("What a verdict says"))
+    assert any(f"`{reason}`" in row[0] for row in rows("Members of a verdict"))
     assert judge(plain, completion, reference, **options)["reason"] == reason
 
 

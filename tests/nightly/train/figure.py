@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """One figure of a report's page as a file of its own: figure.py report.html reward > reward.svg
 
 The picture is the report's, byte by byte; the style of the page goes into it, and a white or dark ground as the reader's system has it.
