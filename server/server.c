@@ -92,6 +92,18 @@ static void ops_finished(void *arg, struct store_op *list)
     loop_post(server->loop, &finished->message);
 }
 
+/* The last operations of the writer came after the last turn of the loop: they are on record, and their senders are gone. */
+static void forget_finished(struct server *server)
+{
+    struct loop_message *message = server->loop ? loop_take_messages(server->loop) : NULL;
+    while (message) {
+        struct loop_message *next = message->next;
+        if (message->deliver == deliver_finished)
+            free(message);
+        message = next;
+    }
+}
+
 /* --- parts ------------------------------------------------------------------------------------------------ */
 
 static int cannot_start(const char *message)
@@ -290,6 +302,7 @@ static void unmake_parts(struct server *server)
         transport_destroy(server->transport);
     workers_destroy(server->workers);
     store_close(server->store);
+    forget_finished(server);
     verify_pool_destroy(server->verify_pool);
     verify_pool_destroy(server->code_pool);
     verify_calls_destroy(server->calls);

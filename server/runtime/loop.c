@@ -52,6 +52,16 @@ void loop_post(struct loop *loop, struct loop_message *message)
         (void)!write(loop->mailbox_fd, &one, sizeof(one));
 }
 
+struct loop_message *loop_take_messages(struct loop *loop)
+{
+    pthread_mutex_lock(&loop->mailbox_lock);
+    struct loop_message *first = loop->mailbox_first;
+    loop->mailbox_first = NULL;
+    loop->mailbox_last = &loop->mailbox_first;
+    pthread_mutex_unlock(&loop->mailbox_lock);
+    return first;
+}
+
 static void deliver_mailbox(void *arg, uint32_t events)
 {
     (void)events;
@@ -59,12 +69,7 @@ static void deliver_mailbox(void *arg, uint32_t events)
     uint64_t count;
     (void)!read(loop->mailbox_fd, &count, sizeof(count));
 
-    pthread_mutex_lock(&loop->mailbox_lock);
-    struct loop_message *message = loop->mailbox_first;
-    loop->mailbox_first = NULL;
-    loop->mailbox_last = &loop->mailbox_first;
-    pthread_mutex_unlock(&loop->mailbox_lock);
-
+    struct loop_message *message = loop_take_messages(loop);
     while (message) {
         struct loop_message *next = message->next; /* delivering may free the message */
         message->deliver(message);

@@ -48,5 +48,7 @@ struct loop_message {
     void (*deliver)(struct loop_message *message);
 };
 void loop_post(struct loop *loop, struct loop_message *message);
+/* Messages that came when loop_run() had ended, linked by `next`: nobody will deliver them. NULL: none. */
+struct loop_message *loop_take_messages(struct loop *loop);
 
 #endif
