@@ -49,19 +49,26 @@ void parse_reverify(struct call *call)
     reverify_request_count(call, request);
 }
 
-static void answer_posted(struct request *request, const struct store_create_reverification *made)
+static void answer_state(struct request *request, int status, const char *id, enum store_reverify_state state)
 {
     struct call *call = request_call(request);
     struct json_write json;
 
-    snprintf(call->reply.location, sizeof call->reply.location, "/v1/reverify/%s", made->id);
     json_write_init(&json, &call->reply.body);
     json_object_begin(&json);
-    json_put_string(&json, "id", made->id);
-    json_put_string(&json, "state", store_reverify_state_names[made->state]);
+    json_put_string(&json, "id", id);
+    json_put_string(&json, "state", store_reverify_state_names[state]);
     json_object_end(&json);
-    call_answer_json(call, 202);
+    call_answer_json(call, status);
     request_answer(request);
+}
+
+static void answer_posted(struct request *request, const struct store_create_reverification *made)
+{
+    struct call *call = request_call(request);
+
+    snprintf(call->reply.location, sizeof call->reply.location, "/v1/reverify/%s", made->id);
+    answer_state(request, 202, made->id, made->state);
 }
 
 static void posted(struct store_op *op)
@@ -130,20 +137,6 @@ struct cancelling {
     struct server *server;
 };
 
-static void answer_ended(struct request *request, const struct store_end_reverification *end)
-{
-    struct call *call = request_call(request);
-    struct json_write json;
-
-    json_write_init(&json, &call->reply.body);
-    json_object_begin(&json);
-    json_put_string(&json, "id", end->id);
-    json_put_string(&json, "state", store_reverify_state_names[end->state]);
-    json_object_end(&json);
-    call_answer_json(call, 200);
-    request_answer(request);
-}
-
 static void cancelled(struct store_op *op)
 {
     struct cancelling *cancelling = op->context;
@@ -154,7 +147,7 @@ static void cancelled(struct store_op *op)
     if (op->status == STORE_OK)
         reverify_stop(cancelling->server->reverify, op->end_reverification.id);
     if (request && (op->status == STORE_OK || op->status == STORE_EXISTS))
-        answer_ended(request, &op->end_reverification);
+        answer_state(request, 200, op->end_reverification.id, op->end_reverification.state);
     else if (request && op->status == STORE_NOT_FOUND)
         request_refuse(request, ERR_NOT_FOUND, "id", "there is no reverification with this id");
     else
