@@ -1,8 +1,4 @@
 """Batches for leases and a trainer's calls, for the tests of leases."""
-import contextlib
-import http.client
-import threading
-
 from harness import eventually
 from material import make_batch, make_group
 
@@ -59,21 +55,3 @@ def delivery(service, group):
 
 def waiting(service, count):
     eventually(lambda: service.read("/v1/pending")["lease_requests"] == count, f"{count} requests to wait for groups")
-
-
-class Later:
-    """A request whose answer comes when something else has happened."""
-
-    def __init__(self, call, *args, **fields):
-        self.reply = None
-        self.thread = threading.Thread(target=self.run, args=(call, args, fields), daemon=True)
-        self.thread.start()
-
-    def run(self, call, args, fields):
-        with contextlib.suppress(http.client.HTTPException, OSError):  # the service was killed
-            self.reply = call(*args, **fields)
-
-    def result(self):
-        self.thread.join(120)
-        assert self.reply is not None, "it was never answered"
-        return self.reply

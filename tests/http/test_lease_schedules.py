@@ -69,7 +69,7 @@ class Trainer:
     def __init__(self, mortal, number):
         self.mortal, self.name, self.dice = mortal, f"schedule-{number}", random.Random(SEED * 1_000_003 + number)
         self.run, self.step, self.keys, self.checkpoints = Run(), 0, 0, [(0, 1)]
-        self.said = []  # for whom a schedule fails
+        self.said = []  # shown when a schedule fails
 
     def send(self, method, path, body=None, key=False, **query):
         headers = None

@@ -4,7 +4,8 @@ import sqlite3
 import pytest
 
 from harness import eventually
-from leasing import RIGHT, Later, ack, change, counts, delivery, ids_of, post, posted, take, taken, tasks_of, waiting
+from later import Later
+from leasing import RIGHT, ack, change, counts, delivery, ids_of, post, posted, take, taken, tasks_of, waiting
 from material import rollouts, seed_of
 
 KEY = {"Idempotency-Key": "lease-1"}

@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from harness import eventually
-from leasing import RIGHT, Later, ack, change, counts, ids_of, post, posted, take, taken, tasks_of, waiting
+from later import Later
+from leasing import RIGHT, ack, change, counts, ids_of, post, posted, take, taken, tasks_of, waiting
 from material import make_batch, make_group
 
 KEY = {"Idempotency-Key": "lease-1"}

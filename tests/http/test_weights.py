@@ -1,13 +1,12 @@
 """Weight updates in steps: begin stops the dispatch of a run, commit or cancel resumes it, and a deadline ends a forgotten update."""
 import contextlib
-import http.client
 import sqlite3
-import threading
 
 import pytest
 
 from engines import ScriptedEngine
 from harness import eventually
+from later import Later
 from material import make_batch, make_group, rollouts, seed_of
 
 ASYNC = {"Prefer": "respond-async"}
@@ -28,24 +27,6 @@ def update_of(service, run="test"):
 
 def sampling_now(engine, count):
     eventually(lambda: engine.open == count, f"{count} samples to be in flight")
-
-
-class Later:
-    """A request whose answer comes when something else has happened."""
-
-    def __init__(self, call, *args, **fields):
-        self.reply = None
-        self.thread = threading.Thread(target=self.run, args=(call, args, fields), daemon=True)
-        self.thread.start()
-
-    def run(self, call, args, fields):
-        with contextlib.suppress(http.client.HTTPException, OSError):  # the service was killed
-            self.reply = call(*args, **fields)
-
-    def result(self):
-        self.thread.join(120)
-        assert self.reply is not None, "it was never answered"
-        return self.reply
 
 
 def begun(service, revision=2, mode="wait", **fields):
